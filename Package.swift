@@ -1,0 +1,75 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "tambour",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "tambourd", targets: ["tambourd"]),
+        .executable(name: "tambour-spec", targets: ["tambour-spec"]),
+    ],
+    traits: [
+        .trait(
+            name: "PostgreSQL",
+            description: "Run the store's test suite on PostgreSQL as well. Needs libpq-dev."
+        )
+    ],
+    dependencies: [
+        // Pinned exactly: Package.resolved is not in git.
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+    ],
+    targets: [
+        // Ground: none of these imports anything of ours.
+        .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
+        .target(name: "TambourNet"),
+        .target(name: "TambourSQL", dependencies: ["CSQLite"]),
+
+        // Parts.
+        .target(name: "TambourStore", dependencies: ["TambourProtocol", "TambourSQL"]),
+
+        // Faces.
+        .target(
+            name: "TambourServer",
+            dependencies: [
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+
+        // Programs.
+        .executableTarget(
+            name: "tambourd",
+            dependencies: [
+                "TambourProtocol", "TambourServer",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .executableTarget(
+            name: "tambour-spec",
+            dependencies: [
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Yams", package: "Yams"),
+            ]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+// One place for what every target of ours is built with.
+for target in package.targets where target.type != .system {
+    target.swiftSettings =
+        (target.swiftSettings ?? []) + [
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+        ]
+}
