@@ -24,10 +24,12 @@ let package = Package(
     ],
     targets: [
         // Ground: none of these imports anything of ours.
+        .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
-        .target(name: "TambourNet"),
+        .target(name: "TambourNet", dependencies: ["CEpoll"]),
+        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
 
         // Parts.
