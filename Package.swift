@@ -25,6 +25,7 @@ let package = Package(
     targets: [
         // Ground: none of these imports anything of ours.
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
         .target(name: "TambourNet"),
@@ -63,6 +64,13 @@ let package = Package(
 
         // Tests.
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
+        .testTarget(
+            name: "TambourStoreTests",
+            dependencies: [
+                "TambourSQL", "TambourStore",
+                .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
+            ]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,6 +1,5 @@
-import Testing
-
 import TambourSQL
+import Testing
 
 @Suite("The words that differ between the engines")
 struct SQLDialectTests {

@@ -60,7 +60,6 @@ package final class SQLiteConnection: SQLConnection {
             commitStatement = try SQLiteConnection.compile("COMMIT", on: opened)
             rollbackStatement = try SQLiteConnection.compile("ROLLBACK", on: opened)
         } catch {
-            // The second close waits for statements compiled above; a closed handle frees all.
             SQLiteConnection.close(opened)
             throw error
         }
@@ -150,8 +149,13 @@ package final class SQLiteConnection: SQLConnection {
     package func quickCheck(limit: Int = 100) throws(SQLError) -> [String] {
         let statement = try SQLiteStatement("PRAGMA quick_check(\(limit))", on: self)
         var findings: [String] = []
-        while try statement.step() {
-            findings.append(statement.string(0))
+        do {
+            while try statement.step() {
+                findings.append(statement.string(0))
+            }
+        } catch  where error.kind == .corrupt {
+            // Some damage stops the check itself.
+            findings.append(error.message)
         }
         return findings == ["ok"] ? [] : findings
     }
