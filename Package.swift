@@ -26,6 +26,7 @@ let package = Package(
         // Ground: none of these imports anything of ours.
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
         .target(name: "TambourNet", dependencies: ["CEpoll"]),
@@ -60,6 +61,16 @@ let package = Package(
             dependencies: [
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
+            ]
+        ),
+
+        // Tests.
+        .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
+        .testTarget(
+            name: "TambourStoreTests",
+            dependencies: [
+                "TambourSQL", "TambourStore",
+                .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
     ],
