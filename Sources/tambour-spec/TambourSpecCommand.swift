@@ -24,10 +24,14 @@ struct RootOption: ParsableArguments {
         return specification
     }
 
+    func say(_ text: String) {
+        FileHandle.standardOutput.write(Data("\(text)\n".utf8))
+    }
+
     func report(_ problems: [Problem]) throws {
         guard !problems.isEmpty else { return }
         for problem in problems {
-            FileHandle.standardError.write(Data("protocol-spec/\(problem)\n".utf8))
+            FileHandle.standardError.write(Data("\(problem)\n".utf8))
         }
         throw ExitCode.failure
     }
@@ -35,19 +39,26 @@ struct RootOption: ParsableArguments {
 
 struct Generate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes the generated files; fills in examples whose bytes are `auto`.")
+        abstract: "Writes the generated files; fills in the bytes of examples that say `hex: auto`.")
 
     @OptionGroup var root: RootOption
 
     func run() throws {
-        let specification = try root.load()
-        for (path, content) in Generator(specification: specification).files() {
-            let url = root.url.appending(path: path)
-            if (try? String(contentsOf: url, encoding: .utf8)) == content { continue }
+        let filler = ExampleFiller(specification: try root.load())
+        let folder = root.url.appending(path: "protocol-spec")
+        for (file, text) in try filler.changes(read: { file in
+            try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+        }) {
+            try Data(text.utf8).write(to: folder.appending(path: file))
+            root.say("filled in protocol-spec/\(file)")
+        }
+        for file in Generator(specification: try root.load()).files() {
+            let url = root.url.appending(path: file.path)
+            if (try? String(contentsOf: url, encoding: .utf8)) == file.content { continue }
             try FileManager.default.createDirectory(
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(content.utf8).write(to: url)
-            FileHandle.standardOutput.write(Data("wrote \(path)\n".utf8))
+            try Data(file.content.utf8).write(to: url)
+            root.say("wrote \(file.path)")
         }
     }
 }
@@ -59,6 +70,10 @@ struct Check: ParsableCommand {
     @OptionGroup var root: RootOption
 
     func run() throws {
-        _ = try root.load()
+        let specification = try root.load()
+        var problems = SpecificationCheck.problems(of: specification)
+        problems += GeneratedFiles.problems(of: specification, root: root.url)
+        try root.report(problems)
+        root.say("protocol-spec: \(specification.summary)")
     }
 }

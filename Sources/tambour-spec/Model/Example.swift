@@ -14,6 +14,7 @@ struct Example {
         var name: String
         var wire: WireNode?
         var hex: String?
+        var hexLine: Int
         var origin: Origin
     }
 
@@ -22,6 +23,7 @@ struct Example {
         var name: String
         var wire: WireNode?
         var hex: String?
+        var hexLine: Int
         /// Limits that differ from the standard ones, so that short bytes can be over one.
         var limits: [String: Int]
         var error: String
@@ -34,6 +36,7 @@ struct Example {
     var value: WireNode?
     /// The whole packet; `auto` is filled in once by the tool.
     var hex: String?
+    var hexLine: Int
     var accepts: [Accept]
     var rejects: [Reject]
     var origin: Origin

@@ -71,6 +71,16 @@ struct Specification {
         var origin: Origin
     }
 
+    /// One line about how much there is.
+    var summary: String {
+        let opcodes = families.flatMap(\.opcodes)
+        let examples = examples.flatMap(\.examples)
+        return
+            "\(opcodes.count) opcodes served, \(families.flatMap(\.known).count) known, \(structs.count) objects, "
+            + "\(limits.count) limits, \(errors.count) errors, \(examples.count) examples with "
+            + "\(examples.flatMap(\.accepts).count) other encodings and \(examples.flatMap(\.rejects).count) refusals"
+    }
+
     func limit(named name: String) -> Limit? { limits.first { $0.name == name } }
     func structType(named name: String) -> StructType? { structs.first { $0.name == name } }
     func enumType(named name: String) -> EnumType? { enums.first { $0.name == name } }
@@ -83,7 +93,10 @@ struct Specification {
 struct Origin: Equatable, CustomStringConvertible {
     var file: String
     var line: Int
-    var description: String { line > 0 ? "\(file):\(line)" : file }
+    var description: String {
+        let path = file.hasSuffix(".yaml") ? "protocol-spec/\(file)" : file
+        return line > 0 ? "\(path):\(line)" : path
+    }
 }
 
 /// Something wrong with the specification.

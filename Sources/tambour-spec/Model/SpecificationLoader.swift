@@ -259,12 +259,14 @@ struct SpecificationLoader {
             var example = Example(
                 name: entry.required("name"), role: entry.choice("role") ?? .request,
                 sequence: entry.int("seq") ?? 0, value: wireValue(entry, "value"), hex: entry.string("hex"),
+                        hexLine: entry.line("hex"),
                 accepts: [], rejects: [], origin: entry.origin)
             for accept in maps(entry, "accept") {
                 example.accepts.append(
                     .init(
                         name: accept.required("name"), wire: wireValue(accept, "wire"),
-                        hex: accept.string("hex"), origin: accept.origin))
+                        hex: accept.string("hex"),
+                        hexLine: accept.line("hex"), origin: accept.origin))
                 finish(accept)
             }
             for reject in maps(entry, "reject") {
@@ -275,7 +277,8 @@ struct SpecificationLoader {
                 example.rejects.append(
                     .init(
                         name: reject.required("name"), wire: wireValue(reject, "wire"),
-                        hex: reject.string("hex"), limits: limits, error: reject.required("error"),
+                        hex: reject.string("hex"),
+                        hexLine: reject.line("hex"), limits: limits, error: reject.required("error"),
                         origin: reject.origin))
                 finish(reject)
             }
@@ -326,6 +329,9 @@ final class YAMLMap {
         }
         return scalar.string.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
+
+    /// The line a key's value is on.
+    func line(_ key: String) -> Int { node(key)?.mark?.line ?? 0 }
 
     func required(_ key: String) -> String {
         guard let string = string(key), !string.isEmpty else {
