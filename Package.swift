@@ -60,6 +60,10 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
+
+        // Tests.
+        .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
+        .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -74,7 +74,7 @@ package struct AuthRequestRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let phone else { throw missing("phone") }
@@ -156,7 +156,7 @@ package struct AuthRequestReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(0, in: &fieldsSeen)
-                    token = try reader.readString(maxBytes: .max)
+                    token = try reader.readString()
                 } else if reader.matches(wireKey, "codeLength") {
                     fieldName = "codeLength"
                     try claim(1, in: &fieldsSeen)
@@ -178,7 +178,7 @@ package struct AuthRequestReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let token else { throw missing("token") }
@@ -250,7 +250,7 @@ package struct AuthCodeRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let token else { throw missing("token") }
@@ -319,7 +319,7 @@ package struct AuthCodeReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let tokenAttrs else { throw missing("tokenAttrs") }
@@ -476,7 +476,7 @@ package struct LoginRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "configHash") {
                     fieldName = "configHash"
                     try claim(11, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { configHash = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { configHash = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "chatCacheFingerprint") {
                     fieldName = "chatCacheFingerprint"
                     try claim(12, in: &fieldsSeen)
@@ -490,7 +490,7 @@ package struct LoginRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let token else { throw missing("token") }
@@ -656,7 +656,7 @@ package struct LoginReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "chats") {
                     fieldName = "chats"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { chats = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { chats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
                 } else if reader.matches(wireKey, "chatMarker") {
                     fieldName = "chatMarker"
                     try claim(2, in: &fieldsSeen)
@@ -668,7 +668,7 @@ package struct LoginReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "contacts") {
                     fieldName = "contacts"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contacts = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else if reader.matches(wireKey, "presence") {
                     fieldName = "presence"
                     try claim(5, in: &fieldsSeen)
@@ -680,7 +680,7 @@ package struct LoginReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "calls") {
                     fieldName = "calls"
                     try claim(7, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { calls = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { calls = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
                 } else if reader.matches(wireKey, "videoChatHistory") {
                     fieldName = "videoChatHistory"
                     try claim(8, in: &fieldsSeen)
@@ -692,7 +692,7 @@ package struct LoginReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(10, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { token = try reader.readString(maxBytes: .max) }
+                    if !reader.readNilIfPresent() { token = try reader.readString() }
                 } else if reader.matches(wireKey, "time") {
                     fieldName = "time"
                     try claim(11, in: &fieldsSeen)
@@ -706,7 +706,7 @@ package struct LoginReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let profile else { throw missing("profile") }
@@ -813,13 +813,13 @@ package struct Login2Request: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "configHash") {
                     fieldName = "configHash"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { configHash = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { configHash = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(needProfile: needProfile, contactsSync: contactsSync, configHash: configHash)
@@ -887,11 +887,11 @@ package struct Login2Reply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "contactInfos") {
                     fieldName = "contactInfos"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contactInfos = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { contactInfos = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else if reader.matches(wireKey, "contacts") {
                     fieldName = "contacts"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contacts = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else if reader.matches(wireKey, "config") {
                     fieldName = "config"
                     try claim(3, in: &fieldsSeen)
@@ -901,7 +901,7 @@ package struct Login2Reply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(profile: profile, contactInfos: contactInfos, contacts: contacts, config: config)
@@ -1026,11 +1026,11 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "firstName") {
                     fieldName = "firstName"
                     try claim(0, in: &fieldsSeen)
-                    firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits, maxBytes: .max)
+                    firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits)
                 } else if reader.matches(wireKey, "lastName") {
                     fieldName = "lastName"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(2, in: &fieldsSeen)
@@ -1060,7 +1060,7 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let firstName else { throw missing("firstName") }
@@ -1157,13 +1157,13 @@ package struct AuthConfirmReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(3, in: &fieldsSeen)
-                    token = try reader.readString(maxBytes: .max)
+                    token = try reader.readString()
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let userToken else { throw missing("userToken") }

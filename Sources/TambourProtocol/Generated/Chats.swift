@@ -29,7 +29,7 @@ package struct ChatInfoRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatIDs else { throw missing("chatIds") }
@@ -68,13 +68,13 @@ package struct ChatInfoReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "chats") {
                     fieldName = "chats"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { chats = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { chats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(chats: chats)
@@ -209,7 +209,7 @@ package struct ChatHistoryRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -294,7 +294,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "messages") {
                     fieldName = "messages"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { messages = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { messages = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
                 } else if reader.matches(wireKey, "chat") {
                     fieldName = "chat"
                     try claim(1, in: &fieldsSeen)
@@ -308,7 +308,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(messages: messages, chat: chat, more: more)
@@ -393,7 +393,7 @@ package struct ChatMarkRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
@@ -458,7 +458,7 @@ package struct ChatMarkReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let unread else { throw missing("unread") }
@@ -512,7 +512,7 @@ package struct ChatsListRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(marker: marker, count: count)
@@ -561,7 +561,7 @@ package struct ChatsListReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "chats") {
                     fieldName = "chats"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { chats = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { chats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
                 } else if reader.matches(wireKey, "marker") {
                     fieldName = "marker"
                     try claim(1, in: &fieldsSeen)
@@ -571,7 +571,7 @@ package struct ChatsListReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let marker else { throw missing("marker") }
@@ -636,7 +636,7 @@ package struct ChatSubscribeRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -731,7 +731,7 @@ package struct NotifMark: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -782,7 +782,7 @@ package struct NotifChat: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chat else { throw missing("chat") }

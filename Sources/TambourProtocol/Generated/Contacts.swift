@@ -29,7 +29,7 @@ package struct ContactInfoRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let contactIDs else { throw missing("contactIds") }
@@ -68,13 +68,13 @@ package struct ContactInfoReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "contacts") {
                     fieldName = "contacts"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contacts = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(contacts: contacts)
@@ -118,7 +118,7 @@ package struct ContactInfoByPhoneRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let phone else { throw missing("phone") }
@@ -160,7 +160,7 @@ package struct ContactInfoByPhoneReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let contact else { throw missing("contact") }
@@ -220,7 +220,7 @@ package struct NotifPresence: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let userID else { throw missing("userId") }

@@ -12,6 +12,8 @@ package final class Limits: Sendable {
     /// 921_600 bytes. Some clients refuse more than 1 MiB; a reply that would be longer becomes a shorter
     /// page.
     package let maxReplyBytes: Int
+    /// 512 bytes. Below it LZ4 saves nothing that a packet on the network would notice.
+    package let compressFromBytes: Int
     /// 32 levels. Deep nesting costs stack, and nothing legal nests deeper than 12.
     package let maxDepth: Int
     /// 65_536 items. Bounds the work of one payload, counted over all its containers.
@@ -41,15 +43,13 @@ package final class Limits: Sendable {
     /// 6 digits. A known client accepts exactly six.
     package let loginCodeDigits: Int
     /// 5 tries. Five guesses at a million codes.
-    package let maxLoginCodeTries: Int
+    package let loginCodeTries: Int
     /// 600_000 ms. A code that arrives late is still good.
     package let loginCodeLifetimeMs: Int
-    /// 5 codes. Each costs the operator money and the owner a message.
-    package let maxLoginCodesPerPhone: Int
-    /// 20 codes. An office behind one address still signs in.
-    package let maxLoginCodesPerAddress: Int
-    /// 3_600_000 ms. The window in which codes are counted.
-    package let loginCodeWindowMs: Int
+    /// 5 codes an hour. Each costs the operator money and the owner a message.
+    package let maxCodesPerPhonePerHour: Int
+    /// 20 codes an hour. An office behind one address still signs in.
+    package let maxCodesPerAddressPerHour: Int
     /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
@@ -105,6 +105,7 @@ package final class Limits: Sendable {
         maxFrameBytesBeforeLogin = overrides.value(of: "maxFrameBytesBeforeLogin", standard: 8192, max: 16_777_215)
         maxInflatedBytes = overrides.value(of: "maxInflatedBytes", standard: 1_048_576)
         maxReplyBytes = overrides.value(of: "maxReplyBytes", standard: 921_600)
+        compressFromBytes = overrides.value(of: "compressFromBytes", standard: 512)
         maxDepth = overrides.value(of: "maxDepth", standard: 32)
         maxElements = overrides.value(of: "maxElements", standard: 65_536)
         sessionInitTimeoutMs = overrides.value(of: "sessionInitTimeoutMs", standard: 10_000)
@@ -119,11 +120,10 @@ package final class Limits: Sendable {
         softErrorWindowMs = overrides.value(of: "softErrorWindowMs", standard: 60_000)
         maxConnectionsPerToken = overrides.value(of: "maxConnectionsPerToken", standard: 4)
         loginCodeDigits = overrides.value(of: "loginCodeDigits", standard: 6, max: 9)
-        maxLoginCodeTries = overrides.value(of: "maxLoginCodeTries", standard: 5)
+        loginCodeTries = overrides.value(of: "loginCodeTries", standard: 5)
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
-        maxLoginCodesPerPhone = overrides.value(of: "maxLoginCodesPerPhone", standard: 5)
-        maxLoginCodesPerAddress = overrides.value(of: "maxLoginCodesPerAddress", standard: 20)
-        loginCodeWindowMs = overrides.value(of: "loginCodeWindowMs", standard: 3_600_000)
+        maxCodesPerPhonePerHour = overrides.value(of: "maxCodesPerPhonePerHour", standard: 5)
+        maxCodesPerAddressPerHour = overrides.value(of: "maxCodesPerAddressPerHour", standard: 20)
         maxTextUnits = overrides.value(of: "maxTextUnits", standard: 4000)
         maxTextBytes = overrides.value(of: "maxTextBytes", standard: 16_000)
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)

@@ -58,7 +58,7 @@ package struct MsgSendRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let message else { throw missing("message") }
@@ -158,7 +158,7 @@ package struct MsgSendReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -232,7 +232,7 @@ package struct MsgTypingRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { type = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { type = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "postId") {
                     fieldName = "postId"
                     try claim(2, in: &fieldsSeen)
@@ -242,7 +242,7 @@ package struct MsgTypingRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -349,7 +349,7 @@ package struct MsgDeleteRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -418,17 +418,17 @@ package struct MsgDeleteReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { messageIDs = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { messageIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "failedMessageIds") {
                     fieldName = "failedMessageIds"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { failedMessageIDs = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { failedMessageIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -548,7 +548,7 @@ package struct MsgEditRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -642,7 +642,7 @@ package struct MsgEditReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let message else { throw missing("message") }
@@ -708,7 +708,7 @@ package struct MsgGetRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -761,7 +761,7 @@ package struct MsgGetReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "messages") {
                     fieldName = "messages"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { messages = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { messages = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
                 } else if reader.matches(wireKey, "chatId") {
                     fieldName = "chatId"
                     try claim(1, in: &fieldsSeen)
@@ -771,7 +771,7 @@ package struct MsgGetReply: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -909,7 +909,7 @@ package struct NotifMessage: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -990,7 +990,7 @@ package struct NotifMessageRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(chatID: chatID, messageID: messageID)
@@ -1070,13 +1070,13 @@ package struct NotifTyping: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { type = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { type = try reader.readText() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
@@ -1130,13 +1130,13 @@ package struct NotifMsgDelete: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    messageIDs = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    messageIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }

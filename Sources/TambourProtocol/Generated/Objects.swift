@@ -36,7 +36,7 @@ package enum ChatType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -105,7 +105,7 @@ package enum ChatStatus: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -158,7 +158,7 @@ package enum ChatAccess: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -202,7 +202,7 @@ package enum MessageStatus: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -245,7 +245,7 @@ package enum LinkType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -338,7 +338,7 @@ package enum AttachType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -393,7 +393,7 @@ package enum MarkType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         guard let value = Self(name: name) else { throw unknownValue(name) }
         return value
     }
@@ -434,7 +434,7 @@ package enum ItemType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         guard let value = Self(name: name) else { throw unknownValue(name) }
         return value
     }
@@ -497,7 +497,7 @@ package enum TokenType: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
         return Self(name: name)
     }
 
@@ -551,25 +551,25 @@ package struct ErrorReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "error") {
                     fieldName = "error"
                     try claim(0, in: &fieldsSeen)
-                    error = try reader.readText(maxUTF16: .max, maxBytes: .max)
+                    error = try reader.readText()
                 } else if reader.matches(wireKey, "message") {
                     fieldName = "message"
                     try claim(1, in: &fieldsSeen)
-                    message = try reader.readText(maxUTF16: .max, maxBytes: .max)
+                    message = try reader.readText()
                 } else if reader.matches(wireKey, "localizedMessage") {
                     fieldName = "localizedMessage"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { localizedMessage = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { localizedMessage = try reader.readText() }
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { title = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { title = try reader.readText() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let error else { throw missing("error") }
@@ -634,25 +634,25 @@ package struct UserName: WireValue, Hashable {
                 if reader.matches(wireKey, "name") {
                     fieldName = "name"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { name = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { name = try reader.readText() }
                 } else if reader.matches(wireKey, "firstName") {
                     fieldName = "firstName"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { firstName = try reader.readText() }
                 } else if reader.matches(wireKey, "lastName") {
                     fieldName = "lastName"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { lastName = try reader.readText() }
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { type = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { type = try reader.readText() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(name: name, firstName: firstName, lastName: lastName, type: type)
@@ -788,11 +788,11 @@ package struct User: WireValue, Hashable {
                 } else if reader.matches(wireKey, "names") {
                     fieldName = "names"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { names = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> UserName in try UserName.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { names = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> UserName in try UserName.read(from: &reader) } }
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { options = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: .max) } }
+                    if !reader.readNilIfPresent() { options = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString() } }
                 } else if reader.matches(wireKey, "phone") {
                     fieldName = "phone"
                     try claim(5, in: &fieldsSeen)
@@ -800,15 +800,15 @@ package struct User: WireValue, Hashable {
                 } else if reader.matches(wireKey, "status") {
                     fieldName = "status"
                     try claim(6, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { status = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { status = try reader.readText() }
                 } else if reader.matches(wireKey, "baseUrl") {
                     fieldName = "baseUrl"
                     try claim(7, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { baseUrl = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { baseUrl = try reader.readText() }
                 } else if reader.matches(wireKey, "baseRawUrl") {
                     fieldName = "baseRawUrl"
                     try claim(8, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { baseRawUrl = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { baseRawUrl = try reader.readText() }
                 } else if reader.matches(wireKey, "photoId") {
                     fieldName = "photoId"
                     try claim(9, in: &fieldsSeen)
@@ -816,15 +816,15 @@ package struct User: WireValue, Hashable {
                 } else if reader.matches(wireKey, "description") {
                     fieldName = "description"
                     try claim(10, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { description = try reader.readText() }
                 } else if reader.matches(wireKey, "country") {
                     fieldName = "country"
                     try claim(11, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { country = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { country = try reader.readText() }
                 } else if reader.matches(wireKey, "link") {
                     fieldName = "link"
                     try claim(12, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { link = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { link = try reader.readText() }
                 } else if reader.matches(wireKey, "gender") {
                     fieldName = "gender"
                     try claim(13, in: &fieldsSeen)
@@ -838,7 +838,7 @@ package struct User: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let id else { throw missing("id") }
@@ -948,13 +948,13 @@ package struct Profile: WireValue, Hashable {
                 } else if reader.matches(wireKey, "profileOptions") {
                     fieldName = "profileOptions"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { profileOptions = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
+                    if !reader.readNilIfPresent() { profileOptions = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let contact else { throw missing("contact") }
@@ -1014,7 +1014,7 @@ package struct Presence: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(seen: seen, status: status)
@@ -1084,7 +1084,7 @@ package struct Element: WireValue, Hashable {
                 if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(0, in: &fieldsSeen)
-                    type = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)
+                    type = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
                 } else if reader.matches(wireKey, "from") {
                     fieldName = "from"
                     try claim(1, in: &fieldsSeen)
@@ -1104,13 +1104,13 @@ package struct Element: WireValue, Hashable {
                 } else if reader.matches(wireKey, "entityName") {
                     fieldName = "entityName"
                     try claim(5, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { entityName = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { entityName = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
@@ -1277,23 +1277,23 @@ package struct Attach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "firstName") {
                     fieldName = "firstName"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { firstName = try reader.readText() }
                 } else if reader.matches(wireKey, "lastName") {
                     fieldName = "lastName"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { lastName = try reader.readText() }
                 } else if reader.matches(wireKey, "name") {
                     fieldName = "name"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { name = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { name = try reader.readText() }
                 } else if reader.matches(wireKey, "photoUrl") {
                     fieldName = "photoUrl"
                     try claim(5, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { photoUrl = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { photoUrl = try reader.readText() }
                 } else if reader.matches(wireKey, "vcfBody") {
                     fieldName = "vcfBody"
                     try claim(6, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { vcfBody = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { vcfBody = try reader.readText() }
                 } else if reader.matches(wireKey, "latitude") {
                     fieldName = "latitude"
                     try claim(7, in: &fieldsSeen)
@@ -1309,15 +1309,15 @@ package struct Attach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "url") {
                     fieldName = "url"
                     try claim(10, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { url = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { url = try reader.readText() }
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
                     try claim(11, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { title = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { title = try reader.readText() }
                 } else if reader.matches(wireKey, "description") {
                     fieldName = "description"
                     try claim(12, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { description = try reader.readText() }
                 } else if reader.matches(wireKey, "image") {
                     fieldName = "image"
                     try claim(13, in: &fieldsSeen)
@@ -1329,11 +1329,11 @@ package struct Attach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "host") {
                     fieldName = "host"
                     try claim(15, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { host = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { host = try reader.readText() }
                 } else if reader.matches(wireKey, "event") {
                     fieldName = "event"
                     try claim(16, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { event = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { event = try reader.readText() }
                 } else if reader.matches(wireKey, "userId") {
                     fieldName = "userId"
                     try claim(17, in: &fieldsSeen)
@@ -1341,7 +1341,7 @@ package struct Attach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(18, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { userIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "chatType") {
                     fieldName = "chatType"
                     try claim(19, in: &fieldsSeen)
@@ -1349,13 +1349,13 @@ package struct Attach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "shortMessage") {
                     fieldName = "shortMessage"
                     try claim(20, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { shortMessage = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { shortMessage = try reader.readText() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("_type") }
@@ -1532,7 +1532,7 @@ package struct MessageLink: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
@@ -1658,11 +1658,11 @@ package struct Message: WireValue, Hashable {
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(2, in: &fieldsSeen)
-                    type = try reader.readText(maxUTF16: .max, maxBytes: .max)
+                    type = try reader.readText()
                 } else if reader.matches(wireKey, "text") {
                     fieldName = "text"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { text = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { text = try reader.readText() }
                 } else if reader.matches(wireKey, "sender") {
                     fieldName = "sender"
                     try claim(4, in: &fieldsSeen)
@@ -1712,7 +1712,7 @@ package struct Message: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let id else { throw missing("id") }
@@ -1983,7 +1983,7 @@ package struct Chat: WireValue, Hashable {
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
                     try claim(11, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { title = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { title = try reader.readText() }
                 } else if reader.matches(wireKey, "lastMessage") {
                     fieldName = "lastMessage"
                     try claim(12, in: &fieldsSeen)
@@ -2011,11 +2011,11 @@ package struct Chat: WireValue, Hashable {
                 } else if reader.matches(wireKey, "link") {
                     fieldName = "link"
                     try claim(18, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { link = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { link = try reader.readText() }
                 } else if reader.matches(wireKey, "description") {
                     fieldName = "description"
                     try claim(19, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { description = try reader.readText() }
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
                     try claim(20, in: &fieldsSeen)
@@ -2031,7 +2031,7 @@ package struct Chat: WireValue, Hashable {
                 } else if reader.matches(wireKey, "admins") {
                     fieldName = "admins"
                     try claim(23, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { admins = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { admins = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "adminParticipants") {
                     fieldName = "adminParticipants"
                     try claim(24, in: &fieldsSeen)
@@ -2049,7 +2049,7 @@ package struct Chat: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let id else { throw missing("id") }
@@ -2320,7 +2320,7 @@ package struct UserAgent: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(deviceType: deviceType, appVersion: appVersion, osVersion: osVersion, deviceName: deviceName, screen: screen, timezone: timezone, locale: locale, deviceLocale: deviceLocale, pushDeviceType: pushDeviceType, arch: arch, headerUserAgent: headerUserAgent, buildNumber: buildNumber, release: release, clientSessionID: clientSessionID)
@@ -2449,15 +2449,15 @@ package struct SessionInfo: WireValue, Hashable {
                 if reader.matches(wireKey, "client") {
                     fieldName = "client"
                     try claim(0, in: &fieldsSeen)
-                    client = try reader.readString(maxBytes: .max)
+                    client = try reader.readString()
                 } else if reader.matches(wireKey, "info") {
                     fieldName = "info"
                     try claim(1, in: &fieldsSeen)
-                    info = try reader.readString(maxBytes: .max)
+                    info = try reader.readString()
                 } else if reader.matches(wireKey, "location") {
                     fieldName = "location"
                     try claim(2, in: &fieldsSeen)
-                    location = try reader.readString(maxBytes: .max)
+                    location = try reader.readString()
                 } else if reader.matches(wireKey, "time") {
                     fieldName = "time"
                     try claim(3, in: &fieldsSeen)
@@ -2475,7 +2475,7 @@ package struct SessionInfo: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let client else { throw missing("client") }
@@ -2538,7 +2538,7 @@ package struct SessionFeature: WireValue, Hashable {
                 if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(0, in: &fieldsSeen)
-                    type = try reader.readString(maxBytes: .max)
+                    type = try reader.readString()
                 } else if reader.matches(wireKey, "enabled") {
                     fieldName = "enabled"
                     try claim(1, in: &fieldsSeen)
@@ -2546,13 +2546,13 @@ package struct SessionFeature: WireValue, Hashable {
                 } else if reader.matches(wireKey, "variation") {
                     fieldName = "variation"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { variation = try reader.readString(maxBytes: .max) }
+                    if !reader.readNilIfPresent() { variation = try reader.readString() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
@@ -2602,17 +2602,17 @@ package struct LogEvent: WireValue, Hashable {
                 if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { type = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { type = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "event") {
                     fieldName = "event"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { event = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { event = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(type: type, event: event)
@@ -2656,13 +2656,13 @@ package struct TokenAttr: WireValue, Hashable {
                 if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(0, in: &fieldsSeen)
-                    token = try reader.readString(maxBytes: .max)
+                    token = try reader.readString()
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let token else { throw missing("token") }
@@ -2722,7 +2722,7 @@ package struct TokenAttrs: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(login: login, register: register, auth: auth)
@@ -2776,17 +2776,17 @@ package struct PasswordChallenge: WireValue, Hashable {
                 if reader.matches(wireKey, "trackId") {
                     fieldName = "trackId"
                     try claim(0, in: &fieldsSeen)
-                    trackID = try reader.readString(maxBytes: .max)
+                    trackID = try reader.readString()
                 } else if reader.matches(wireKey, "hint") {
                     fieldName = "hint"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { hint = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { hint = try reader.readText() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let trackID else { throw missing("trackId") }
@@ -2843,7 +2843,7 @@ package struct ChatDrafts: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(saved: saved, discarded: discarded)
@@ -2895,7 +2895,7 @@ package struct UserDrafts: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(saved: saved, discarded: discarded)
@@ -2947,7 +2947,7 @@ package struct Drafts: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(chats: chats, users: users)
@@ -3011,7 +3011,7 @@ package struct LoginConfig: WireValue, Hashable {
                 if reader.matches(wireKey, "hash") {
                     fieldName = "hash"
                     try claim(0, in: &fieldsSeen)
-                    hash = try reader.readText(maxUTF16: .max, maxBytes: .max)
+                    hash = try reader.readText()
                 } else if reader.matches(wireKey, "user") {
                     fieldName = "user"
                     try claim(1, in: &fieldsSeen)
@@ -3033,7 +3033,7 @@ package struct LoginConfig: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let hash else { throw missing("hash") }
@@ -3158,7 +3158,7 @@ package struct NewAttach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "vcfBody") {
                     fieldName = "vcfBody"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { vcfBody = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxVCardBytes) }
+                    if !reader.readNilIfPresent() { vcfBody = try reader.readText(maxBytes: reader.limits.maxVCardBytes) }
                 } else if reader.matches(wireKey, "latitude") {
                     fieldName = "latitude"
                     try claim(3, in: &fieldsSeen)
@@ -3174,7 +3174,7 @@ package struct NewAttach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "url") {
                     fieldName = "url"
                     try claim(6, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { url = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxURLBytes) }
+                    if !reader.readNilIfPresent() { url = try reader.readText(maxBytes: reader.limits.maxURLBytes) }
                 } else if reader.matches(wireKey, "shareId") {
                     fieldName = "shareId"
                     try claim(7, in: &fieldsSeen)
@@ -3182,19 +3182,19 @@ package struct NewAttach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
                     try claim(8, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { title = try reader.readText(maxUTF16: reader.limits.maxTitleUnits, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { title = try reader.readText(maxUTF16: reader.limits.maxTitleUnits) }
                 } else if reader.matches(wireKey, "description") {
                     fieldName = "description"
                     try claim(9, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: reader.limits.maxDescriptionUnits, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: reader.limits.maxDescriptionUnits) }
                 } else if reader.matches(wireKey, "event") {
                     fieldName = "event"
                     try claim(10, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { event = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { event = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "chatType") {
                     fieldName = "chatType"
                     try claim(11, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { chatType = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { chatType = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(12, in: &fieldsSeen)
@@ -3204,7 +3204,7 @@ package struct NewAttach: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("_type") }
@@ -3328,7 +3328,7 @@ package struct NewLink: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
@@ -3442,7 +3442,7 @@ package struct NewMessage: WireValue, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let cid else { throw missing("cid") }

@@ -30,7 +30,7 @@ package struct PingRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(interactive: interactive)
@@ -93,7 +93,7 @@ package struct LogRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(events: events)
@@ -201,7 +201,7 @@ package struct SessionInitRequest: WirePayload, Hashable {
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(userAgent: userAgent, deviceID: deviceID, mtInstanceid: mtInstanceid, clientSessionID: clientSessionID, capabilities: capabilities, features: features)
@@ -314,11 +314,11 @@ package struct SessionInitReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "location") {
                     fieldName = "location"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { location = try reader.readText(maxUTF16: .max, maxBytes: .max) }
+                    if !reader.readNilIfPresent() { location = try reader.readText() }
                 } else if reader.matches(wireKey, "reg-country-code") {
                     fieldName = "reg-country-code"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { regCountryCode = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxUTF16: .max, maxBytes: .max) } }
+                    if !reader.readNilIfPresent() { regCountryCode = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
                 } else if reader.matches(wireKey, "phone-auto-complete-enabled") {
                     fieldName = "phone-auto-complete-enabled"
                     try claim(4, in: &fieldsSeen)
@@ -330,17 +330,17 @@ package struct SessionInitReply: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "capabilities") {
                     fieldName = "capabilities"
                     try claim(6, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { capabilities = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: .max) } }
+                    if !reader.readNilIfPresent() { capabilities = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString() } }
                 } else if reader.matches(wireKey, "features") {
                     fieldName = "features"
                     try claim(7, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { features = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> SessionFeature in try SessionFeature.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { features = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SessionFeature in try SessionFeature.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         guard let callsSeed else { throw missing("callsSeed") }
@@ -436,13 +436,13 @@ package struct SessionsInfoReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "sessions") {
                     fieldName = "sessions"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { sessions = try reader.readList(maxItems: .max) { (reader: inout MessagePackReader) throws(PayloadError) -> SessionInfo in try SessionInfo.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { sessions = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SessionInfo in try SessionInfo.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(sessions: sessions)
@@ -498,13 +498,13 @@ package struct SessionsCloseReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "token") {
                     fieldName = "token"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { token = try reader.readString(maxBytes: .max) }
+                    if !reader.readNilIfPresent() { token = try reader.readString() }
                 } else {
                     try reader.skip()
                 }
             }
         } catch {
-            throw located(error, in: fieldName)
+            throw error.within(fieldName)
         }
         reader.endContainer()
         return Self(token: token)

@@ -75,7 +75,7 @@ struct PayloadModel {
             switch node {
             case .bytes(let bytes): try check(bytes.count, "bytes", field.limitBytes)
             case .string(let text): try check(text.utf8.count, "bytes", field.limitBytes)
-            default: throw unexpected("binary", node)
+            default: throw unexpected("bytes", node)
             }
             return node
         case .any: return node
@@ -109,8 +109,12 @@ struct PayloadModel {
             var result: [WireNode.Pair] = []
             for pair in pairs {
                 guard case .string(let name) = pair.key else { throw unexpected("a string", pair.key) }
-                result.append(
-                    .init(key: .string(name), value: try canonical(pair.value, as: value, of: field)))
+                do throws(Refusal) {
+                    result.append(
+                        .init(key: .string(name), value: try canonical(pair.value, as: value, of: field)))
+                } catch {
+                    throw error.within(name)
+                }
             }
             return .map(result)
         case .packed(let inner): return try canonical(node, as: inner, of: field)
@@ -131,16 +135,16 @@ struct PayloadModel {
         Refusal(reason: "expected \(expected), found \(node.kind)")
     }
 
-    private func int(_ node: WireNode) throws(Refusal) -> Int64 {
-        if case .uint(let value) = node { throw Refusal(reason: "\(value) is above \(Int64.max)") }
-        guard case .int(let value) = node else { throw unexpected("an integer", node) }
+    private func int(_ node: WireNode, expected: String = "an integer") throws(Refusal) -> Int64 {
+        if case .uint = node { throw Refusal(reason: "an integer above \(Int64.max)") }
+        guard case .int(let value) = node else { throw unexpected(expected, node) }
         return value
     }
 
     private func id(_ node: WireNode) throws(Refusal) -> Int64 {
-        guard case .string(let text) = node else { return try int(node) }
+        guard case .string(let text) = node else { return try int(node, expected: "an id") }
         guard let value = Int64(text), text.first != "+" else {
-            throw Refusal(reason: "expected an integer, found a string")
+            throw Refusal(reason: "expected an id, found a string that is not one")
         }
         return value
     }

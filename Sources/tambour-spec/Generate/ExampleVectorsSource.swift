@@ -3,7 +3,7 @@ struct ExampleVectorsSource {
     let specification: Specification
 
     func text() -> String {
-        var source = SourceText(from: "protocol-spec/examples/", imports: ["import TambourProtocol"])
+        var source = SourceText(from: "protocol-spec/examples/", imports: ["import TambourProtocol", "import Testing"])
         source.lines(
             """
             /// A packet of the specification: bytes that decode and encode to themselves, others that decode to the same
@@ -55,7 +55,7 @@ struct ExampleVectorsSource {
                 }
             }
         }
-        return source.text.replacing("import TambourProtocol\n", with: "import Testing\nimport TambourProtocol\n")
+        return source.text
     }
 
     private func write(_ file: ExampleFile, to source: inout SourceText) {

@@ -127,7 +127,7 @@ struct StructSource {
                     source.line("}")
                 }
             }
-            source.line("    throw located(error, in: fieldName)")
+            source.line("    throw error.within(fieldName)")
             source.line("}")
             source.line("reader.endContainer()")
             for field in type.fields where field.isRequired {
@@ -139,8 +139,10 @@ struct StructSource {
         }
     }
 
-    private func limit(_ name: String?) -> String {
-        name.map { "reader.limits.\($0)" } ?? ".max"
+    /// Arguments for the limits that are there.
+    private func limits(_ limits: (label: String, name: String?)...) -> String {
+        limits.compactMap { limit in limit.name.map { "\(limit.label): reader.limits.\($0)" } }
+            .joined(separator: ", ")
     }
 
     private func readExpression(_ type: WireType, field: Field) -> String {
@@ -150,13 +152,13 @@ struct StructSource {
         case .double: return "try reader.readDouble()"
         case .chatID, .userID, .messageID: return "\(type.swift)(try reader.readID())"
         case .text:
-            return
-                "try reader.readText(maxUTF16: \(limit(field.limitUnits)), maxBytes: \(limit(field.limitBytes)))"
-        case .string: return "try reader.readString(maxBytes: \(limit(field.limitBytes)))"
-        case .bytes: return "try reader.readBytes(maxBytes: \(limit(field.limitBytes)))"
+            return "try reader.readText(\(limits(("maxUTF16", field.limitUnits), ("maxBytes", field.limitBytes))))"
+        case .string: return "try reader.readString(\(limits(("maxBytes", field.limitBytes))))"
+        case .bytes: return "try reader.readBytes(\(limits(("maxBytes", field.limitBytes))))"
         case .list(let element):
             let inner = readExpression(element, field: field)
-            return "try reader.readList(maxItems: \(limit(field.limitItems))) "
+            let limits = field.limitItems == nil ? "" : "(\(limits(("maxItems", field.limitItems))))"
+            return "try reader.readList\(limits) "
                 + "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(element.swift) in \(inner) }"
         case .any, .map, .names, .packed, .named:
             return "try \(type.swift).read(from: &reader)"
@@ -252,7 +254,7 @@ struct EnumSource {
                 "package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self"
             ) { source in
                 source.line(
-                    "let name = try reader.readText(maxUTF16: .max, maxBytes: reader.limits.maxShortStringBytes)")
+                    "let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)")
                 if type.isOpen {
                     source.line("return Self(name: name)")
                 } else {

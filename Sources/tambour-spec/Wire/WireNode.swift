@@ -116,7 +116,7 @@ indirect enum WireNode: Equatable {
         case .int, .uint: "an integer"
         case .double: "a float"
         case .string, .badString: "a string"
-        case .bytes: "binary"
+        case .bytes: "bytes"
         case .array: "an array"
         case .map: "a map"
         case .ext: "an extension"
