@@ -30,7 +30,6 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
         .target(name: "TambourNet", dependencies: ["CEpoll"]),
-        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
 
         // Parts.
@@ -65,6 +64,7 @@ let package = Package(
         ),
 
         // Tests.
+        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
             name: "TambourStoreTests",
@@ -73,6 +73,8 @@ let package = Package(
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
+        .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
+        .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
     ],
     swiftLanguageModes: [.v6]
 )
