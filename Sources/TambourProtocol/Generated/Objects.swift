@@ -1480,11 +1480,7 @@ package struct MessageLink: WireValue, Hashable {
     /// Chat of the original.
     package var chatID: ChatID
     /// The original, complete: without it clients drop the whole reply.
-    package var message: Message {
-        get { boxedMessage.value }
-        set { boxedMessage = Boxed(newValue) }
-    }
-    private var boxedMessage: Boxed<Message>
+    package var message: Message
     /// Id of the original.
     package var messageID: MessageID?
 
@@ -1496,7 +1492,7 @@ package struct MessageLink: WireValue, Hashable {
     ) {
         self.type = type
         self.chatID = chatID
-        self.boxedMessage = Boxed(message)
+        self.message = message
         self.messageID = messageID
     }
 
@@ -1579,7 +1575,7 @@ package struct Message: WireValue, Hashable {
     /// Always written.
     package var attaches: Packed<[Attach]>
     /// What it answers or forwards.
-    package var link: MessageLink?
+    package var link: Packed<MessageLink>?
     /// EDITED or REMOVED.
     package var status: MessageStatus?
     /// When it was edited.
@@ -1601,7 +1597,7 @@ package struct Message: WireValue, Hashable {
         cid: Int64? = nil,
         elements: Packed<[Element]>? = nil,
         attaches: Packed<[Attach]> = Packed<[Attach]>([]),
-        link: MessageLink? = nil,
+        link: Packed<MessageLink>? = nil,
         status: MessageStatus? = nil,
         updateTime: Int64? = nil,
         reactionInfo: AnyValue? = nil,
@@ -1635,7 +1631,7 @@ package struct Message: WireValue, Hashable {
         var cid: Int64?
         var elements: Packed<[Element]>?
         var attaches: Packed<[Attach]> = Packed<[Attach]>([])
-        var link: MessageLink?
+        var link: Packed<MessageLink>?
         var status: MessageStatus?
         var updateTime: Int64?
         var reactionInfo: AnyValue?
@@ -1686,7 +1682,7 @@ package struct Message: WireValue, Hashable {
                 } else if reader.matches(wireKey, "link") {
                     fieldName = "link"
                     try claim(9, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { link = try MessageLink.read(from: &reader) }
+                    if !reader.readNilIfPresent() { link = try Packed<MessageLink>.read(from: &reader) }
                 } else if reader.matches(wireKey, "status") {
                     fieldName = "status"
                     try claim(10, in: &fieldsSeen)
