@@ -49,7 +49,7 @@ let package = Package(
         .executableTarget(
             name: "tambourd",
             dependencies: [
-                "TambourProtocol", "TambourServer",
+                "TambourNet", "TambourProtocol", "TambourServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
