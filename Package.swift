@@ -26,7 +26,11 @@ let package = Package(
         // Ground: none of these imports anything of ours.
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(
+            name: "CSQLite",
+            pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]
+        ),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
         .target(name: "TambourNet", dependencies: ["CEpoll"]),
         .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
