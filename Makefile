@@ -41,6 +41,7 @@ test: deps-test ## Runs every test
 	$(TEST)
 
 test-%: deps-test ## Runs the tests of one target, as in make test-TambourNet
+	@test -d Tests/$*Tests || { echo "there is no Tests/$*Tests" >&2; exit 1; }
 	$(BUILD_TESTS)
 	$(TEST) --filter '^$*Tests\.'
 

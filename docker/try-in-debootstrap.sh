@@ -28,6 +28,7 @@ fi
 [[ -x $binary ]] || fail "$binary is not a program"
 
 tree=$(mktemp -d "${TMPDIR:-/tmp}/tambour-image.XXXXXX")
+chmod 0755 "$tree"
 server=
 clean_up() {
     if [[ -n $server ]]; then kill -KILL "$server" 2>/dev/null || true; fi
