@@ -7,6 +7,7 @@
 #   BINARY  tambourd as the build stage makes it; built here when it is not given
 #   MIRROR  a Debian mirror (environment; http://deb.debian.org/debian unless told)
 set -euo pipefail
+binary=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 
 mirror=${MIRROR:-http://deb.debian.org/debian}
@@ -20,7 +21,6 @@ fail() {
 ((EUID == 0)) || fail "debootstrap and chroot need root"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 
-binary=${1:-}
 if [[ -z $binary ]]; then
     swift build -c release --static-swift-stdlib --product tambourd --scratch-path .build/static
     binary=.build/static/release/tambourd
