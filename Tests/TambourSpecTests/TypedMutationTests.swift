@@ -46,12 +46,15 @@ struct TypedMutationTests {
         var kinds: [String: Int] = [:]
         for seed in 0..<500 {
             var random = SplitMix64(seed: UInt64(seed))
-            let request = requests[Int.random(in: requests.indices, using: &random)]
+            var request = requests[0]
             var found: (site: Site, mutation: Mutation)?
             while found == nil {
+                request = requests[Int.random(in: requests.indices, using: &random)]
                 let sites = sites(of: request.value, as: request.type, at: [], in: specification)
                 let site = sites[Int.random(in: sites.indices, using: &random)]
-                let mutations = mutations(of: site, in: specification)
+                var mutations = mutations(of: site, in: specification)
+                // Few fields have a closed set of values; they get their share.
+                if seed.isMultiple(of: 25) { mutations.removeAll { $0.name != "unknown value" } }
                 if let mutation = mutations.randomElement(using: &random) { found = (site, mutation) }
             }
             let (site, mutation) = try #require(found)

@@ -675,7 +675,7 @@ extension ExampleVector {
                 .init(name: "twice", hex: "0a00000200010000001b82ab696e746572616374697665c3ab696e746572616374697665c2", limits: [:], error: "/interactive: duplicate key"),
                 .init(name: "an array", hex: "0a00000200010000000291c3", limits: [:], error: "expected a map, found an array"),
                 .init(name: "nil", hex: "0a000002000100000001c0", limits: [:], error: "expected a map, found nil"),
-                .init(name: "cut short", hex: "0a00000200010000000d81ab696e746572616374697665", limits: [:], error: "ends after 13 bytes"),
+                .init(name: "cut short", hex: "0a00000200010000000d81ab696e746572616374697665", limits: [:], error: "/interactive: ends after 13 bytes"),
                 .init(name: "bytes after the map", hex: "0a0000020001000000038000ff", limits: [:], error: "2 bytes after the payload"),
             ]))
         all.append(ExampleVector(
