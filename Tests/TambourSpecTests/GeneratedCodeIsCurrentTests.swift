@@ -25,8 +25,7 @@ struct GeneratedCodeIsCurrentTests {
         let index = try #require(specification.limits.firstIndex { $0.name == "maxTextUnits" })
         specification.limits[index].value = 4001
         let problems = GeneratedFiles.problems(of: specification, root: Repository.root)
-        #expect(problems.map(\.origin.file) == ["Sources/TambourProtocol/Generated/Limits.swift"])
-        let text = try #require(problems.first).text
+        let text = try #require(problems.first { $0.origin.file.hasSuffix("/Limits.swift") }).text
         #expect(text.contains("standard: 4000)"))
         #expect(text.contains("standard: 4001)"))
     }
