@@ -115,8 +115,8 @@ struct SpecificationCheckTests {
         .field("a default of another type", of: "Message", "text", "the default does not fit") {
             $0.defaultValue = .int(0)
         },
-        .field("a struct in itself", of: "MessageLink", "message", "one of the fields must be boxed") {
-            $0.isBoxed = false
+        .field("a struct in itself", of: "Message", "link", "Message: holds itself; it must be packed") {
+            $0.type = .named("MessageLink")
         },
         .field("a token that would be logged", of: "TokenAttr", "token", "must be sensitive") {
             $0.isSensitive = false

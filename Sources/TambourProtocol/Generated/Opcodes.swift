@@ -128,7 +128,7 @@ package struct OpInfo: Sendable {
         }
         served(1, "PING", .clientToServer, [.connected, .initialized, .loggedIn], .session, .safe, [])
         served(5, "LOG", .clientToServer, [.initialized, .loggedIn], .session, .unsafe, [])
-        served(6, "SESSION_INIT", .clientToServer, [.connected, .initialized], .session, .idempotent, [])
+        served(6, "SESSION_INIT", .clientToServer, [.connected, .initialized, .loggedIn], .session, .idempotent, [])
         served(8, "LOGIN2", .clientToServer, [.loggedIn], .query, .safe, [])
         served(17, "AUTH_REQUEST", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
         served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])

@@ -183,11 +183,11 @@ struct SpecificationCheck {
         }
     }
 
-    /// A struct may hold itself only through a box or a list.
+    /// A struct may hold itself only packed or in a list.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in
-                if case .named(let name) = field.type, !field.isBoxed { name } else { nil }
+                if case .named(let name) = field.type { name } else { nil }
             }
         }
         for type in specification.structs {
@@ -195,7 +195,7 @@ struct SpecificationCheck {
             var seen: Set<String> = []
             while let name = open.popLast() {
                 if name == type.name {
-                    complain(type.origin, "\(type.name): holds itself; one of the fields must be boxed")
+                    complain(type.origin, "\(type.name): holds itself; it must be packed or in a list")
                     break
                 }
                 if seen.insert(name).inserted {

@@ -27,19 +27,7 @@ struct StructSource {
 
     private func writeProperty(_ field: Field, to source: inout SourceText) {
         source.doc(field.doc)
-        guard field.isBoxed else {
-            source.line("package var \(name(field)): \(propertyType(field))")
-            return
-        }
-        source.block("package var \(name(field)): \(field.type.swift)") { source in
-            source.line("get { boxed\(capitalised(field)).value }")
-            source.line("set { boxed\(capitalised(field)) = Boxed(newValue) }")
-        }
-        source.line("private var boxed\(capitalised(field)): Boxed<\(field.type.swift)>")
-    }
-
-    private func capitalised(_ field: Field) -> String {
-        field.swiftName.prefix(1).uppercased() + field.swiftName.dropFirst()
+        source.line("package var \(name(field)): \(propertyType(field))")
     }
 
     private func writeInitializer(to source: inout SourceText) {
@@ -53,12 +41,7 @@ struct StructSource {
             source.line("    \(field.swiftName): \(propertyType(field))\(initialValue(field))\(comma)")
         }
         source.block(")") { source in
-            for field in type.fields {
-                source.line(
-                    field.isBoxed
-                        ? "self.boxed\(capitalised(field)) = Boxed(\(name(field)))"
-                        : "self.\(field.swiftName) = \(name(field))")
-            }
+            for field in type.fields { source.line("self.\(field.swiftName) = \(name(field))") }
         }
     }
 

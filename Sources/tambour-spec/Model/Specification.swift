@@ -163,7 +163,6 @@ struct Field {
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: String?
-    var isBoxed: Bool
     var isSensitive: Bool
     var since: Int
     var doc: String

@@ -183,7 +183,7 @@ struct SpecificationLoader {
                 type: type ?? .any, isRequired: entry.bool("required") ?? false,
                 defaultValue: defaultValue(entry), limitUnits: entry.string("limit"),
                 limitBytes: entry.string("limitBytes"), limitItems: entry.string("limitItems"),
-                isBoxed: entry.bool("boxed") ?? false, isSensitive: entry.bool("sensitive") ?? false,
+                isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"), doc: entry.required("doc"), origin: entry.origin)
         }
     }
