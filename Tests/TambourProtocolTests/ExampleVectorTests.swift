@@ -23,17 +23,25 @@ struct ExampleVectorTests {
         #expect(header.length == packet.count - PacketHeader.size)
     }
 
-    @Test("are read from other legal encodings", arguments: ExampleVector.all.filter { !$0.accept.isEmpty })
+    @Test(
+        "are read from other legal encodings",
+        arguments: ExampleVector.all.filter { !$0.accept.isEmpty }
+    )
     func otherEncodings(vector: ExampleVector) throws {
         let canonical = try #require(bytes(vector.hex))[PacketHeader.size...]
         for other in vector.accept {
             let payload = Array(try #require(bytes(other.hex))[PacketHeader.size...])
-            let recoded = try #require(try ExampleVector.recode(payload, as: vector.type, limits: .standard))
+            let recoded = try #require(
+                try ExampleVector.recode(payload, as: vector.type, limits: .standard)
+            )
             #expect(recoded.elementsEqual(canonical), "\(other.name)")
         }
     }
 
-    @Test("are refused where they should be, with the text they should", arguments: ExampleVector.all.filter { !$0.reject.isEmpty })
+    @Test(
+        "are refused where they should be, with the text they should",
+        arguments: ExampleVector.all.filter { !$0.reject.isEmpty }
+    )
     func refusals(vector: ExampleVector) throws {
         for bad in vector.reject {
             let payload = Array(try #require(bytes(bad.hex))[PacketHeader.size...])

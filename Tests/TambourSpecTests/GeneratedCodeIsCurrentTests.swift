@@ -7,7 +7,10 @@ import Testing
 struct GeneratedCodeIsCurrentTests {
     @Test("is what the specification says now")
     func isCurrent() throws {
-        let problems = GeneratedFiles.problems(of: try Repository.specification(), root: Repository.root)
+        let problems = GeneratedFiles.problems(
+            of: try Repository.specification(),
+            root: Repository.root
+        )
         #expect(problems.isEmpty, "\(problems.map(\.description).joined(separator: "\n"))")
     }
 
