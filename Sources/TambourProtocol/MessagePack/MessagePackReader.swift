@@ -167,6 +167,11 @@ package struct MessagePackReader: ~Copyable {
 
     // MARK: Scalars
 
+    /// The type of the next value; nil at the end.
+    package var kind: MessagePackKind? {
+        position < end ? MessagePackKind(firstByte: byte(at: position)) : nil
+    }
+
     /// Whether the next value is nil.
     package var isNil: Bool { position < end && byte(at: position) == 0xC0 }
 
@@ -430,9 +435,9 @@ package struct MessagePackReader: ~Copyable {
     /// The next value is of another type than `expected`, or missing.
     @inline(never)
     private func mismatch(_ expected: StaticString) -> PayloadError {
-        guard position < end else { return truncated() }
+        guard let kind else { return truncated() }
         return PayloadError(
-            reason: "expected \(expected), found \(Self.nameOfType(byte(at: position)))")
+            reason: "expected \(expected), found \(kind.description)")
     }
 
     @inline(never)
@@ -456,20 +461,5 @@ package struct MessagePackReader: ~Copyable {
     @inline(never)
     func tooManyElements() -> PayloadError {
         PayloadError(reason: "more than \(limits.maxElements) elements")
-    }
-
-    static func nameOfType(_ first: UInt8) -> String {
-        switch first {
-        case 0x00...0x7F, 0xCC...0xD3, 0xE0...0xFF: "an integer"
-        case 0x80...0x8F, 0xDE, 0xDF: "a map"
-        case 0x90...0x9F, 0xDC, 0xDD: "an array"
-        case 0xA0...0xBF, 0xD9...0xDB: "a string"
-        case 0xC0: "nil"
-        case 0xC2, 0xC3: "a boolean"
-        case 0xC4...0xC6: "bytes"
-        case 0xC7...0xC9, 0xD4...0xD8: "an extension"
-        case 0xCA, 0xCB: "a float"
-        default: "the byte 0xc1"
-        }
     }
 }
