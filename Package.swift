@@ -60,6 +60,9 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
+
+        // Tests.
+        .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
     ],
     swiftLanguageModes: [.v6]
 )
