@@ -18,7 +18,8 @@ struct LimitsTests {
             ("maxDepth", -1, "limit maxDepth: -1 is below 1"),
             ("maxDepht", 5, "limit maxDepht: there is no such limit"),
             ("maxFrameBytes", 16_777_216, "limit maxFrameBytes: 16777216 is above 16777215"),
-        ])
+        ]
+    )
     func refused(name: String, value: Int, reason: String) {
         let error = #expect(throws: LimitError.self) { try Limits(overrides: [name: value]) }
         #expect(error?.description == reason)

@@ -9,7 +9,8 @@ struct PayloadErrorTests {
         #expect(error.description == "4001 UTF-16 units, limit 4000")
         #expect(
             error.within("text").within("message").description
-                == "/message/text: 4001 UTF-16 units, limit 4000")
+                == "/message/text: 4001 UTF-16 units, limit 4000"
+        )
         #expect(error.within("a").within(index: 3).within("b").path == "/b/3/a")
         #expect(error.within(id: -5).path == "/-5")
         #expect(error.within("") == error)

@@ -34,7 +34,10 @@ package final class Limits: Sendable {
 
     private init(_ overrides: inout LimitOverrides) {
         maxFrameBytesBeforeLogin = overrides.value(
-            of: "maxFrameBytesBeforeLogin", standard: 8192, max: 16_777_215)
+            of: "maxFrameBytesBeforeLogin",
+            standard: 8192,
+            max: 16_777_215
+        )
         maxFrameBytes = overrides.value(of: "maxFrameBytes", standard: 1_048_576, max: 16_777_215)
         maxInflatedBytes = overrides.value(of: "maxInflatedBytes", standard: 1_048_576)
         maxReplyBytes = overrides.value(of: "maxReplyBytes", standard: 921_600)
