@@ -71,6 +71,12 @@ let package = Package(
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["TambourSQL"],
+            // Compiled by the tests themselves: a layer to preload and a program to try it on.
+            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
