@@ -77,6 +77,12 @@ let package = Package(
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["TambourSQL"],
+            // Compiled by the tests themselves: a layer to preload and a program to try it on.
+            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c"]
+        ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
     ],
