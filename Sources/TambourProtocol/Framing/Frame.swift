@@ -1,0 +1,38 @@
+/// A packet that is still in the buffer it was read into.
+package struct Frame {
+    /// The ten bytes in front.
+    package let header: PacketHeader
+    /// The payload as it travelled. Valid only as long as the bytes that were given to the decoder.
+    package let wirePayload: UnsafeRawBufferPointer
+
+    package init(header: PacketHeader, wirePayload: UnsafeRawBufferPointer) {
+        self.header = header
+        self.wirePayload = wirePayload
+    }
+
+    /// The payload copied out of the buffer, inflated if it is compressed.
+    ///
+    /// Whatever factor `flags` names, only `maxInflatedBytes` bounds the result: some senders put a constant there.
+    /// - Throws: `PayloadError` if it is damaged, too long, or compressed with zstd.
+    package func payload(limits: Limits) throws(PayloadError) -> [UInt8] {
+        switch header.flags {
+        case 0: return [UInt8](wirePayload)
+        case 255: throw PayloadError(reason: "zstd is not supported")
+        default:
+            do throws(LZ4.Failure) {
+                return try LZ4.decompress(wirePayload, limit: limits.maxInflatedBytes)
+            } catch {
+                throw switch error {
+                case .damaged: PayloadError(reason: "not an LZ4 block")
+                case .tooLong(let limit): PayloadError(reason: "inflates to more than \(limit) bytes")
+                }
+            }
+        }
+    }
+
+    /// The packet, copied out of the buffer.
+    /// - Throws: `PayloadError`, see `payload(limits:)`.
+    package func packet(limits: Limits) throws(PayloadError) -> Packet {
+        Packet(header: header, payload: try payload(limits: limits))
+    }
+}

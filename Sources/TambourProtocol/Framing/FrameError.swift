@@ -1,0 +1,20 @@
+/// Why a stream cannot be cut any further: the connection answers if it can and closes.
+package enum FrameError: Error, Hashable, Sendable {
+    /// A version other than 10 and 11.
+    case version(UInt8)
+    /// A command above 3.
+    case command(UInt8)
+    /// A payload of more bytes than the peer may send now.
+    case tooLong(length: Int, limit: Int)
+}
+
+extension FrameError: CustomStringConvertible {
+    /// One line for people, in English.
+    package var description: String {
+        switch self {
+        case .version(let version): "protocol version \(version), expected 10 or 11"
+        case .command(let command): "command \(command), expected 0 to 3"
+        case .tooLong(let length, let limit): "a payload of \(length) bytes, limit \(limit)"
+        }
+    }
+}

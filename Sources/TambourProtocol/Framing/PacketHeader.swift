@@ -1,0 +1,64 @@
+/// The ten bytes in front of every payload, numbers big-endian.
+///
+///      0     1     2           4           6       7                   10
+///     ┌─────┬─────┬───────────┬───────────┬───────┬───────────────────┬─────────────┐
+///     │ ver │ cmd │ seq       │ opcode    │ flags │ length            │ payload …   │
+///     │ u8  │ u8  │ u16       │ u16       │ u8    │ u24               │ length bytes│
+///     └─────┴─────┴───────────┴───────────┴───────┴───────────────────┴─────────────┘
+///
+/// `flags`: 0 plain, 1…254 an LZ4 block with `length × flags > raw length`, 255 zstd. `length` counts the payload as
+/// it is on the wire. Wire facts: protocol-spec, framing.
+package struct PacketHeader: Hashable, Sendable {
+    /// How long a header is, bytes.
+    package static let size = 10
+    /// The most that `length` can say, bytes.
+    package static let maxLength = 0xFF_FFFF
+
+    /// 10 in what we send; 10 or 11 in what we accept.
+    package var version: UInt8
+    /// A `PacketCommand`, or a number that is none.
+    package var command: UInt8
+    /// Chosen by whoever starts the exchange; a reply repeats it.
+    package var sequence: UInt16
+    /// What the payload is about; a reply repeats it.
+    package var opcode: UInt16
+    /// How the payload is compressed.
+    package var flags: UInt8
+    /// How many bytes of payload follow.
+    package var length: Int
+
+    package init(
+        version: UInt8 = 10, command: UInt8, sequence: UInt16, opcode: UInt16, flags: UInt8 = 0,
+        length: Int
+    ) {
+        self.version = version
+        self.command = command
+        self.sequence = sequence
+        self.opcode = opcode
+        self.flags = flags
+        self.length = length
+    }
+
+    /// Reads the first ten bytes, which must be there.
+    package init(_ bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count >= Self.size)
+        version = bytes[0]
+        command = bytes[1]
+        sequence = UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+        opcode = UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self))
+        let word = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 6, as: UInt32.self))
+        flags = UInt8(word >> 24)
+        length = Int(word & 0xFF_FFFF)
+    }
+
+    /// Writes ten bytes, for which there must be room; `length` must fit 24 bits.
+    package func write(to bytes: UnsafeMutableRawBufferPointer) {
+        precondition(bytes.count >= Self.size && length >= 0 && length <= Self.maxLength)
+        bytes[0] = version
+        bytes[1] = command
+        bytes.storeBytes(of: sequence.bigEndian, toByteOffset: 2, as: UInt16.self)
+        bytes.storeBytes(of: opcode.bigEndian, toByteOffset: 4, as: UInt16.self)
+        let word = UInt32(flags) << 24 | UInt32(length)
+        bytes.storeBytes(of: word.bigEndian, toByteOffset: 6, as: UInt32.self)
+    }
+}

@@ -1,0 +1,60 @@
+/// A 64-bit id of one kind. Ids of different kinds do not mix, and none is an integer literal.
+package protocol WireID: WireValue, Hashable, Comparable, CustomStringConvertible {
+    /// The number as it travels.
+    var rawValue: Int64 { get }
+    /// The id with this number.
+    init(_ rawValue: Int64)
+}
+
+extension WireID {
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    package var description: String { String(rawValue) }
+
+    /// Reads an integer or a string of decimal digits: existing clients send both.
+    package static func read(
+        from reader: inout MessagePackReader
+    ) throws(PayloadError) -> Self {
+        Self(try reader.readID())
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeInt(rawValue)
+    }
+}
+
+/// Who: a person or a bot.
+package struct UserID: WireID {
+    package let rawValue: Int64
+
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// Where: groups and channels are negative, a dialog is named by both its users (`a xor b`).
+package struct ChatID: WireID {
+    package let rawValue: Int64
+
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// Which message: unique everywhere, rising per chat.
+///
+///     63                                        16 15            0
+///     ┌───────────────────────────────────────────┬──────────────┐
+///     │ time of the message, Unix ms              │ counter      │
+///     └───────────────────────────────────────────┴──────────────┘
+///
+/// Clients rely on the layout: they take the time of a message they do not hold from its id.
+package struct MessageID: WireID {
+    package let rawValue: Int64
+
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    /// The id of a message of that millisecond; `timeMs` fits 48 bits until the year 6429.
+    package init(timeMs: Int64, counter: UInt16) {
+        rawValue = timeMs << 16 | Int64(counter)
+    }
+
+    /// The time of the message, Unix milliseconds.
+    package var timeMs: Int64 { rawValue >> 16 }
+}

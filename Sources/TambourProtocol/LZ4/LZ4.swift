@@ -1,0 +1,108 @@
+internal import CLZ4
+
+/// LZ4 blocks: no frame around them, no size in front of them.
+package enum LZ4 {
+    /// Why a block cannot be decompressed.
+    package enum Failure: Error, Hashable, Sendable {
+        /// It is not an LZ4 block, or not a whole one.
+        case damaged
+        /// It would be longer than the limit, in bytes.
+        case tooLong(limit: Int)
+    }
+
+    /// Compresses to a block that is smaller than what went in; nil if there is none.
+    package static func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        guard bytes.count > 1 else { return nil }
+        let block = [UInt8](unsafeUninitializedCapacity: bytes.count - 1) { room, count in
+            count = compress(bytes, into: UnsafeMutableRawBufferPointer(room))
+        }
+        return block.isEmpty ? nil : block
+    }
+
+    /// Compresses into `room` and returns how many bytes the block takes; 0 if it does not fit.
+    static func compress(
+        _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        guard let source = bytes.baseAddress, let target = room.baseAddress,
+            let size = Int32(exactly: bytes.count), let roomSize = Int32(exactly: room.count)
+        else { return 0 }
+        return Int(
+            LZ4_compress_default(
+                source.assumingMemoryBound(to: CChar.self),
+                target.assumingMemoryBound(to: CChar.self),
+                size, roomSize))
+    }
+
+    /// Decompresses a whole block of at most `limit` bytes.
+    ///
+    /// The size is counted first, which takes no memory: a bomb is refused before anything is allocated, and what
+    /// is allocated is exactly what comes out.
+    /// - Throws: `Failure`.
+    package static func decompress(
+        _ block: UnsafeRawBufferPointer, limit: Int
+    ) throws(Failure) -> [UInt8] {
+        let size = try inflatedSize(block, limit: limit)
+        guard let source = block.baseAddress, let blockSize = Int32(exactly: block.count),
+            let roomSize = Int32(exactly: size)
+        else { throw .damaged }
+        var written: Int32 = 0
+        // At least a byte of room: the library wants a pointer even for nothing.
+        let inflated = [UInt8](unsafeUninitializedCapacity: max(size, 1)) { room, count in
+            if let target = room.baseAddress {
+                written = LZ4_decompress_safe(
+                    source.assumingMemoryBound(to: CChar.self),
+                    UnsafeMutableRawPointer(target).assumingMemoryBound(to: CChar.self),
+                    blockSize, roomSize)
+            }
+            count = max(Int(written), 0)
+        }
+        guard written == roomSize else { throw .damaged }
+        return inflated
+    }
+
+    /// How many bytes come out of a block, found by walking over its sequences:
+    ///
+    ///     ┌───────┬──────────────────┬──────────┬────────┬────────────────┐
+    ///     │ token │ literal length…  │ literals │ offset │ match length…  │  … the last one ends after its literals
+    ///     │ 1     │ 0… (token hi 15) │ n        │ 2, LE  │ 0… (lo 15) + 4 │
+    ///     └───────┴──────────────────┴──────────┴────────┴────────────────┘
+    private static func inflatedSize(
+        _ block: UnsafeRawBufferPointer, limit: Int
+    ) throws(Failure) -> Int {
+        let end = block.count
+        var index = 0
+        var size = 0
+
+        while index < end {
+            let token = block[index]
+            index += 1
+            let literals = try runLength(Int(token >> 4), in: block, at: &index)
+            guard literals <= end - index else { throw .damaged }
+            index += literals
+            size += literals
+            guard size <= limit else { throw .tooLong(limit: limit) }
+            if index == end { return size }
+
+            guard end - index >= 2 else { throw .damaged }
+            index += 2
+            size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
+            guard size <= limit else { throw .tooLong(limit: limit) }
+        }
+        throw .damaged
+    }
+
+    /// A length of 15 goes on in bytes that are added up, the last being below 255.
+    private static func runLength(
+        _ start: Int, in block: UnsafeRawBufferPointer, at index: inout Int
+    ) throws(Failure) -> Int {
+        var length = start
+        guard length == 15 else { return length }
+        while index < block.count {
+            let byte = block[index]
+            index += 1
+            length += Int(byte)
+            if byte != 255 { return length }
+        }
+        throw .damaged
+    }
+}

@@ -1,0 +1,15 @@
+/// An override of a limit that cannot be used.
+package struct LimitError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The name as it was given.
+    package var name: String
+    /// What is wrong with it, in English.
+    package var reason: String
+
+    package init(name: String, reason: String) {
+        self.name = name
+        self.reason = reason
+    }
+
+    /// `limit maxDepth: 0 is below 1`.
+    package var description: String { "limit \(name): \(reason)" }
+}

@@ -1,0 +1,30 @@
+/// Hands out overrides by name while `Limits` is made, and tells in the end what was wrong with them.
+struct LimitOverrides {
+    private var left: [String: Int]
+    private var errors: [LimitError] = []
+
+    init(_ overrides: [String: Int]) {
+        left = overrides
+    }
+
+    /// The value to use for a limit: its override, or `standard` if there is none or it is bad.
+    mutating func value(of name: String, standard: Int, max: Int = .max) -> Int {
+        guard let override = left.removeValue(forKey: name) else { return standard }
+        if override < 1 {
+            errors.append(LimitError(name: name, reason: "\(override) is below 1"))
+            return standard
+        }
+        if override > max {
+            errors.append(LimitError(name: name, reason: "\(override) is above \(max)"))
+            return standard
+        }
+        return override
+    }
+
+    /// - Throws: `LimitError` for the first bad override by name, or for a name no limit has.
+    func finish() throws(LimitError) {
+        let unknown = left.keys.map { LimitError(name: $0, reason: "there is no such limit") }
+        guard let first = (errors + unknown).min(by: { $0.name < $1.name }) else { return }
+        throw first
+    }
+}

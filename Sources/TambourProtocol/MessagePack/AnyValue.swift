@@ -1,0 +1,32 @@
+/// Any MessagePack value, kept as its bytes and never looked into.
+package struct AnyValue: Hashable, Sendable {
+    /// The MessagePack of one value; its strings are UTF-8.
+    package let bytes: Bytes
+
+    /// Bytes that are the MessagePack of one value.
+    package init(unchecked bytes: Bytes) {
+        self.bytes = bytes
+    }
+
+    /// Any value that can be written.
+    package init(_ value: some WireValue) {
+        var writer = MessagePackWriter()
+        value.write(to: &writer)
+        bytes = Bytes(writer.finish())
+    }
+}
+
+extension AnyValue: WireValue {
+    /// Steps over one value, checks its depth, size and strings, and keeps its bytes.
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let (_, bytes) = try reader.readKeepingBytes {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try reader.skip()
+        }
+        return Self(unchecked: bytes)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeRaw(bytes)
+    }
+}

@@ -1,0 +1,68 @@
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A range of an array of bytes that it keeps alive: what a payload holds is never copied out of it.
+package struct Bytes: Hashable, Sendable {
+    /// The array the range is of, whole.
+    let storage: [UInt8]
+    // 32 bits each: a message holds many of these, and no payload is 4 GiB.
+    private let start: UInt32
+    private let length: UInt32
+
+    /// All bytes of an array.
+    package init(_ array: [UInt8]) {
+        self.init(array, range: 0..<array.count)
+    }
+
+    /// A range of an array, which must hold it.
+    package init(_ storage: [UInt8], range: Range<Int>) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= storage.count)
+        self.storage = storage
+        start = UInt32(range.lowerBound)
+        length = UInt32(range.count)
+    }
+
+    /// No bytes.
+    package static let empty = Bytes([])
+
+    /// How many bytes there are.
+    package var count: Int { Int(length) }
+
+    /// Whether there are none.
+    package var isEmpty: Bool { length == 0 }
+
+    /// Where in the owner they are.
+    var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
+
+    /// A copy of the bytes, or the owner itself when they are all of it.
+    package var array: [UInt8] {
+        count == storage.count ? storage : Array(storage[range])
+    }
+
+    /// Lends the bytes to `body`; the pointer is valid only during the call.
+    package func withUnsafeBytes<R, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
+        try storage.withUnsafeBufferPointer { (owner) throws(E) -> R in
+            try body(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: owner[range])))
+        }
+    }
+
+    package static func == (left: Bytes, right: Bytes) -> Bool {
+        guard left.length == right.length else { return false }
+        return left.withUnsafeBytes { left in
+            right.withUnsafeBytes { right in
+                guard let a = left.baseAddress, let b = right.baseAddress else { return true }
+                return memcmp(a, b, left.count) == 0
+            }
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        withUnsafeBytes { hasher.combine(bytes: $0) }
+        hasher.combine(length)
+    }
+}

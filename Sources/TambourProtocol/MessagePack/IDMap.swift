@@ -1,0 +1,66 @@
+/// A map keyed by ids, in the order it travels.
+///
+/// Keys are written as strings of digits, what JSON transports need; integers are read as well.
+package struct IDMap<Key: WireID, Value> {
+    /// The entries in order.
+    package var pairs: [(Key, Value)]
+
+    package init(_ pairs: [(Key, Value)] = []) {
+        self.pairs = pairs
+    }
+
+    /// Whether there is no entry.
+    package var isEmpty: Bool { pairs.isEmpty }
+
+    /// How many entries there are.
+    package var count: Int { pairs.count }
+
+    /// The value under a key; the last one if a peer sent the key twice. Looks at every entry.
+    package subscript(key: Key) -> Value? {
+        pairs.last { $0.0 == key }?.1
+    }
+}
+
+extension IDMap: Sendable where Value: Sendable {}
+
+extension IDMap: Equatable where Value: Equatable {
+    package static func == (left: Self, right: Self) -> Bool {
+        left.pairs.elementsEqual(right.pairs) { $0.0 == $1.0 && $0.1 == $1.1 }
+    }
+}
+
+extension IDMap: Hashable where Value: Hashable {
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(pairs.count)
+        for (key, value) in pairs {
+            hasher.combine(key)
+            hasher.combine(value)
+        }
+    }
+}
+
+extension IDMap: WireValue where Value: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let count = try reader.readMapHeader()
+        var pairs: [(Key, Value)] = []
+        pairs.reserveCapacity(min(count, MessagePackReader.reservedItems))
+        for _ in 0..<count {
+            let id = try reader.readID()
+            do throws(PayloadError) {
+                pairs.append((Key(id), try Value.read(from: &reader)))
+            } catch {
+                throw error.within(id: id)
+            }
+        }
+        reader.endContainer()
+        return Self(pairs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(pairs.count)
+        for (key, value) in pairs {
+            writer.writeDecimalKey(key.rawValue)
+            value.write(to: &writer)
+        }
+    }
+}

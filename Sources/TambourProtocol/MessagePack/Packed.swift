@@ -1,0 +1,41 @@
+/// A value kept as the MessagePack it travels as: a page of history is a scan and a copy.
+package struct Packed<Value: WireValue>: Hashable, Sendable {
+    /// The MessagePack of one value.
+    package let bytes: Bytes
+
+    /// Packs a value.
+    package init(_ value: Value) {
+        var writer = MessagePackWriter()
+        value.write(to: &writer)
+        bytes = Bytes(writer.finish())
+    }
+
+    /// Bytes that somebody has already packed, as they come from the store.
+    package init(unchecked bytes: Bytes) {
+        self.bytes = bytes
+    }
+
+    /// Unpacks the value.
+    /// - Throws: `PayloadError` if the bytes are not exactly one such value.
+    package func value(limits: Limits) throws(PayloadError) -> Value {
+        try MessagePackReader.read(bytes, limits: limits) {
+            (reader: inout MessagePackReader) throws(PayloadError) -> Value in
+            try Value.read(from: &reader)
+        }
+    }
+}
+
+extension Packed: WireValue {
+    /// Reads the value to check it, and keeps its bytes.
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let (_, bytes) = try reader.readKeepingBytes {
+            (reader: inout MessagePackReader) throws(PayloadError) -> Value in
+            try Value.read(from: &reader)
+        }
+        return Self(unchecked: bytes)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeRaw(bytes)
+    }
+}

@@ -1,0 +1,81 @@
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Valid UTF-8 kept as the bytes it travels as: a `String` is made only where somebody reads it.
+package struct Text: Hashable, Sendable {
+    /// The UTF-8.
+    package let bytes: Bytes
+
+    /// The UTF-8 of a string.
+    package init(_ string: String) {
+        bytes = Bytes(Array(string.utf8))
+    }
+
+    /// Bytes that may or may not be UTF-8; nil if they are not.
+    package init?(validating bytes: Bytes) {
+        guard bytes.withUnsafeBytes({ UTF8Scan.utf16Count(validating: $0) }) != nil else {
+            return nil
+        }
+        self.bytes = bytes
+    }
+
+    /// Bytes that somebody has already found to be UTF-8.
+    package init(unchecked bytes: Bytes) {
+        self.bytes = bytes
+    }
+
+    /// The text without characters.
+    package static let empty = Text(unchecked: .empty)
+
+    /// Whether it has no characters.
+    package var isEmpty: Bool { bytes.isEmpty }
+
+    /// The length in UTF-16 code units, in which limits and formatting ranges count.
+    package var utf16Count: Int {
+        bytes.withUnsafeBytes { UTF8Scan.utf16Count(ofValid: $0) }
+    }
+
+    /// Whether it is exactly `other`, byte for byte.
+    package func equals(_ other: StaticString) -> Bool {
+        guard bytes.count == other.utf8CodeUnitCount else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return true }
+            return memcmp(base, other.utf8Start, bytes.count) == 0
+        }
+    }
+}
+
+extension Text: ExpressibleByStringLiteral {
+    package init(stringLiteral value: String) {
+        self.init(value)
+    }
+}
+
+extension Text: CustomStringConvertible {
+    /// The text as a string.
+    package var description: String {
+        bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension String {
+    /// The text as a string.
+    package init(_ text: Text) {
+        self = text.description
+    }
+}
+
+extension Text: WireValue {
+    package static func read(
+        from reader: inout MessagePackReader
+    ) throws(PayloadError) -> Text {
+        try reader.readText()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeText(self)
+    }
+}

@@ -1,0 +1,74 @@
+/// Walks over UTF-8 without making a `String`.
+enum UTF8Scan {
+    private static let highBits: UInt64 = 0x8080_8080_8080_8080
+
+    /// The length in UTF-16 code units, nil unless the bytes are UTF-8 as Unicode defines it.
+    ///
+    /// Refused are overlong forms, surrogates, code points above U+10FFFF, stray and missing continuation bytes
+    /// (The Unicode Standard, table 3-7).
+    static func utf16Count(validating bytes: UnsafeRawBufferPointer) -> Int? {
+        guard let base = bytes.baseAddress else { return 0 }
+        let end = bytes.count
+        var index = 0
+        var units = 0
+
+        while index < end {
+            let first = base.load(fromByteOffset: index, as: UInt8.self)
+            let left = end &- index
+            if first < 0x80 {
+                if left >= 8,
+                    base.loadUnaligned(fromByteOffset: index, as: UInt64.self) & highBits == 0
+                {
+                    index &+= 8
+                    units &+= 8
+                } else {
+                    index &+= 1
+                    units &+= 1
+                }
+                continue
+            }
+            if first < 0xE0 {
+                guard first >= 0xC2, left >= 2, isContinuation(base, index &+ 1) else { return nil }
+                index &+= 2
+                units &+= 1
+                continue
+            }
+            guard left >= 3, isContinuation(base, index &+ 2) else { return nil }
+            let second = base.load(fromByteOffset: index &+ 1, as: UInt8.self)
+            if first < 0xF0 {
+                // E0 80..9F would be overlong, ED A0..BF a surrogate.
+                let low: UInt8 = first == 0xE0 ? 0xA0 : 0x80
+                let high: UInt8 = first == 0xED ? 0x9F : 0xBF
+                guard second >= low, second <= high else { return nil }
+                index &+= 3
+                units &+= 1
+                continue
+            }
+            // F0 80..8F would be overlong, F4 90.. beyond U+10FFFF.
+            let low: UInt8 = first == 0xF0 ? 0x90 : 0x80
+            let high: UInt8 = first == 0xF4 ? 0x8F : 0xBF
+            guard first <= 0xF4, left >= 4, second >= low, second <= high,
+                isContinuation(base, index &+ 3)
+            else { return nil }
+            index &+= 4
+            units &+= 2
+        }
+        return units
+    }
+
+    /// The length in UTF-16 code units of bytes that are UTF-8.
+    static func utf16Count(ofValid bytes: UnsafeRawBufferPointer) -> Int {
+        var units = 0
+        for byte in bytes {
+            // Every character is one unit, but those that take four bytes are two.
+            if byte & 0xC0 != 0x80 { units &+= 1 }
+            if byte >= 0xF0 { units &+= 1 }
+        }
+        return units
+    }
+
+    @inline(__always)
+    private static func isContinuation(_ base: UnsafeRawPointer, _ index: Int) -> Bool {
+        base.load(fromByteOffset: index, as: UInt8.self) & 0xC0 == 0x80
+    }
+}

@@ -1,0 +1,26 @@
+/// What travels as the payload of a packet: a map.
+package protocol WirePayload: WireValue {}
+
+extension WirePayload {
+    /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
+    ///
+    /// No bytes at all are an empty map, as some clients send. Extension type 1 around the map is unwrapped once.
+    /// - Throws: `PayloadError` naming the field that is wrong.
+    package static func decode(
+        _ payload: [UInt8], limits: Limits
+    ) throws(PayloadError) -> Self {
+        let bytes = Bytes(payload.isEmpty ? [0x80] : payload)
+        return try MessagePackReader.read(bytes, limits: limits) {
+            (reader: inout MessagePackReader) throws(PayloadError) -> Self in
+            try reader.unwrapExtension()
+            return try Self.read(from: &reader)
+        }
+    }
+
+    /// The payload as it travels, in its shortest form.
+    package func encoded() -> [UInt8] {
+        var writer = MessagePackWriter()
+        write(to: &writer)
+        return writer.finish()
+    }
+}

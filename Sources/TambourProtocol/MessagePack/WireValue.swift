@@ -1,0 +1,83 @@
+/// What can be read from MessagePack and written to it.
+package protocol WireValue: Sendable {
+    /// Reads one value at the cursor.
+    /// - Throws: `PayloadError` whose path starts at this value.
+    static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self
+
+    /// Writes the value in its shortest form.
+    func write(to writer: inout MessagePackWriter)
+}
+
+extension Bool: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Bool {
+        try reader.readBool()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeBool(self)
+    }
+}
+
+extension Int64: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Int64 {
+        try reader.readInt()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeInt(self)
+    }
+}
+
+extension Int: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Int {
+        Int(try reader.readInt())
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeInt(Int64(self))
+    }
+}
+
+extension Double: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Double {
+        try reader.readDouble()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeDouble(self)
+    }
+}
+
+extension String: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> String {
+        try reader.readString()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeString(self)
+    }
+}
+
+extension Bytes: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Bytes {
+        try reader.readBytes()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeBytes(self)
+    }
+}
+
+extension Array: WireValue where Element: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> [Element]
+    {
+        try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Element in
+            try Element.read(from: &reader)
+        }
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeArrayHeader(count)
+        for element in self { element.write(to: &writer) }
+    }
+}
