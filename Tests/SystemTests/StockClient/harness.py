@@ -29,6 +29,15 @@ REQUEST_TIMEOUT = 15
 STUCK = 3
 
 
+#: Every scenario by its name, in the order of the files that `scenarios.py` imports.
+SCENARIOS: dict[str, Callable[[World], Awaitable[None]]] = {}
+
+
+def scenario(function: Callable[[World], Awaitable[None]]) -> Callable[[World], Awaitable[None]]:
+    SCENARIOS[function.__name__] = function
+    return function
+
+
 class Failure(Exception):
     """A fact that does not hold."""
 
@@ -304,3 +313,30 @@ class World:
     async def close(self) -> None:
         for device in self._devices:
             await device.close()
+
+
+# Looking at chats
+
+
+async def chat_info(device: Device, chat: int) -> dict[str, Any]:
+    """The chat as the server has it now."""
+    chats = (await device.invoke(Opcode.CHAT_INFO, {"chatIds": [chat]}))["chats"]
+    same(len(chats), 1, f"chats answered for {chat}")
+    return chats[0]
+
+
+async def history_ids(device: Device, chat: int, newest: Any) -> list[int]:
+    page = await device.client.fetch_history(chat, backward=200, from_time=later_than(newest))
+    return [message.id for message in page]
+
+
+def later_than(message: Any) -> int:
+    """An anchor for a page with this message in it.
+
+    The library's own default is its clock; a chat that was written to faster than once a millisecond is ahead of it.
+    """
+    return max(now_ms(), message.time)
+
+
+def later_than_id(message_id: int) -> int:
+    return max(now_ms(), message_id >> 16)
