@@ -85,6 +85,12 @@ let package = Package(
         ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["tambourd"],
+            // What the stock client plays, in Python.
+            exclude: ["StockClient"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
