@@ -69,7 +69,7 @@ let package = Package(
         .testTarget(
             name: "TambourStoreTests",
             dependencies: [
-                "TambourSQL", "TambourStore",
+                "TambourProtocol", "TambourSQL", "TambourStore",
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
