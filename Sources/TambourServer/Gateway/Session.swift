@@ -64,18 +64,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
 
-    private let openedAt: Int64
-    private var lastByteAt: Int64
+    private var openedAt: Int64 = 0
+    private var lastByteAt: Int64 = 0
     private var partialSince: Int64?
     private var timer: TimerToken?
     private var timerAt = Int64.max
 
-    init(gateway: LaneGateway, now: Int64) {
+    init(gateway: LaneGateway) {
         self.gateway = gateway
         shared = gateway.shared
         decoder = FrameDecoder(limits: gateway.shared.limits)
-        openedAt = now
-        lastByteAt = now
     }
 
     private var limits: Limits { shared.limits }
@@ -87,6 +85,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionOpened(_ connection: Connection) {
         self.connection = connection
+        openedAt = gateway.lane.now
+        lastByteAt = openedAt
         origin = SessionOrigin(
             installation: "", client: "", info: "", address: Self.host(of: connection.peer)
         )
