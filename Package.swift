@@ -77,19 +77,14 @@ let package = Package(
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
-        .testTarget(
-            name: "SystemTests",
-            dependencies: ["TambourSQL"],
-            // Compiled by the tests themselves: a layer to preload and a program to try it on.
-            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c"]
-        ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
         .testTarget(
             name: "SystemTests",
-            dependencies: ["tambourd"],
-            // What the stock client plays, in Python.
-            exclude: ["StockClient"]
+            dependencies: ["TambourSQL", "tambourd"],
+            // What the stock client plays, in Python; a layer to preload and a program to try it
+            // on, compiled by the tests.
+            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "StockClient"]
         ),
     ],
     swiftLanguageModes: [.v6]
