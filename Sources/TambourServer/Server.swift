@@ -65,7 +65,8 @@ package final class Server: @unchecked Sendable {
             firstCounter: UInt16(environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) })
         )
         let clock = CommitClock(
-            persisted: try writer.persistedClock(), leaseMs: limits.commitLeaseMs
+            persisted: try writer.persistedClock(),
+            leaseMs: limits.commitLeaseMs
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
         let router = PushRouter(codes: configuration.loginCodes)
@@ -79,7 +80,9 @@ package final class Server: @unchecked Sendable {
             logger: logger,
             metrics: metrics,
             engine: Engine(
-                core: core, limits: limits, environment: environment, metrics: metrics,
+                core: core,
+                limits: limits,
+                environment: environment,
                 router: router
             ),
             readers: ReaderPool(stores),
@@ -96,7 +99,8 @@ package final class Server: @unchecked Sendable {
         )
         lanes = (0..<configuration.lanes).map { index in
             Lane(
-                index: index, label: "tambour.lane-\(index)",
+                index: index,
+                label: "tambour.lane-\(index)",
                 poisonAfterCallback: configuration.poisonsBuffers || Lane.poisonsByDefault
             )
         }
@@ -111,7 +115,8 @@ package final class Server: @unchecked Sendable {
     package func start() throws -> [String] {
         for lane in lanes { lane.start() }
         admin = try AdminSocket(
-            path: directory.adminSocketPath, backend: LiveAdminBackend(self),
+            path: directory.adminSocketPath,
+            backend: LiveAdminBackend(self),
             logger: configuration.logger
         )
         var addresses: [String] = []

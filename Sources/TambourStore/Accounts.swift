@@ -100,7 +100,10 @@ extension Account {
             updateTime: updated,
             names: [
                 UserName(
-                    name: name, firstName: firstName, lastName: lastName, type: "ONEME"
+                    name: name,
+                    firstName: firstName,
+                    lastName: lastName,
+                    type: "ONEME"
                 )
             ],
             options: ["ONEME"],

@@ -342,8 +342,11 @@ extension ReadTransaction {
             joinTime: view.joined,
             modified: view.modified,
             newMessages: try unread(
-                in: view.key, viewer: view.viewer, readTime: view.readTime,
-                readNumber: view.readNumber, head: head
+                in: view.key,
+                viewer: view.viewer,
+                readTime: view.readTime,
+                readNumber: view.readNumber,
+                head: head
             ),
             participantsCount: view.kind == .group ? view.memberCount : nil,
             prevMessageID: previous,

@@ -38,7 +38,8 @@ package enum StoreCheck {
             """
         ) { "chat \($0[0]): message \($0[1]) (number \($0[2])) is not before the next one" }
         problems += try rows(
-            store.sql, "SELECT user_id, chat, ct FROM member WHERE ct > (\(clockValue))"
+            store.sql,
+            "SELECT user_id, chat, ct FROM member WHERE ct > (\(clockValue))"
         ) { "member \($0[0]) of chat \($0[1]): changed at \($0[2]), after the commit clock" }
         problems += try rows(
             store.sql,

@@ -155,8 +155,12 @@ package final class TestServer: Sendable {
     package func login(_ client: WireClient, since mark: Int64 = -1) throws -> LoginReply {
         let reply = try client.call(
             LoginRequest(
-                token: client.token, interactive: true, chatsSync: mark, contactsSync: mark,
-                draftsSync: mark, presenceSync: mark
+                token: client.token,
+                interactive: true,
+                chatsSync: mark,
+                contactsSync: mark,
+                draftsSync: mark,
+                presenceSync: mark
             )
         )
         client.userID = reply.profile.contact.id
@@ -211,9 +215,14 @@ extension WireClient {
     }
 
     /// Creates a group with others.
-    package func createGroup(_ title: String, with others: [WireClient], cid: Int64) throws -> ChatID {
+    package func createGroup(_ title: String, with others: [WireClient], cid: Int64) throws
+        -> ChatID
+    {
         let control = NewAttach(
-            type: .control, title: Text(title), event: "new", chatType: "CHAT",
+            type: .control,
+            title: Text(title),
+            event: "new",
+            chatType: "CHAT",
             userIDs: others.map(\.userID)
         )
         return try call(

@@ -120,8 +120,12 @@ package final class WireClient {
         sequence &+= 1
         var packet: [UInt8] = []
         encodePacket(
-            version: version, command: .request, sequence: number, opcode: opcode.rawValue,
-            payload: payload, into: &packet
+            version: version,
+            command: .request,
+            sequence: number,
+            opcode: opcode.rawValue,
+            payload: payload,
+            into: &packet
         )
         try send(raw: packet)
         return number
@@ -148,7 +152,9 @@ package final class WireClient {
             let error = try ErrorReply.decode(packet.payload, limits: .standard)
             let code = RequestError.Code(rawValue: String(describing: error.error))
             guard let code else { throw Failure.unexpected("unknown error code \(error.error)") }
-            throw Failure.refused(RequestError(code: code, message: String(describing: error.message)))
+            throw Failure.refused(
+                RequestError(code: code, message: String(describing: error.message))
+            )
         }
         return try Reply.decode(packet.payload, limits: .standard)
     }
@@ -213,7 +219,8 @@ package final class WireClient {
                     pushes.append(
                         Push(
                             opcode: Opcode(rawValue: packet.header.opcode),
-                            sequence: packet.header.sequence, payload: packet.payload
+                            sequence: packet.header.sequence,
+                            payload: packet.payload
                         )
                     )
                 } else {

@@ -18,7 +18,10 @@ extension LoginCodeSource {
                 do {
                     try append("\(PhoneNumber.format(phone)) \(code)\n", to: path)
                 } catch {
-                    logger.error("a login code could not be written", metadata: ["error": "\(error)"])
+                    logger.error(
+                        "a login code could not be written",
+                        metadata: ["error": "\(error)"]
+                    )
                 }
             }
         case ("exec", let program?) where !program.isEmpty:
@@ -77,7 +80,9 @@ final class CodeProgram: Sendable {
         process.standardInput = pipe
         process.standardOutput = FileHandle.nullDevice
         process.terminationHandler = { [self] process in
-            guard process.terminationStatus != 0 || process.terminationReason != .exit else { return }
+            guard process.terminationStatus != 0 || process.terminationReason != .exit else {
+                return
+            }
             retry(number, input: input, reason: "status \(process.terminationStatus)")
         }
         do {

@@ -46,7 +46,8 @@ extension Tambourd {
 
         func run() throws {
             let settings = try Settings(
-                flags: self, environment: ProcessInfo.processInfo.environment
+                flags: self,
+                environment: ProcessInfo.processInfo.environment
             )
             let logger = Self.logger(settings.logLevel)
             let server: Server
@@ -60,7 +61,9 @@ extension Tambourd {
             for address in addresses { StandardOutput.writeLine("listening tcp \(address)") }
             logger.notice(
                 "serving",
-                metadata: ["lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())"]
+                metadata: [
+                    "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
+                ]
             )
             Signals.onTermination { signal in
                 logger.notice("stopping", metadata: ["signal": "\(signal)"])

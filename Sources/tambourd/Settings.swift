@@ -68,7 +68,8 @@ struct Settings {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String: values[key] = ConfigValue(.string(text), isSecret: false)
-            case let list as [String]: values[key] = ConfigValue(.stringArray(list), isSecret: false)
+            case let list as [String]:
+                values[key] = ConfigValue(.stringArray(list), isSecret: false)
             case let number as NSNumber:
                 values[key] = ConfigValue(.int(number.intValue), isSecret: false)
             default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
@@ -80,7 +81,8 @@ struct Settings {
     private static func limits(_ path: String) throws -> Limits {
         var overrides: [String: Int] = [:]
         for (key, value) in try object(path) {
-            guard let number = value as? NSNumber, number.doubleValue == Double(number.intValue) else {
+            guard let number = value as? NSNumber, number.doubleValue == Double(number.intValue)
+            else {
                 throw Failure("\(path): \"\(key)\" is not a whole number")
             }
             overrides[key] = number.intValue

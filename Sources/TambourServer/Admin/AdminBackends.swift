@@ -88,13 +88,15 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
         core = EngineCore(
             writer: writer,
             clock: CommitClock(
-                persisted: try writer.persistedClock(), leaseMs: limits.commitLeaseMs
+                persisted: try writer.persistedClock(),
+                leaseMs: limits.commitLeaseMs
             ),
             metrics: ServerMetrics(startedMs: environment.wallMs()),
             report: { _ in }
         )
         store = try StoreConnection(
-            SQLiteConnection(path: directory.databasePath, mode: .readOnly), limits: limits
+            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
+            limits: limits
         )
     }
 

@@ -98,13 +98,18 @@ package struct AdminService: Sendable {
                 }
                 for phone in phones {
                     let id = try tx.createAccount(
-                        phone: phone, firstName: "User \(phone % 10_000)", lastName: nil
+                        phone: phone,
+                        firstName: "User \(phone % 10_000)",
+                        lastName: nil
                     )
                     let token = Tokens.make(environment)
                     _ = try tx.createSession(
-                        of: id, tokenHash: Tokens.hash(token),
+                        of: id,
+                        tokenHash: Tokens.hash(token),
                         origin: SessionOrigin(
-                            installation: "admin", client: "admin", info: "users create",
+                            installation: "admin",
+                            client: "admin",
+                            info: "users create",
                             address: ""
                         )
                     )

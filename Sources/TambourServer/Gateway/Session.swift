@@ -40,7 +40,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private unowned let gateway: LaneGateway
     private let shared: SharedServices
-    private var connection: Connection!
+    private var opened: Connection?
     private var machine = SessionStateMachine()
     private var decoder: FrameDecoder
     private(set) var caller: Caller?
@@ -78,17 +78,27 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private var limits: Limits { shared.limits }
 
+    private var connection: Connection {
+        guard let opened else {
+            preconditionFailure("a lane tells of a connection before anything is done with it")
+        }
+        return opened
+    }
+
     /// How what is sent to this client may be compressed.
     var compression: Compression { capabilities.contains(.lz4Large) ? .large : .classic }
 
     // MARK: - Connection
 
     func connectionOpened(_ connection: Connection) {
-        self.connection = connection
+        opened = connection
         openedAt = gateway.lane.now
         lastByteAt = openedAt
         origin = SessionOrigin(
-            installation: "", client: "", info: "", address: Self.host(of: connection.peer)
+            installation: "",
+            client: "",
+            info: "",
+            address: Self.host(of: connection.peer)
         )
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
@@ -148,7 +158,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func close(reason: String) {
         connection.closeAfterFlush(
-            .local(reason), within: .milliseconds(limits.closeDrainMs)
+            .local(reason),
+            within: .milliseconds(limits.closeDrainMs)
         )
     }
 
@@ -268,7 +279,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let requester = requester
         let answered: @Sendable (Outcome) -> Void = { outcome in
             let answer = Answer(
-                sequence: request.sequence, opcode: request.opcode, lane: request.lane,
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: request.lane,
                 outcome: outcome
             )
             gateway.post(.answered(self, answer))
@@ -325,7 +338,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             let result = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
             gateway.post(
                 .tokenResolved(
-                    self, TokenResolution(request: request, login: login, result: result)
+                    self,
+                    TokenResolution(request: request, login: login, result: result)
                 )
             )
         }
@@ -339,7 +353,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .failure(let error):
             return answered(
                 Answer(
-                    sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                    sequence: request.sequence,
+                    opcode: request.opcode,
+                    lane: .exclusive,
                     outcome: .refusal(error)
                 )
             )
@@ -355,10 +371,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.readers.post { store in
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
             let result = shared.dispatcher.login(
-                resolution.login, caller: caller, time: time, on: store
+                resolution.login,
+                caller: caller,
+                time: time,
+                on: store
             )
             var answer = Answer(
-                sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: .exclusive,
                 outcome: result.outcome
             )
             answer.login = result.partners.map { LoginResult(partners: $0) }
@@ -368,7 +389,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func register(_ session: SessionRecord) {
         caller = Caller(
-            userID: session.userID, sessionID: session.id, deviceID: session.deviceID,
+            userID: session.userID,
+            sessionID: session.id,
+            deviceID: session.deviceID,
             connectionID: ConnectionID(connection.id)
         )
         gateway.register(self, user: session.userID)
@@ -496,7 +519,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let sequence = (lastSequence &+ 128) & 0xFF
         withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
             packet.withUnsafeBytes { packet in
-                header.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<PacketHeader.size]))
+                header.copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: packet[..<PacketHeader.size])
+                )
                 header.storeBytes(of: sequence.bigEndian, toByteOffset: 2, as: UInt16.self)
                 connection.write(UnsafeRawBufferPointer(header))
                 connection.write(UnsafeRawBufferPointer(rebasing: packet[PacketHeader.size...]))
@@ -524,7 +549,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        send(.error, sequence, opcode, ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded())
+        send(
+            .error,
+            sequence,
+            opcode,
+            ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded()
+        )
     }
 
     private func send(
@@ -537,8 +567,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
         var packet: [UInt8] = []
         encodePacket(
-            command: command, sequence: sequence, opcode: opcode.rawValue, payload: payload,
-            compression: compression, compressFrom: limits.compressFromBytes, into: &packet
+            command: command,
+            sequence: sequence,
+            opcode: opcode.rawValue,
+            payload: payload,
+            compression: compression,
+            compressFrom: limits.compressFromBytes,
+            into: &packet
         )
         connection.write(packet)
     }

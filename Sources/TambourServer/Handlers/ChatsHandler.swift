@@ -116,13 +116,16 @@ struct ChatsHandler: Sendable {
             // Others are told of what was read, never of what was put back.
             let hear = setAsUnread || chat.isBig ? [caller.userID] : chat.memberIDs
             let push = NotifMark(
-                chatID: chat.wireID, userID: caller.userID, mark: member.readTime,
+                chatID: chat.wireID,
+                userID: caller.userID,
+                mark: member.readTime,
                 setAsUnread: setAsUnread
             )
             tx.emit(.push(.mark(push), to: hear, except: caller.connectionID))
         }
         return ChatMarkReply(
-            unread: try tx.unread(of: caller.userID, in: chat), mark: member.readTime
+            unread: try tx.unread(of: caller.userID, in: chat),
+            mark: member.readTime
         )
     }
 
@@ -163,7 +166,9 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Chat? {
         if let view = try snapshot.view(id, for: caller.userID) { return try snapshot.chat(view) }
-        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else { return nil }
+        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else {
+            return nil
+        }
         return Chat(
             id: id,
             type: .dialog,

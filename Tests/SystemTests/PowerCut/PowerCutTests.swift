@@ -32,7 +32,10 @@ struct PowerCutTests {
         writer.executableURL = URL(fileURLWithPath: try PowerCut.writer.get())
         writer.arguments = [file, synchronous]
         writer.environment = try PowerCut(
-            directory: folder.path, seed: seed, afterOperations: operations, policy: policy
+            directory: folder.path,
+            seed: seed,
+            afterOperations: operations,
+            policy: policy
         ).environment
         writer.standardOutput = output
         writer.standardError = errors
@@ -62,7 +65,8 @@ struct PowerCutTests {
             stored: 0,
             last: 0,
             isWhole: try connection.quickCheck().isEmpty,
-            report: String(decoding: report, as: UTF8.self))
+            report: String(decoding: report, as: UTF8.self)
+        )
         let tables = try connection.prepare("SELECT count(*) FROM sqlite_schema")
         _ = try tables.step()
         guard tables.int(0) == 2 else { return outcome }
@@ -82,7 +86,10 @@ struct PowerCutTests {
     func full(seed: UInt64) throws {
         // Early ones fall into the creation of the file, late ones between checkpoints.
         let outcome = try cutWriter(
-            synchronous: "FULL", seed: seed, after: Int(seed * seed % 1_009 + seed))
+            synchronous: "FULL",
+            seed: seed,
+            after: Int(seed * seed % 1_009 + seed)
+        )
         #expect(outcome.isWhole, "\(outcome.report)")
         #expect(outcome.stored >= outcome.acknowledged, "\(outcome.report)")
         // At most the one commit that was under way may be there without having been told.
@@ -95,7 +102,10 @@ struct PowerCutTests {
         var lost = 0
         for seed in UInt64(1)...20 {
             let outcome = try cutWriter(
-                synchronous: "NORMAL", seed: seed, after: 400 + Int(seed * 7))
+                synchronous: "NORMAL",
+                seed: seed,
+                after: 400 + Int(seed * 7)
+            )
             #expect(outcome.isWhole, "\(outcome.report)")
             #expect(outcome.last == outcome.stored, "\(outcome.report)")
             #expect(outcome.acknowledged > 20)
@@ -110,7 +120,11 @@ struct PowerCutTests {
         let outcomes = (UInt64(1)...10).map { seed in
             Result {
                 try cutWriter(
-                    synchronous: "OFF", seed: seed, after: 800, policy: .blocks)
+                    synchronous: "OFF",
+                    seed: seed,
+                    after: 800,
+                    policy: .blocks
+                )
             }
         }
         let damaged = outcomes.count { outcome in
@@ -123,7 +137,11 @@ struct PowerCutTests {
     @Test("a policy that keeps everything is no more than a killed process")
     func keep() throws {
         let outcome = try cutWriter(
-            synchronous: "NORMAL", seed: 1, after: 500, policy: .keep)
+            synchronous: "NORMAL",
+            seed: 1,
+            after: 500,
+            policy: .keep
+        )
         #expect(outcome.isWhole)
         #expect(outcome.stored >= outcome.acknowledged)
         #expect(outcome.report.contains("blocks kept"))

@@ -53,7 +53,8 @@
             guard let programs = PostgresCluster.programs else {
                 throw Failure(
                     description: "the trait PostgreSQL is on, but no PostgreSQL server is "
-                        + "installed (looked in /usr/lib/postgresql and in PATH)")
+                        + "installed (looked in /usr/lib/postgresql and in PATH)"
+                )
             }
             // Short, because the path of a Unix socket holds 107 bytes at most.
             var template = Array("/tmp/tambour-pg-XXXXXX".utf8CString)
