@@ -80,20 +80,6 @@ struct GeneratedTablesTests {
         #expect(all.names == Capabilities.table.map(\.name))
     }
 
-    @Test("take overrides of limits and name the bad ones")
-    func limits() throws {
-        #expect(Limits.standard.maxTextUnits == 4000)
-        #expect(try Limits(overrides: ["maxTextUnits": 10]).maxTextUnits == 10)
-        #expect(try Limits(overrides: ["maxTextUnits": 10]).maxTextBytes == 16000)
-        for (overrides, name) in [
-            (["maxTextUnit": 10], "maxTextUnit"), (["maxDepth": 0], "maxDepth"),
-            (["maxFrameBytes": 16_777_216], "maxFrameBytes"),
-        ] {
-            let error = #expect(throws: LimitError.self) { try Limits(overrides: overrides) }
-            #expect(error?.name == name)
-        }
-    }
-
     @Test("let names through an open enumeration and stop them at a closed one")
     func enumerations() throws {
         #expect(AttachType(name: "CONTACT") == .contact)

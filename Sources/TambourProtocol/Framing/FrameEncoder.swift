@@ -18,7 +18,8 @@ package func encodePacket(
         length: payload.count)
     precondition(payload.count <= PacketHeader.maxLength)
     let first = output.count
-    let isWorthTrying = payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
+    let isWorthTrying =
+        payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
 
     // Room for the plain payload: a block that does not fit in less is of no use.
     output.append(contentsOf: repeatElement(0, count: PacketHeader.size + payload.count))

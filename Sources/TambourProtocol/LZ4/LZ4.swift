@@ -84,6 +84,9 @@ package enum LZ4 {
             if index == end { return size }
 
             guard end - index >= 2 else { throw .damaged }
+            let offset = Int(block[index]) | Int(block[index + 1]) << 8
+            // The library copies an offset of 0 from the room it was given: somebody else's old bytes.
+            guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
             guard size <= limit else { throw .tooLong(limit: limit) }

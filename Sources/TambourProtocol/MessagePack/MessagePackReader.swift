@@ -134,7 +134,7 @@ package struct MessagePackReader: ~Copyable {
         return items
     }
 
-    private mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
+    mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
         // No item is shorter than a byte: what claims more than is there is refused before anybody makes room.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
@@ -146,8 +146,17 @@ package struct MessagePackReader: ~Copyable {
     // MARK: Keys
 
     /// Reads the key of a map entry.
+    @inline(__always)
     package mutating func readKey() throws(PayloadError) -> Key {
         guard position < end else { throw truncated() }
+        let first = byte(at: position)
+        guard first & 0xE0 == 0xA0 else { return try readLongKey() }
+        let range = try run(header: 1, length: Int(first & 0x1F))
+        return .name(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count))
+    }
+
+    @inline(never)
+    private mutating func readLongKey() throws(PayloadError) -> Key {
         if let range = try stringRange() {
             return .name(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count))
         }
