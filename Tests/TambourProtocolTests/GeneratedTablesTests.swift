@@ -80,6 +80,19 @@ struct GeneratedTablesTests {
         #expect(all.names == Capabilities.table.map(\.name))
     }
 
+    @Test("show no secrets when a request is printed")
+    func secrets() throws {
+        let login = LoginRequest(token: "an1SECRET", interactive: true)
+        for text in ["\(login)", String(reflecting: login), "\(ClientRequest.login(login))"] {
+            #expect(!text.contains("SECRET"))
+            #expect(text.contains("(secret)"))
+            #expect(text.contains("interactive"))
+        }
+        var dumped = ""
+        dump(login, to: &dumped)
+        #expect(!dumped.contains("SECRET"))
+    }
+
     @Test("let names through an open enumeration and stop them at a closed one")
     func enumerations() throws {
         #expect(AttachType(name: "CONTACT") == .contact)

@@ -123,6 +123,9 @@ struct SpecificationCheckTests {
         .field("a limit nobody knows", of: "NewMessage", "text", "unknown limit maxUnits") {
             $0.limitUnits = "maxUnits"
         },
+        .field("a capability nobody knows", of: "Chat", "title", "unknown capability titles") {
+            $0.capability = "titles"
+        },
         .field("a limit of texts on a number", of: "NewMessage", "cid", "limit is for texts") {
             $0.limitUnits = "maxTextUnits"
         },
