@@ -79,6 +79,13 @@ let package = Package(
         ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["TambourSQL", "tambourd"],
+            // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
+            // and what the stock client plays.
+            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "StockClient"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

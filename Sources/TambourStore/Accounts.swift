@@ -100,8 +100,7 @@ extension Account {
             updateTime: updated,
             names: [
                 UserName(
-                    name: Text(name), firstName: Text(firstName), lastName: lastName.map { Text($0) },
-                    type: "ONEME"
+                    name: name, firstName: firstName, lastName: lastName, type: "ONEME"
                 )
             ],
             options: ["ONEME"],

@@ -48,8 +48,7 @@ extension Tambourd {
             let settings = try Settings(
                 flags: self, environment: ProcessInfo.processInfo.environment
             )
-            var logger = Logger(label: "tambourd") { StreamLogHandler.standardError(label: $0) }
-            logger.logLevel = settings.logLevel
+            let logger = Self.logger(settings.logLevel)
             let server: Server
             let addresses: [String]
             do {
@@ -71,6 +70,13 @@ extension Tambourd {
                 }
             }
             dispatchMain()
+        }
+
+        /// Structured lines on standard error; never tokens, codes, phones or text.
+        private static func logger(_ level: Logger.Level) -> Logger {
+            var logger = Logger(label: "tambourd") { StreamLogHandler.standardError(label: $0) }
+            logger.logLevel = level
+            return logger
         }
 
         private static func descriptorLimit() -> Int {

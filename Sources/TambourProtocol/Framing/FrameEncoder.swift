@@ -14,8 +14,12 @@ package func encodePacket(
     into output: inout [UInt8]
 ) {
     var header = PacketHeader(
-        version: version, command: command.rawValue, sequence: sequence, opcode: opcode,
-        length: payload.count)
+        version: version,
+        command: command.rawValue,
+        sequence: sequence,
+        opcode: opcode,
+        length: payload.count
+    )
     precondition(payload.count <= PacketHeader.maxLength)
     let first = output.count
     let isWorthTrying =
@@ -54,7 +58,14 @@ package func encodePacket(
 ) {
     payload.withUnsafeBytes {
         encodePacket(
-            version: version, command: command, sequence: sequence, opcode: opcode, payload: $0,
-            compression: compression, compressFrom: compressFrom, into: &output)
+            version: version,
+            command: command,
+            sequence: sequence,
+            opcode: opcode,
+            payload: $0,
+            compression: compression,
+            compressFrom: compressFrom,
+            into: &output
+        )
     }
 }

@@ -124,7 +124,7 @@ extension AuthRequestRequest: CustomReflectable {
             "language": language as Any,
             "captchaToken": captchaToken as Any,
             "requestType": requestType as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -227,7 +227,7 @@ extension AuthRequestReply: CustomReflectable {
             "requestMaxDuration": requestMaxDuration as Any,
             "requestCountLeft": requestCountLeft as Any,
             "altActionDuration": altActionDuration as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -307,7 +307,7 @@ extension AuthCodeRequest: CustomReflectable {
             "token": "(secret)",
             "verifyCode": "(secret)",
             "authTokenType": authTokenType as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -626,7 +626,7 @@ extension LoginRequest: CustomReflectable {
             "configHash": configHash as Any,
             "chatCacheFingerprint": chatCacheFingerprint as Any,
             "exp": exp as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -850,7 +850,7 @@ extension LoginReply: CustomReflectable {
             "token": "(secret)",
             "time": time as Any,
             "updates": updates as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -1201,7 +1201,7 @@ extension AuthConfirmRequest: CustomReflectable {
             "avatarType": avatarType as Any,
             "deviceType": deviceType as Any,
             "deviceID": deviceID as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -1291,6 +1291,6 @@ extension AuthConfirmReply: CustomReflectable {
             "profile": profile as Any,
             "tokenType": tokenType as Any,
             "token": "(secret)",
-        ])
+        ], displayStyle: .struct)
     }
 }

@@ -137,7 +137,7 @@ extension ContactInfoByPhoneRequest: CustomReflectable {
     package var customMirror: Mirror {
         Mirror(self, children: [
             "phone": "(secret)",
-        ])
+        ], displayStyle: .struct)
     }
 }
 

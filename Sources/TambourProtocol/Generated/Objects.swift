@@ -936,7 +936,7 @@ extension User: CustomReflectable {
             "link": link as Any,
             "gender": gender as Any,
             "registrationTime": registrationTime as Any,
-        ])
+        ], displayStyle: .struct)
     }
 }
 
@@ -2700,7 +2700,7 @@ extension TokenAttr: CustomReflectable {
     package var customMirror: Mirror {
         Mirror(self, children: [
             "token": "(secret)",
-        ])
+        ], displayStyle: .struct)
     }
 }
 

@@ -526,6 +526,6 @@ extension SessionsCloseReply: CustomReflectable {
     package var customMirror: Mirror {
         Mirror(self, children: [
             "token": "(secret)",
-        ])
+        ], displayStyle: .struct)
     }
 }

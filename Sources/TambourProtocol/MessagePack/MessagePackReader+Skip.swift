@@ -79,7 +79,9 @@ extension MessagePackReader {
 
     /// Enters a container and returns how many values are in it.
     private mutating func open(
-        header: Int, _ count: Int, values: Int
+        header: Int,
+        _ count: Int,
+        values: Int
     ) throws(PayloadError) -> Int {
         position &+= header
         try enter(count, bytesAnElement: values)

@@ -248,7 +248,8 @@ package struct MessagePackReader: ~Copyable {
     /// Reads a string without copying it; nil is no limit.
     /// - Throws: also if it is not valid UTF-8.
     package mutating func readText(
-        maxUTF16: Int? = nil, maxBytes: Int? = nil
+        maxUTF16: Int? = nil,
+        maxBytes: Int? = nil
     ) throws(PayloadError) -> Text {
         let range = try validString(maxUTF16: maxUTF16, maxBytes: maxBytes)
         return Text(unchecked: Bytes(owner, range: range))
@@ -260,7 +261,8 @@ package struct MessagePackReader: ~Copyable {
         let range = try validString(maxUTF16: nil, maxBytes: maxBytes)
         return String(
             decoding: UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count),
-            as: UTF8.self)
+            as: UTF8.self
+        )
     }
 
     /// Reads binary, or a string as its bytes, without copying; nil is no limit.
@@ -296,7 +298,8 @@ package struct MessagePackReader: ~Copyable {
     }
 
     private mutating func validString(
-        maxUTF16: Int?, maxBytes: Int?
+        maxUTF16: Int?,
+        maxBytes: Int?
     ) throws(PayloadError) -> Range<Int> {
         guard position < end else { throw truncated() }
         guard let range = try stringRange() else { throw mismatch("a string") }
@@ -325,7 +328,8 @@ package struct MessagePackReader: ~Copyable {
     ) throws(PayloadError) -> Number {
         guard end &- position > MemoryLayout<Number>.size else { throw truncated() }
         return Number(
-            bigEndian: base.loadUnaligned(fromByteOffset: position &+ 1, as: Number.self))
+            bigEndian: base.loadUnaligned(fromByteOffset: position &+ 1, as: Number.self)
+        )
     }
 
     /// Reads a value that is a first byte and a big-endian number.
@@ -438,7 +442,8 @@ package struct MessagePackReader: ~Copyable {
     private func trailing() -> PayloadError {
         let count = end - position
         return PayloadError(
-            reason: count == 1 ? "1 byte after the payload" : "\(count) bytes after the payload")
+            reason: count == 1 ? "1 byte after the payload" : "\(count) bytes after the payload"
+        )
     }
 
     /// The next value is of another type than `expected`, or missing.
@@ -446,7 +451,8 @@ package struct MessagePackReader: ~Copyable {
     private func mismatch(_ expected: StaticString) -> PayloadError {
         guard let kind else { return truncated() }
         return PayloadError(
-            reason: "expected \(expected), found \(kind.description)")
+            reason: "expected \(expected), found \(kind.description)"
+        )
     }
 
     @inline(never)

@@ -30,7 +30,8 @@ enum UTF8Scan {
             }
             if first < 0xE0 {
                 // Four letters of Cyrillic, Greek, Hebrew or Arabic at once: the leads D0..DF are never overlong.
-                if left >= 8, isFourPairs(base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+                if left >= 8,
+                    isFourPairs(base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
                 {
                     index &+= 8
                     units &+= 4

@@ -165,10 +165,10 @@ struct ChatsHandler: Sendable {
             status: .active,
             owner: caller.userID,
             participants: IDMap([(caller.userID, 0)]),
+            lastEventTime: account.registered,
             created: account.registered,
             joinTime: account.registered,
             modified: account.registered,
-            lastEventTime: account.registered,
             newMessages: 0
         )
     }

@@ -286,12 +286,12 @@ struct MessagesHandler: Sendable {
                 participants: IDMap(
                     chat.isBig ? [] : chat.memberIDs.map { ($0, $0 == caller.userID ? last.time : 0) }
                 ),
+                title: chat.title,
+                lastMessage: last,
+                lastEventTime: last.time,
                 created: chat.created,
                 joinTime: chat.created,
                 modified: tx.ct,
-                lastEventTime: last.time,
-                title: chat.title,
-                lastMessage: last,
                 participantsCount: isGroup ? Int64(chat.memberCount) : nil,
                 access: isGroup ? .private : nil
             )

@@ -74,7 +74,7 @@ struct StructSource {
         source.block("extension \(type.name): CustomReflectable") { source in
             source.doc("What printing shows: no secrets.")
             source.block("package var customMirror: Mirror") { source in
-                source.block("Mirror(self, children: [", "])") { source in
+                source.block("Mirror(self, children: [", "], displayStyle: .struct)") { source in
                     for field in type.fields {
                         let value = field.isSensitive ? "\"(secret)\"" : "\(name(field)) as Any"
                         source.line("\(literal(field.swiftName)): \(value),")

@@ -65,8 +65,13 @@ struct CompressionTests {
         var output: [UInt8] = [0xEE]
         for payload in [LZ4Tests.prose, [0x80], [], LZ4Tests.prose] {
             encodePacket(
-                command: .ok, sequence: 1, opcode: 2, payload: payload, compression: .classic,
-                into: &output)
+                command: .ok,
+                sequence: 1,
+                opcode: 2,
+                payload: payload,
+                compression: .classic,
+                into: &output
+            )
         }
         var reader = StreamReader()
         try reader.receive(Array(output.dropFirst()))
@@ -79,7 +84,12 @@ struct CompressionTests {
         let block = try #require(LZ4Tests.prose.withUnsafeBytes { LZ4.compress($0) })
         for flags in 1...254 {
             let header = PacketHeader(
-                command: 0, sequence: 1, opcode: 1, flags: UInt8(flags), length: block.count)
+                command: 0,
+                sequence: 1,
+                opcode: 1,
+                flags: UInt8(flags),
+                length: block.count
+            )
             let payload = try block.withUnsafeBytes {
                 try Frame(header: header, wirePayload: $0).payload(limits: .standard)
             }
@@ -91,7 +101,12 @@ struct CompressionTests {
     func softErrors() throws {
         func says(flags: UInt8, _ bytes: [UInt8], limits: Limits = .standard) -> String {
             let header = PacketHeader(
-                command: 0, sequence: 1, opcode: 1, flags: flags, length: bytes.count)
+                command: 0,
+                sequence: 1,
+                opcode: 1,
+                flags: flags,
+                length: bytes.count
+            )
             return bytes.withUnsafeBytes { bytes in
                 complaint { () throws(PayloadError) in
                     try Frame(header: header, wirePayload: bytes).payload(limits: limits)
@@ -109,12 +124,20 @@ struct CompressionTests {
     }
 
     private func header(
-        _ payload: [UInt8], _ compression: Compression, from threshold: Int = 512
+        _ payload: [UInt8],
+        _ compression: Compression,
+        from threshold: Int = 512
     ) throws -> PacketHeader {
         var output: [UInt8] = []
         encodePacket(
-            command: .ok, sequence: 1, opcode: 2, payload: payload, compression: compression,
-            compressFrom: threshold, into: &output)
+            command: .ok,
+            sequence: 1,
+            opcode: 2,
+            payload: payload,
+            compression: compression,
+            compressFrom: threshold,
+            into: &output
+        )
         var reader = StreamReader()
         reader.decoder.authenticated = true
         try reader.receive(output)

@@ -7,14 +7,22 @@ struct FrameDecoderTests {
     private static let packets = [
         Packet(
             header: PacketHeader(command: 0, sequence: 2, opcode: 1, length: 14),
-            payload: hex("81ab696e746572616374697665c3")),
+            payload: hex("81ab696e746572616374697665c3")
+        ),
         Packet(
             header: PacketHeader(
-                version: 11, command: 0, sequence: 0xFFFF, opcode: 0xFFFF, length: 0),
-            payload: []),
+                version: 11,
+                command: 0,
+                sequence: 0xFFFF,
+                opcode: 0xFFFF,
+                length: 0
+            ),
+            payload: []
+        ),
         Packet(
             header: PacketHeader(command: 1, sequence: 3, opcode: 49, flags: 3, length: 11),
-            payload: [UInt8](repeating: 0x61, count: 20) + hex("6262626262")),
+            payload: [UInt8](repeating: 0x61, count: 20) + hex("6262626262")
+        ),
     ]
     private static let stream =
         hex("0a00 0002 0001 00 00000e 81ab696e746572616374697665c3")
@@ -62,9 +70,12 @@ struct FrameDecoderTests {
             for _ in 0..<10 {
                 let payload = run.random.bytes(run.random.below(300))
                 let header = PacketHeader(
-                    version: UInt8(10 + run.random.below(2)), command: UInt8(run.random.below(4)),
+                    version: UInt8(10 + run.random.below(2)),
+                    command: UInt8(run.random.below(4)),
                     sequence: UInt16(run.random.below(65536)),
-                    opcode: UInt16(run.random.below(65536)), length: payload.count)
+                    opcode: UInt16(run.random.below(65536)),
+                    length: payload.count
+                )
                 expected.append(Packet(header: header, payload: payload))
                 var bytes = [UInt8](repeating: 0, count: 10)
                 bytes.withUnsafeMutableBytes { header.write(to: $0) }
@@ -96,7 +107,8 @@ struct FrameDecoderTests {
             ("09", FrameError.version(9)), ("0c", .version(12)), ("47 4554202f", .version(0x47)),
             ("00", .version(0)), ("ff 00", .version(255)), ("0a 04", .command(4)),
             ("0b ff 0000", .command(255)),
-        ])
+        ]
+    )
     func hard(bytes: String, expected: FrameError) {
         var reader = StreamReader()
         #expect(throws: expected) { try reader.receive(hex(bytes)) }
@@ -143,7 +155,8 @@ struct FrameDecoderTests {
         #expect(FrameError.command(4).description == "command 4, expected 0 to 3")
         #expect(
             FrameError.tooLong(length: 8193, limit: 8192).description
-                == "a payload of 8193 bytes, limit 8192")
+                == "a payload of 8193 bytes, limit 8192"
+        )
     }
 }
 

@@ -10,8 +10,14 @@ struct PacketHeaderTests {
         #expect(
             header
                 == PacketHeader(
-                    version: 11, command: 3, sequence: 300, opcode: 64, flags: 127,
-                    length: 0x123456))
+                    version: 11,
+                    command: 3,
+                    sequence: 300,
+                    opcode: 64,
+                    flags: 127,
+                    length: 0x123456
+                )
+        )
         var written = [UInt8](repeating: 0xEE, count: 11)
         written.withUnsafeMutableBytes { header.write(to: $0) }
         #expect(written == bytes + [0xEE])
@@ -21,12 +27,17 @@ struct PacketHeaderTests {
     func examples() {
         var output: [UInt8] = []
         encodePacket(
-            command: .request, sequence: 2, opcode: 1, payload: hex("81ab696e746572616374697665c3"),
-            into: &output)
+            command: .request,
+            sequence: 2,
+            opcode: 1,
+            payload: hex("81ab696e746572616374697665c3"),
+            into: &output
+        )
         encodePacket(command: .ok, sequence: 2, opcode: 1, payload: [0x80], into: &output)
         #expect(
             output
                 == hex("0a000002000100 00000e 81ab696e746572616374697665c3")
-                + hex("0a010002000100 000001 80"))
+                + hex("0a010002000100 000001 80")
+        )
     }
 }

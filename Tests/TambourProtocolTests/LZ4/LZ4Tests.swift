@@ -39,7 +39,8 @@ struct LZ4Tests {
             ("f04b" + String(repeating: "61", count: 90), String(repeating: "61", count: 90)),
             ("f000" + String(repeating: "62", count: 15), String(repeating: "62", count: 15)),
             ("1f 61 0100 00 50 6262626262", String(repeating: "61", count: 20) + "6262626262"),
-        ])
+        ]
+    )
     func foreign(block: String, raw: String) throws {
         #expect(try inflate(hex(block), limit: 1000) == hex(raw))
     }
@@ -62,7 +63,8 @@ struct LZ4Tests {
             "f0", "f0ff", "f0ffff", "20 61", "10 61 01", "1f 61 0100 ff",
             "1f 61 0100 00",  // ends with a match
             "1f 61 0100 00 10 62",  // the format wants five literals at the end
-        ])
+        ]
+    )
     func nonsense(block: String) {
         #expect(Self.failure(hex(block), limit: 100_000) == .damaged)
     }

@@ -83,7 +83,8 @@ struct EncodingVectorTests {
             (-2_147_483_648, ["d280000000", "d3ffffffff80000000"]),
             (-2_147_483_649, ["d3ffffffff7fffffff"]),
             (.min, ["d38000000000000000"]),
-        ] as [(Int64, [String])])
+        ] as [(Int64, [String])]
+    )
     func integers(value: Int64, encodings: [String]) throws {
         #expect(hexText(encode(value)) == encodings[0])
         for encoding in encodings {
@@ -107,9 +108,11 @@ struct EncodingVectorTests {
             let bytes = hex(encoding)
             let reason = "an integer above 9223372036854775807"
             #expect(
-                complaint { () throws(PayloadError) in try decode(Int64.self, bytes) } == reason)
+                complaint { () throws(PayloadError) in try decode(Int64.self, bytes) } == reason
+            )
             #expect(
-                complaint { () throws(PayloadError) in try decode(UserID.self, bytes) } == reason)
+                complaint { () throws(PayloadError) in try decode(UserID.self, bytes) } == reason
+            )
             #expect(try decode(Double.self, bytes) > 9.2e18)
             #expect(try keys(of: [0x81] + bytes + [0xC0]) == ["other"])
             try skip(bytes)
@@ -137,7 +140,8 @@ struct EncodingVectorTests {
 
     @Test(
         "strings and binary of every length take the shortest header, any is read",
-        arguments: [0, 1, 31, 32, 255, 256, 65535, 65536])
+        arguments: [0, 1, 31, 32, 255, 256, 65535, 65536]
+    )
     func lengths(count: Int) throws {
         let content = [UInt8](repeating: UInt8(ascii: "a"), count: count)
         let headers = headers(count, fix: count < 32 ? 0xA0 : nil, 0xD9, 0xDA, 0xDB)
@@ -161,7 +165,8 @@ struct EncodingVectorTests {
 
     @Test(
         "arrays and maps of every size take the shortest header, any is read",
-        arguments: [0, 1, 15, 16, 65535, 65536])
+        arguments: [0, 1, 15, 16, 65535, 65536]
+    )
     func containers(count: Int) throws {
         let limits = try Limits(overrides: ["maxElements": 70000])
         let items = [UInt8](repeating: 7, count: count)
@@ -192,7 +197,8 @@ struct EncodingVectorTests {
             "c70305707172", "c8000305707172", "c90000000305707172",
             // Timestamps of all three sizes.
             "d6ff5a4af6a5", "d7ffa1dcd7c85a4af6a5", "c70cff3b9ac9ffffffffff7c55817f",
-        ])
+        ]
+    )
     func extensions(encoding: String) throws {
         let bytes = hex(encoding)
         try skip(bytes)
@@ -208,12 +214,17 @@ struct EncodingVectorTests {
     func keyTypes() throws {
         let map = hex("88 a161 01  d90162 01  05 01  ff 01  c0 01  c3 01  c40100 01  9101 01")
         #expect(
-            try keys(of: map) == ["a", "b", "int 5", "int -1", "other", "other", "other", "other"])
+            try keys(of: map) == ["a", "b", "int 5", "int -1", "other", "other", "other", "other"]
+        )
     }
 
     /// All headers that announce `count`, the shortest first.
     private func headers(
-        _ count: Int, fix: UInt8?, _ one: UInt8?, _ two: UInt8, _ four: UInt8
+        _ count: Int,
+        fix: UInt8?,
+        _ one: UInt8?,
+        _ two: UInt8,
+        _ four: UInt8
     ) -> [[UInt8]] {
         var all: [[UInt8]] = []
         if let fix { all.append([fix | UInt8(count)]) }

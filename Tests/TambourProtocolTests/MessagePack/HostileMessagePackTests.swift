@@ -14,7 +14,8 @@ struct HostileMessagePackTests {
             #expect(complaint { () throws(PayloadError) in try skip(deep) } == Self.tooDeep)
             #expect(
                 complaint { () throws(PayloadError) in try decode(AnyValue.self, deep) }
-                    == Self.tooDeep)
+                    == Self.tooDeep
+            )
             let error = #expect(throws: PayloadError.self) { try decode(Tree.self, deep) }
             #expect(error?.reason == Self.tooDeep)
         }
@@ -43,7 +44,8 @@ struct HostileMessagePackTests {
         let limits = try Limits(overrides: ["maxDepth": .max, "maxElements": .max])
         #expect(
             complaint { () throws(PayloadError) in try skip(abyss, limits: limits) }
-                == "ends after 100000 bytes")
+                == "ends after 100000 bytes"
+        )
         try skip(abyss + [0xC0], limits: limits)
     }
 
@@ -54,7 +56,8 @@ struct HostileMessagePackTests {
         try skip([0x9F] + [UInt8](repeating: inner, times: 15), limits: limits)
         let tree = try decode(Tree.self, [0x92] + inner + inner, limits: limits)
         #expect(
-            tree == .array([.array([.array([]), .array([])]), .array([.array([]), .array([])])]))
+            tree == .array([.array([.array([]), .array([])]), .array([.array([]), .array([])])])
+        )
         // Empty containers, last ones and first ones, of both kinds.
         try skip(hex("84 c0 80 90 80 80 90 c0 93 80 90 80"), limits: limits)
     }
@@ -70,18 +73,21 @@ struct HostileMessagePackTests {
                 bytes.count == 1 ? "ends after 1 byte" : "ends after \(bytes.count) bytes"
             #expect(complaint { () throws(PayloadError) in try skip(bytes) } == expected)
             #expect(
-                complaint { () throws(PayloadError) in try decode(Tree.self, bytes) } == expected)
+                complaint { () throws(PayloadError) in try decode(Tree.self, bytes) } == expected
+            )
             #expect(
                 complaint { () throws(PayloadError) in
                     try decode(IDMap<UserID, Tree>.self, bytes)
-                }.isEmpty == false)
+                }.isEmpty == false
+            )
         }
         // Two bytes an entry: 3 entries cannot be in 5 bytes.
         #expect(
             complaint { () throws(PayloadError) in
                 try decode(SampleAttach.self, hex("83 0505050505"))
             }
-                == "ends after 6 bytes")
+                == "ends after 6 bytes"
+        )
     }
 
     @Test("elements are counted over the whole payload, read or stepped over")
@@ -101,7 +107,8 @@ struct HostileMessagePackTests {
 
         let flood = hex("dd 00010001") + [UInt8](repeating: 0xC0, count: 65537)
         #expect(
-            complaint { () throws(PayloadError) in try skip(flood) } == "more than 65536 elements")
+            complaint { () throws(PayloadError) in try skip(flood) } == "more than 65536 elements"
+        )
         try skip(hex("dd 00010000") + [UInt8](repeating: 0xC0, count: 65536))
     }
 
@@ -111,21 +118,25 @@ struct HostileMessagePackTests {
         #expect(
             complaint { () throws(PayloadError) in
                 try SampleMessage.decode(payload, limits: .standard)
-            } == "/chatId: missing")
+            } == "/chatId: missing"
+        )
         #expect(
             complaint { () throws(PayloadError) in try decode(AnyValue.self, payload) }
-                == "not valid UTF-8")
+                == "not valid UTF-8"
+        )
         let attaches = hex("91") + payload
         #expect(
             complaint { () throws(PayloadError) in
                 try decode(Packed<[SampleAttach]>.self, attaches)
-            } == "/0: not valid UTF-8")
+            } == "/0: not valid UTF-8"
+        )
         // And afterwards they may be anything again.
         let both = hex("82 a5 6578747261 c0") + hex("a178 a1ff")
         #expect(
             complaint { () throws(PayloadError) in
                 try SampleMessage.decode(both, limits: .standard)
-            } == "/chatId: missing")
+            } == "/chatId: missing"
+        )
     }
 
     @Test("an array that promises much makes room for little")

@@ -17,10 +17,13 @@ struct IDMapTests {
                         .init(key: .text("-70"), value: .int(2)),
                         .init(key: .text("9223372036854775807"), value: .int(3)),
                         .init(key: .text("-9223372036854775808"), value: .int(4)),
-                    ])))
+                    ])
+                )
+        )
         #expect(try decode(Marks.self, bytes) == marks)
         #expect(
-            try decode(Marks.self, hex("82 05 01 d0ba 02")).pairs.map(\.0.rawValue) == [5, -70])
+            try decode(Marks.self, hex("82 05 01 d0ba 02")).pairs.map(\.0.rawValue) == [5, -70]
+        )
     }
 
     @Test("entries keep their order and are found by key")
@@ -40,7 +43,8 @@ struct IDMapTests {
         arguments: [
             "", "-", "+5", "5 ", " 5", "0x5", "5.0", "1e3", "--5", "9223372036854775808",
             "-9223372036854775809", "00000000000000000001", "99999999999999999999", "٥",
-        ])
+        ]
+    )
     func notDigits(string: String) {
         let reason = "expected an id, found a string that is not one"
         let bytes = encode(string)
@@ -52,7 +56,8 @@ struct IDMapTests {
         arguments: [
             ("0", 0), ("-0", 0), ("7", 7), ("-7", -7), ("007", 7), ("9223372036854775807", .max),
             ("-9223372036854775808", .min), ("116766060130147953", 116_766_060_130_147_953),
-        ] as [(String, Int64)])
+        ] as [(String, Int64)]
+    )
     func digits(string: String, id: Int64) throws {
         #expect(try decode(MessageID.self, encode(string)).rawValue == id)
     }

@@ -94,7 +94,9 @@ struct MessagePackFuzzTests {
 
     /// Writes a tree with headers and integers of any legal width.
     private func writeLong(
-        _ tree: Tree, to bytes: inout [UInt8], using random: inout SeededRandom
+        _ tree: Tree,
+        to bytes: inout [UInt8],
+        using random: inout SeededRandom
     ) {
         func bigEndian(_ number: UInt64, _ size: Int) -> [UInt8] {
             (0..<size).reversed().map { UInt8(truncatingIfNeeded: number >> UInt64($0 * 8)) }

@@ -21,15 +21,18 @@ struct PackedTests {
         let packed = Packed<[SampleAttach]>(unchecked: Bytes([0x91]))
         #expect(
             complaint { () throws(PayloadError) in try packed.value(limits: .standard) }
-                == "ends after 1 byte")
+                == "ends after 1 byte"
+        )
         let longer = Packed<[SampleAttach]>(unchecked: Bytes([0x90, 0]))
         #expect(
             complaint { () throws(PayloadError) in try longer.value(limits: .standard) }
-                == "1 byte after the payload")
+                == "1 byte after the payload"
+        )
         #expect(
             complaint { () throws(PayloadError) in
                 try Packed<Int64>(unchecked: .empty).value(limits: .standard)
-            } == "ends after 0 bytes")
+            } == "ends after 0 bytes"
+        )
     }
 
     @Test("any value is kept as it came, long forms and all")

@@ -8,7 +8,9 @@ import Testing
     "the public MessagePack suite",
     .enabled(
         if: PublicSuite.path != nil,
-        "msgpack-test-suite.json is neither in ../shared/data nor named by TAMBOUR_MSGPACK_SUITE"))
+        "msgpack-test-suite.json is neither in ../shared/data nor named by TAMBOUR_MSGPACK_SUITE"
+    )
+)
 struct PublicSuiteTests {
     @Test("every encoding is read, and the shortest is written")
     func everyEncoding() throws {
@@ -79,7 +81,8 @@ enum PublicSuite {
         let path = try #require(path)
         let data = try Data(contentsOf: URL(fileURLWithPath: path))
         let groups = try #require(
-            try JSONSerialization.jsonObject(with: data) as? [String: [[String: Any]]])
+            try JSONSerialization.jsonObject(with: data) as? [String: [[String: Any]]]
+        )
         return try groups.values.joined().map(example)
     }
 
@@ -114,7 +117,8 @@ enum PublicSuite {
         case let items as [Any]: return .array(try items.map(tree))
         case let entries as [String: Any]:
             return .map(
-                try entries.map { Tree.Entry(key: .text(Text($0.key)), value: try tree($0.value)) })
+                try entries.map { Tree.Entry(key: .text(Text($0.key)), value: try tree($0.value)) }
+            )
         case let bool as Bool where "\(type(of: value))".contains("Bool"): return .bool(bool)
         default: return .int(try #require(value as? NSNumber).int64Value)
         }

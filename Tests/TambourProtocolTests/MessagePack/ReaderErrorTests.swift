@@ -10,12 +10,14 @@ struct ReaderErrorTests {
             ("a161", "a string"), ("c0", "nil"), ("c3", "a boolean"), ("ca00000000", "a float"),
             ("c40100", "bytes"), ("90", "an array"), ("80", "a map"), ("d40100", "an extension"),
             ("c1", "the byte 0xc1"),
-        ])
+        ]
+    )
     func wrongType(encoding: String, name: String) {
         let bytes = hex(encoding)
         #expect(
             complaint { () throws(PayloadError) in try decode(Int64.self, bytes) }
-                == "expected an integer, found \(name)")
+                == "expected an integer, found \(name)"
+        )
     }
 
     @Test("every read says what it wanted")
@@ -44,7 +46,8 @@ struct ReaderErrorTests {
             #expect(
                 complaint { () throws(PayloadError) in
                     try SampleMessage.decode(payload, limits: .standard)
-                } == expected)
+                } == expected
+            )
         }
         func map(_ key: String, _ value: Tree) -> Tree {
             .map([
@@ -57,29 +60,37 @@ struct ReaderErrorTests {
         says(map("chatId", .text("x")), "/chatId: expected an id, found a string that is not one")
         says(
             .map(Array(repeating: .init(key: .text("chatId"), value: .int(5)), count: 2)),
-            "/chatId: duplicate key")
+            "/chatId: duplicate key"
+        )
         let attach = map("size", .text("x"))
         says(
             map("attaches", .array([.map([]), .map([]), attach])),
-            "/attaches/2/size: expected an integer, found a string")
+            "/attaches/2/size: expected an integer, found a string"
+        )
         says(
             map("packed", .array([.map([]), attach])),
-            "/packed/1/size: expected an integer, found a string")
+            "/packed/1/size: expected an integer, found a string"
+        )
         says(
             map("marks", .map([.init(key: .text("-17"), value: .bool(true))])),
-            "/marks/-17: expected an integer, found a boolean")
+            "/marks/-17: expected an integer, found a boolean"
+        )
         says(
             map("marks", .map([.init(key: .text("x"), value: .bool(true))])),
-            "/marks: expected an id, found a string that is not one")
+            "/marks: expected an id, found a string that is not one"
+        )
         says(
             map("attaches", .array(Array(repeating: .map([]), count: 17))),
-            "/attaches: 17 items, limit 16")
+            "/attaches: 17 items, limit 16"
+        )
         says(
             map("hash", .bytes(Bytes([UInt8](repeating: 1, count: 65)))),
-            "/hash: 65 bytes, limit 64")
+            "/hash: 65 bytes, limit 64"
+        )
         says(
             map("name", .text(Text(String(repeating: "ы", count: 33)))),
-            "/name: 66 bytes, limit 64")
+            "/name: 66 bytes, limit 64"
+        )
         says(.array([]), "expected a map, found an array")
         says(.null, "expected a map, found nil")
     }
@@ -91,7 +102,8 @@ struct ReaderErrorTests {
                 Tree.map([
                     .init(key: .text("chatId"), value: .int(1)),
                     .init(key: .text("text"), value: .text(Text(text))),
-                ]))
+                ])
+            )
             return complaint { () throws(PayloadError) in
                 try SampleMessage.decode(payload, limits: .standard).text.utf16Count
             }
@@ -126,7 +138,8 @@ struct ReaderErrorTests {
         }
         #expect(
             complaint { () throws(PayloadError) in try skip(hex("ac 68656c6c6f")) }
-                == "ends after 6 bytes")
+                == "ends after 6 bytes"
+        )
         #expect(complaint { () throws(PayloadError) in try skip([]) } == "ends after 0 bytes")
     }
 

@@ -16,7 +16,8 @@ struct TextTests {
 
     @Test(
         "its length is that of UTF-16",
-        arguments: ["", "a", "ыы", "漢字", "🌍a🌍", "e\u{301}", "\u{10FFFF}\u{FFFF}\0"])
+        arguments: ["", "a", "ыы", "漢字", "🌍a🌍", "e\u{301}", "\u{10FFFF}\u{FFFF}\0"]
+    )
     func units(string: String) {
         #expect(Text(string).utf16Count == string.utf16.count)
         #expect(Text(validating: Bytes(Array(string.utf8)))?.utf16Count == string.utf16.count)
@@ -29,7 +30,8 @@ struct TextTests {
             "e18041", "e1", "e180", "eda080", "edbfbf", "ed9f", "f0", "f08080", "f0808080",
             "f08fbfbf", "f0908041", "f4908080", "f5808080", "f8888080", "fe", "ff", "c2c2",
             "e2e2e2",
-        ])
+        ]
+    )
     func invalid(encoding: String) {
         let bad = hex(encoding)
         for before in 0...17 {
@@ -41,10 +43,12 @@ struct TextTests {
                 let payload = [0xD9, UInt8(bytes.count)] + bytes
                 #expect(
                     complaint { () throws(PayloadError) in try decode(Text.self, payload) }
-                        == "not valid UTF-8")
+                        == "not valid UTF-8"
+                )
                 #expect(
                     complaint { () throws(PayloadError) in try decode(String.self, payload) }
-                        == "not valid UTF-8")
+                        == "not valid UTF-8"
+                )
             }
         }
     }

@@ -2,7 +2,9 @@ import TambourProtocol
 
 /// Decodes exactly one value.
 func decode<Value: WireValue>(
-    _ type: Value.Type = Value.self, _ bytes: [UInt8], limits: Limits = .standard
+    _ type: Value.Type = Value.self,
+    _ bytes: [UInt8],
+    limits: Limits = .standard
 ) throws(PayloadError) -> Value {
     try MessagePackReader.read(Bytes(bytes), limits: limits) {
         (reader: inout MessagePackReader) throws(PayloadError) -> Value in

@@ -30,7 +30,9 @@ struct SampleMessage: WirePayload, Hashable {
                     field = "text"
                     if text != nil { throw .duplicateKey() }
                     text = try reader.readText(
-                        maxUTF16: reader.limits.maxTextUnits, maxBytes: reader.limits.maxTextBytes)
+                        maxUTF16: reader.limits.maxTextUnits,
+                        maxBytes: reader.limits.maxTextBytes
+                    )
                 } else if reader.matches(key, "attaches") {
                     field = "attaches"
                     if !reader.readNilIfPresent() {
@@ -114,14 +116,19 @@ struct SampleMessage: WirePayload, Hashable {
 
     /// One with every field set.
     static let full = SampleMessage(
-        chatID: ChatID(-73_000_001), text: "привет, 🌍",
+        chatID: ChatID(-73_000_001),
+        text: "привет, 🌍",
         attaches: [
             SampleAttach(type: "SHARE", size: 300), SampleAttach(type: "CONTACT", size: -1),
         ],
         marks: IDMap([(UserID(7), 1_781_708_681_185), (UserID(-8), 0)]),
         packed: Packed([SampleAttach(type: "LOCATION", size: 70_000)]),
         extra: AnyValue(Tree.map([.init(key: .int(1), value: .array([.null, .text("x")]))])),
-        ratio: 0.5, hash: Bytes([1, 2, 3]), name: "Анна", isSilent: true)
+        ratio: 0.5,
+        hash: Bytes([1, 2, 3]),
+        name: "Анна",
+        isSilent: true
+    )
 }
 
 /// An item of a list in `SampleMessage`.

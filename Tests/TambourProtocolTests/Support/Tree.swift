@@ -87,8 +87,10 @@ extension Tree {
                 (0..<count).map { _ in
                     Entry(
                         key: .random(depth: 0, using: &random),
-                        value: .random(depth: depth - 1, using: &random))
-                })
+                        value: .random(depth: depth - 1, using: &random)
+                    )
+                }
+            )
         }
     }
 
@@ -130,7 +132,8 @@ extension Tree {
         let size = random.below(5)
         if Bool.random(using: &random) {
             return AnyValue(
-                unchecked: Bytes([0xD4 + UInt8(size), type] + random.bytes(1 << size)))
+                unchecked: Bytes([0xD4 + UInt8(size), type] + random.bytes(1 << size))
+            )
         }
         return AnyValue(unchecked: Bytes([0xC7, UInt8(size), type] + random.bytes(size)))
     }
