@@ -208,6 +208,9 @@ struct SpecificationCheckTests {
             let index = try #require(specification.enums.firstIndex { $0.name == "MarkType" })
             specification.enums[index].values.append(specification.enums[index].values[0])
         },
+        .opcode("an error without an example", of: "MSG_GET", "no example of its error not.found") {
+            $0.errors.append("not.found")
+        },
         Mistake("an opcode without examples", "MSG_GET has no example of its reply") {
             specification in
             specification.examples.removeAll { $0.opcode == "MSG_GET" }
