@@ -1,4 +1,4 @@
-import TambourProtocol
+package import TambourProtocol
 
 extension PingRequest: WireRequest {
     package typealias Reply = PingReply
