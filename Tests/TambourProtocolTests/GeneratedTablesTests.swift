@@ -80,18 +80,17 @@ struct GeneratedTablesTests {
         #expect(all.names == Capabilities.table.map(\.name))
     }
 
-    @Test("take overrides of limits and name the bad ones")
-    func limits() throws {
-        #expect(Limits.standard.maxTextUnits == 4000)
-        #expect(try Limits(overrides: ["maxTextUnits": 10]).maxTextUnits == 10)
-        #expect(try Limits(overrides: ["maxTextUnits": 10]).maxTextBytes == 16000)
-        for (overrides, name) in [
-            (["maxTextUnit": 10], "maxTextUnit"), (["maxDepth": 0], "maxDepth"),
-            (["maxFrameBytes": 16_777_216], "maxFrameBytes"),
-        ] {
-            let error = #expect(throws: LimitError.self) { try Limits(overrides: overrides) }
-            #expect(error?.name == name)
+    @Test("show no secrets when a request is printed")
+    func secrets() throws {
+        let login = LoginRequest(token: "an1SECRET", interactive: true)
+        for text in ["\(login)", String(reflecting: login), "\(ClientRequest.login(login))"] {
+            #expect(!text.contains("SECRET"))
+            #expect(text.contains("(secret)"))
+            #expect(text.contains("interactive"))
         }
+        var dumped = ""
+        dump(login, to: &dumped)
+        #expect(!dumped.contains("SECRET"))
     }
 
     @Test("let names through an open enumeration and stop them at a closed one")

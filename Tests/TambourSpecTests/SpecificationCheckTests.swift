@@ -123,6 +123,9 @@ struct SpecificationCheckTests {
         .field("a limit nobody knows", of: "NewMessage", "text", "unknown limit maxUnits") {
             $0.limitUnits = "maxUnits"
         },
+        .field("a capability nobody knows", of: "Chat", "title", "unknown capability titles") {
+            $0.capability = "titles"
+        },
         .field("a limit of texts on a number", of: "NewMessage", "cid", "limit is for texts") {
             $0.limitUnits = "maxTextUnits"
         },
@@ -204,6 +207,9 @@ struct SpecificationCheckTests {
             specification in
             let index = try #require(specification.enums.firstIndex { $0.name == "MarkType" })
             specification.enums[index].values.append(specification.enums[index].values[0])
+        },
+        .opcode("an error without an example", of: "MSG_GET", "no example of its error not.found") {
+            $0.errors.append("not.found")
         },
         Mistake("an opcode without examples", "MSG_GET has no example of its reply") {
             specification in

@@ -917,6 +917,29 @@ package struct User: WireValue, Hashable {
     }
 }
 
+extension User: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "id": id as Any,
+            "accountStatus": accountStatus as Any,
+            "updateTime": updateTime as Any,
+            "names": names as Any,
+            "options": options as Any,
+            "phone": "(secret)",
+            "status": status as Any,
+            "baseUrl": baseUrl as Any,
+            "baseRawUrl": baseRawUrl as Any,
+            "photoID": photoID as Any,
+            "description": description as Any,
+            "country": country as Any,
+            "link": link as Any,
+            "gender": gender as Any,
+            "registrationTime": registrationTime as Any,
+        ], displayStyle: .struct)
+    }
+}
+
 /// The asking user's own account.
 package struct Profile: WireValue, Hashable {
     /// The user, with their own phone.
@@ -2669,6 +2692,15 @@ package struct TokenAttr: WireValue, Hashable {
         writer.writeMapHeader(1)
         writer.writeKey("token")
         writer.writeString(token)
+    }
+}
+
+extension TokenAttr: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+        ], displayStyle: .struct)
     }
 }
 

@@ -166,17 +166,18 @@ struct ExampleCheck {
     /// Every opcode has examples of everything it sends.
     private mutating func checkCoverage() {
         for opcode in specification.families.flatMap(\.opcodes) {
-            let roles = Set(
-                specification.examples.filter { $0.opcode == opcode.name }.flatMap(\.examples).map(
-                    \.role
-                )
-            )
+            let examples = specification.examples.filter { $0.opcode == opcode.name }
+                .flatMap(\.examples)
+            let roles = Set(examples.map(\.role))
             var needed: [Example.Role] = []
             if opcode.request != nil { needed += [.request, .reply] }
             if opcode.push != nil { needed.append(.push) }
-            if !opcode.errors.isEmpty { needed.append(.error) }
             for role in needed where !roles.contains(role) {
                 complain(opcode.origin, "\(opcode.name) has no example of its \(role.rawValue)")
+            }
+            for code in opcode.errors
+            where !examples.contains(where: { $0.value?["error"] == .string(code) }) {
+                complain(opcode.origin, "\(opcode.name) has no example of its error \(code)")
             }
         }
     }

@@ -63,6 +63,12 @@ struct SpecificationCheck {
             }
         }
         unique(specification.states.map { ($0.name, $0.origin) }, "state")
+        if !specification.acceptedVersions.contains(specification.writtenVersion) {
+            complain(
+                Origin(file: "protocol.yaml", line: 0),
+                "the version written is not one that is read"
+            )
+        }
     }
 
     private mutating func checkErrors() {
@@ -153,6 +159,14 @@ struct SpecificationCheck {
             for limit in [field.limitUnits, field.limitBytes, field.limitItems].compactMap({ $0 })
             where specification.limit(named: limit) == nil {
                 complain(field.origin, "\(place): unknown limit \(limit)")
+            }
+            if let capability = field.capability,
+                !specification.capabilities.contains(where: { $0.name == capability })
+            {
+                complain(field.origin, "\(place): unknown capability \(capability)")
+            }
+            if field.capability != nil, !field.isOptional {
+                complain(field.origin, "\(place): only an optional field can need a capability")
             }
             checkDefault(field, place)
             checkLimits(field, place, isInbound: isInbound)

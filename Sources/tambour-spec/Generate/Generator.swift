@@ -17,6 +17,7 @@ struct Generator {
                 ClientRequestSource(specification: specification).text()
             ),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
+            ("\(Self.sources)/Framing.swift", framing()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
             ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
@@ -38,6 +39,23 @@ struct Generator {
             )
         }
         return files.sorted { $0.0 < $1.0 }
+    }
+
+    private func framing() -> String {
+        var source = SourceText(from: "protocol-spec/protocol.yaml")
+        source.block("extension PacketHeader") { source in
+            source.doc("The version of what we send.")
+            source.line(
+                "package static let writtenVersion: UInt8 = \(specification.writtenVersion)"
+            )
+            source.line()
+            source.doc("Whether packets of a version are read.")
+            source.block("package static func reads(version: UInt8) -> Bool") { source in
+                let versions = specification.acceptedVersions.map { "version == \($0)" }
+                source.line(versions.joined(separator: " || "))
+            }
+        }
+        return source.text
     }
 
     private func objects() -> String {

@@ -15,6 +15,7 @@ struct StructSource {
             source.line()
             writeWriter(to: &source)
         }
+        if type.fields.contains(where: \.isSensitive) { writeMirror(to: &source) }
     }
 
     // MARK: Properties and initializer
@@ -26,7 +27,8 @@ struct StructSource {
     }
 
     private func writeProperty(_ field: Field, to source: inout SourceText) {
-        source.doc(field.doc)
+        let condition = field.capability.map { " Only for clients with the capability `\($0)`." }
+        source.doc(field.doc + (condition ?? ""))
         source.line("package var \(name(field)): \(propertyType(field))")
     }
 
@@ -63,6 +65,22 @@ struct StructSource {
             if case .packed(let inner) = type { return "Packed<\(inner.swift)>([])" }
             return "[]"
         case .emptyMap: return "\(type.swift)([])"
+        }
+    }
+
+    /// What printing and logging show: everything but secrets.
+    private func writeMirror(to source: inout SourceText) {
+        source.line()
+        source.block("extension \(type.name): CustomReflectable") { source in
+            source.doc("What printing shows: no secrets.")
+            source.block("package var customMirror: Mirror") { source in
+                source.block("Mirror(self, children: [", "], displayStyle: .struct)") { source in
+                    for field in type.fields {
+                        let value = field.isSensitive ? "\"(secret)\"" : "\(name(field)) as Any"
+                        source.line("\(literal(field.swiftName)): \(value),")
+                    }
+                }
+            }
         }
     }
 

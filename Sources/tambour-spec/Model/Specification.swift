@@ -3,6 +3,9 @@
 /// Loaded by `SpecificationLoader`.
 struct Specification: Sendable {
     var version = 1
+    /// First bytes of a header that are read, and the one that is written.
+    var acceptedVersions: [Int] = []
+    var writtenVersion = 0
     var idRanges: [IDRange] = []
     var states: [Documented] = []
     var capabilities: [Documented] = []
@@ -169,6 +172,8 @@ struct Field: Sendable {
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: String?
+    /// The capability without which the field is not sent.
+    var capability: String?
     var isSensitive: Bool
     var since: Int
     var doc: String

@@ -87,7 +87,11 @@ struct SpecificationLoader {
     private mutating func loadProtocol(into specification: inout Specification) {
         guard let map = document("protocol.yaml") else { return }
         specification.version = map.int("version") ?? 1
-        _ = map.node("framing")
+        if let framing = map.node("framing").flatMap({ self.map($0, file: "protocol.yaml") }) {
+            specification.acceptedVersions = framing.strings("versions").compactMap(Int.init)
+            specification.writtenVersion = framing.requiredInt("answer")
+            finish(framing)
+        }
         for range in maps(map, "idRanges") {
             specification.idRanges.append(
                 .init(
@@ -225,6 +229,7 @@ struct SpecificationLoader {
                 limitUnits: entry.string("limit"),
                 limitBytes: entry.string("limitBytes"),
                 limitItems: entry.string("limitItems"),
+                capability: entry.string("capability"),
                 isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"),
                 doc: entry.required("doc"),

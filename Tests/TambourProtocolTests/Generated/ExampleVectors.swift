@@ -106,6 +106,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_CONFIRM error: too many registrations", type: "ErrorReply", opcode: 23, command: 3, sequence: 4,
+            hex: "0a03000400170000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_REQUEST request: a first code", type: "AuthRequestRequest", opcode: 17, command: 0, sequence: 1,
             hex: "0a00000100110000003083a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448a86c616e6775616765a2656e",
             accept: [
@@ -192,6 +197,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOGIN2 reply: under both names", type: "Login2Reply", opcode: 8, command: 1, sequence: 6,
             hex: "0a01000600080000019183a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ac636f6e74616374496e666f739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN2 error: the account is gone", type: "ErrorReply", opcode: 8, command: 3, sequence: 6,
+            hex: "0a03000600080000002c82a56572726f72ab6c6f67696e2e746f6b656ea76d657373616765b04641494c5f4c4f47494e5f544f4b454e",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -411,11 +421,6 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
-            name: "MSG_DELETE error: somebody else's message", type: "ErrorReply", opcode: 66, command: 3, sequence: 29,
-            hex: "0a03001d00420000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
-            accept: [],
-            reject: []))
-        all.append(ExampleVector(
             name: "MSG_DELIVERY request: a receipt", type: "MsgDeliveryRequest", opcode: 303, command: 0, sequence: 34,
             hex: "0a000022012f0000000180",
             accept: [
@@ -466,6 +471,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_EDIT error: nothing would be left", type: "ErrorReply", opcode: 67, command: 3, sequence: 31,
             hex: "0a03001f00430000003e82a56572726f72b56572726f722e6d6573736167652e696e76616c6964a76d657373616765b8546865206d657373616765206973206e6f742076616c6964",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_EDIT error: a contact nobody is", type: "ErrorReply", opcode: 67, command: 3, sequence: 32,
+            hex: "0a03002000430000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -567,11 +577,6 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_SEND error: the forwarded message is not there", type: "ErrorReply", opcode: 64, command: 3, sequence: 25,
             hex: "0a03001900400000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
-            accept: [],
-            reject: []))
-        all.append(ExampleVector(
-            name: "MSG_SEND error: a channel of others", type: "ErrorReply", opcode: 64, command: 3, sequence: 23,
-            hex: "0a03001700400000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
             accept: [],
             reject: []))
         all.append(ExampleVector(
