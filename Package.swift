@@ -24,10 +24,12 @@ let package = Package(
     ],
     targets: [
         // Ground: none of these imports anything of ours.
+        .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
-        .target(name: "TambourNet"),
+        .target(name: "TambourNet", dependencies: ["CEpoll"]),
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
 
         // Parts.
@@ -62,7 +64,17 @@ let package = Package(
         ),
 
         // Tests.
+        .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
+        .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
+        .testTarget(
+            name: "TambourStoreTests",
+            dependencies: [
+                "TambourSQL", "TambourStore",
+                .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
+            ]
+        ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
+        .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
     ],
     swiftLanguageModes: [.v6]
 )

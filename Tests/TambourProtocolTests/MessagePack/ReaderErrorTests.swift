@@ -172,6 +172,8 @@ struct ReaderErrorTests {
         #expect(says("d402 80") == "expected a map, found an extension")
         #expect(says("d401 80 80") == "1 byte after the payload")
         #expect(says("c70201 8080") == "1 byte after the payload")
+        // What is inside may not reach beyond its end.
+        #expect(says("c70101 81c0c0") == "2 bytes after the payload")
         #expect(says("c70001") == "ends after 3 bytes")
         #expect(says("c7 05 01 80") == "ends after 4 bytes")
         #expect(says("c7") == "ends after 1 byte")

@@ -1,0 +1,77 @@
+import Glibc
+
+/// Bytes that wait: an incomplete frame, or output that the socket refused.
+///
+/// It exists only while something waits, so that an idle connection owns no buffer.
+final class ByteStore {
+    private var base: UnsafeMutableRawPointer
+    private var capacity: Int
+    private var start = 0
+    private var end = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        capacity = max(64, bytes.count)
+        base = .allocate(byteCount: capacity, alignment: 16)
+        append(bytes)
+    }
+
+    deinit { base.deallocate() }
+
+    var count: Int { end - start }
+
+    var isEmpty: Bool { start == end }
+
+    /// Valid until the next mutation.
+    var bytes: UnsafeRawBufferPointer { .init(start: base + start, count: count) }
+
+    func append(_ bytes: UnsafeRawBufferPointer) {
+        guard let source = bytes.baseAddress else { return }
+        reserve(bytes.count)
+        (base + end).copyMemory(from: source, byteCount: bytes.count)
+        end += bytes.count
+    }
+
+    /// Forgets what is kept and keeps `bytes`, which must not lie in this store.
+    func replace(with bytes: UnsafeRawBufferPointer) {
+        start = 0
+        end = 0
+        append(bytes)
+    }
+
+    func overwrite(with byte: UInt8) {
+        memset(base, Int32(byte), capacity)
+    }
+
+    func dropFirst(_ count: Int) {
+        precondition(count <= self.count, "more dropped than is kept")
+        start += count
+    }
+
+    /// Room for at least `count` bytes behind what is kept; `grew(by:)` tells how many were put there.
+    func room(_ count: Int) -> UnsafeMutableRawBufferPointer {
+        reserve(count)
+        return .init(start: base + end, count: capacity - end)
+    }
+
+    func grew(by count: Int) {
+        precondition(end + count <= capacity, "more written than there was room for")
+        end += count
+    }
+
+    private func reserve(_ extra: Int) {
+        if end + extra <= capacity { return }
+        // Moving to the front is worth it only while it moves less than it frees: amortised O(1).
+        if start >= count, count + extra <= capacity {
+            memmove(base, base + start, count)
+        } else {
+            let larger = max(capacity * 2, count + extra)
+            let fresh = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+            fresh.copyMemory(from: base + start, byteCount: count)
+            base.deallocate()
+            base = fresh
+            capacity = larger
+        }
+        end -= start
+        start = 0
+    }
+}

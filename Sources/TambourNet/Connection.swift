@@ -1,0 +1,125 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// One accepted socket, owned by one lane for life; every member is for that lane only.
+///
+/// Idle it is this object and nothing else: the bytes of a frame that is not complete and the bytes
+/// the socket refused are kept in buffers that exist only while there are any.
+package final class Connection {
+    /// How far the connection has come on its way out.
+    enum Phase {
+        case open
+        /// Sends what is written, discards what comes in.
+        case flushing
+        /// Has told the peer that nothing more comes, waits for the peer to close.
+        case lingering
+        /// The descriptor is closed; the delegate may not know yet.
+        case closed
+    }
+
+    /// What a connection in its last phases needs and others do not.
+    final class Farewell {
+        let reason: CloseReason
+        var timer: TimerToken?
+
+        init(_ reason: CloseReason) { self.reason = reason }
+    }
+
+    private static let lastID = Atomic<UInt64>(0)
+
+    /// The lane that owns this connection.
+    package unowned let lane: Lane
+    /// Unique in the process, never reused.
+    package let id: UInt64
+    /// The peer's address, as `127.0.0.1:43211` or `[::1]:43211`.
+    package let peer: String
+
+    let descriptor: Int32
+    var delegate: (any ConnectionDelegate)?
+    var phase = Phase.open
+    /// The position in the lane's list of connections.
+    var listIndex: Int32 = -1
+
+    // Input.
+    var input: ByteStore?
+    var isReadingPaused = false
+    var isResuming = false
+
+    // Output: what this round collected in the lane's buffer, then what the socket refused.
+    var firstSegment: Int32 = -1
+    var lastSegment: Int32 = -1
+    var collectedBytes: Int32 = 0
+    var isDirty = false
+    var backlog: ByteStore?
+
+    /// What the epoll descriptor was last told to watch.
+    var watched: UInt32 = 0
+    var farewell: Farewell?
+
+    init(lane: Lane, descriptor: Int32, peer: String, delegate: any ConnectionDelegate) {
+        self.lane = lane
+        self.id = Self.lastID.add(1, ordering: .relaxed).newValue
+        self.peer = peer
+        self.descriptor = descriptor
+        self.delegate = delegate
+    }
+
+    /// Whether `close` or `closeAfterFlush` was called, or the socket failed.
+    package var isClosing: Bool { phase != .open }
+
+    /// Whether bytes wait that the delegate did not consume.
+    package var hasPartialInput: Bool { input != nil }
+
+    /// Bytes written and not yet taken by the socket, those of this round included.
+    ///
+    /// What a round collects for one connection stays below 64 KiB: more is sent at once. So a
+    /// large figure means a slow reader.
+    package var pendingOutboundBytes: Int { Int(collectedBytes) + (backlog?.count ?? 0) }
+
+    /// Sends `bytes` after all that was written before, copying them.
+    ///
+    /// They leave at the end of the round, in one system call with everything else written to this
+    /// connection. After `close` or `closeAfterFlush` nothing is sent.
+    package func write(_ bytes: UnsafeRawBufferPointer) {
+        lane.preconditionOnLane()
+        guard phase == .open, !bytes.isEmpty else { return }
+        lane.collect(bytes, for: self)
+    }
+
+    /// Sends `bytes` after all that was written before, copying them.
+    package func write(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { write($0) }
+    }
+
+    /// Closes the socket now; what the socket has not taken yet is lost.
+    package func close(_ reason: CloseReason) {
+        lane.preconditionOnLane()
+        lane.retire(self, reason)
+    }
+
+    /// Closes once the peer has everything written so far, or after `limit` at the latest.
+    ///
+    /// What the peer still sends is discarded: closing over unread input would reset the connection
+    /// and could cost the peer the last bytes.
+    package func closeAfterFlush(_ reason: CloseReason, within limit: Duration) {
+        lane.preconditionOnLane()
+        lane.bidFarewell(self, reason, within: limit)
+    }
+
+    /// Presents nothing more until `resumeReading`; the peer's bytes then wait in its own kernel.
+    ///
+    /// Called during `received`, it does not keep the delegate from consuming what it was given.
+    package func pauseReading() {
+        lane.preconditionOnLane()
+        isReadingPaused = true
+    }
+
+    /// Ends a pause. What was left unconsumed is presented again later in this round.
+    package func resumeReading() {
+        lane.preconditionOnLane()
+        guard isReadingPaused else { return }
+        isReadingPaused = false
+        lane.resume(self)
+    }
+}

@@ -1,0 +1,614 @@
+import CEpoll
+package import Dispatch
+import Glibc
+
+/// A serial queue that serves many sockets: one epoll descriptor under one dispatch source.
+///
+/// The source's handler asks epoll once, serves what is ready and returns, so that timers,
+/// mailboxes and other blocks of the queue get their turn. What happens between two returns is a
+/// *round*: bytes written during a round leave at its end, one system call per connection, and
+/// connections closed during a round are reported at its end.
+///
+/// `@unchecked Sendable`: every stored property but the constants is touched on `queue` only, which
+/// `preconditionOnLane` checks; `start`, `stop` and `adopt` do no more than post to it.
+package final class Lane: @unchecked Sendable {
+    private static let eventCapacity: Int32 = 256
+    private static let readCapacity = 64 * 1024
+    private static let outputCapacity = 256 * 1024
+    /// A connection's output is sent, not collected, from this size up.
+    private static let directBytes = 64 * 1024
+    private static let poison: UInt8 = 0xDB
+
+    /// Debug builds overwrite what a delegate was shown, so that keeping it shows up in a test.
+    package static var poisonsByDefault: Bool {
+        #if DEBUG
+            true
+        #else
+            false
+        #endif
+    }
+
+    /// One stretch of the output buffer, written by one connection.
+    private struct Segment {
+        var start: Int
+        var count: Int
+        var next: Int32
+    }
+
+    package let index: Int
+    package let queue: DispatchQueue
+
+    private let timerTickMs: Int64
+    private let poisons: Bool
+    private let epoll: Int32
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+    private let readBuffer: UnsafeMutableRawBufferPointer
+    private let outputBuffer: UnsafeMutableRawBufferPointer
+
+    private var source: (any DispatchSourceRead)?
+    private var timerSource: (any DispatchSourceTimer)?
+    private var isStopped = false
+
+    private var connections: [Connection] = []
+    private var timers = TimerQueue<() -> Void>()
+    private var armedForMs = Int64.max
+
+    private var isInRound = false
+    private var isRoundPosted = false
+    private var roundTimeMs: Int64 = 0
+
+    private var outputUsed = 0
+    private var segments: [Segment] = []
+    private var dirty: [Connection] = []
+    private var resumed: [Connection] = []
+    private var retired: [(connection: Connection, reason: CloseReason)] = []
+
+    /// - Parameters:
+    ///   - label: The queue's label, for debuggers.
+    ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
+    ///   - poisonAfterCallback: Whether the bytes shown to a delegate are overwritten afterwards.
+    package init(
+        index: Int,
+        label: String,
+        timerTick: Duration = .milliseconds(10),
+        poisonAfterCallback: Bool = Lane.poisonsByDefault
+    ) {
+        self.index = index
+        queue = DispatchQueue(label: label)
+        timerTickMs = max(1, timerTick.wholeMilliseconds)
+        poisons = poisonAfterCallback
+        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        precondition(epoll >= 0, "no epoll descriptor: errno \(errno)")
+        events = .allocate(capacity: Int(Self.eventCapacity))
+        events.initialize(repeating: epoll_event())
+        readBuffer = .allocate(byteCount: Self.readCapacity, alignment: 64)
+        outputBuffer = .allocate(byteCount: Self.outputCapacity, alignment: 64)
+    }
+
+    deinit {
+        events.deallocate()
+        readBuffer.deallocate()
+        outputBuffer.deallocate()
+        Glibc.close(epoll)
+    }
+
+    /// Stops the program when the caller is not on this lane.
+    @inline(__always)
+    package func preconditionOnLane() {
+        dispatchPrecondition(condition: .onQueue(queue))
+    }
+
+    // MARK: Life
+
+    /// Begins to serve; sockets adopted before are served from now on.
+    ///
+    /// A started lane lives until `stop`.
+    package func start() {
+        queue.async { self.startOnLane() }
+    }
+
+    /// Closes every connection, tells their delegates and gives up the queue's sources.
+    ///
+    /// Sockets adopted later are closed unseen. `completion` is called on the lane when all is done.
+    package func stop(completion: (@Sendable () -> Void)? = nil) {
+        queue.async {
+            self.stopOnLane()
+            completion?()
+        }
+    }
+
+    /// Takes over a connected socket; the delegate hears of it on the lane.
+    package func adopt(
+        fileDescriptor: Int32,
+        peer: String,
+        delegate: sending any ConnectionDelegate
+    ) {
+        let arrival = Arrival(delegate: delegate)
+        queue.async {
+            self.round {
+                self.welcome(fileDescriptor, peer: peer, delegate: arrival.delegate)
+            }
+        }
+    }
+
+    /// How many connections the lane serves; on the lane only.
+    package var connectionCount: Int {
+        preconditionOnLane()
+        return connections.count
+    }
+
+    /// Carries a delegate to its lane.
+    ///
+    /// `@unchecked Sendable`: the delegate was given away by `sending` and only the lane looks inside.
+    private final class Arrival: @unchecked Sendable {
+        let delegate: any ConnectionDelegate
+
+        init(delegate: sending any ConnectionDelegate) { self.delegate = delegate }
+    }
+
+    private func startOnLane() {
+        guard source == nil, !isStopped else { return }
+        let source = DispatchSource.makeReadSource(fileDescriptor: epoll, queue: queue)
+        source.setEventHandler { self.serve() }
+        // The handlers hold the lane; cancelling drops them and with them the last such reference.
+        source.setCancelHandler { withExtendedLifetime(self) {} }
+        self.source = source
+        let timerSource = DispatchSource.makeTimerSource(queue: queue)
+        timerSource.setEventHandler { self.fireTimers() }
+        self.timerSource = timerSource
+        source.activate()
+        timerSource.activate()
+        armTimer()
+    }
+
+    private func stopOnLane() {
+        guard !isStopped else { return }
+        isStopped = true
+        round {
+            for connection in connections.reversed() { retire(connection, .laneStopped) }
+        }
+        timers = TimerQueue()
+        source?.cancel()
+        timerSource?.cancel()
+        source = nil
+        timerSource = nil
+    }
+
+    private func welcome(_ descriptor: Int32, peer: String, delegate: any ConnectionDelegate) {
+        let connection = Connection(
+            lane: self,
+            descriptor: descriptor,
+            peer: peer,
+            delegate: delegate
+        )
+        connection.listIndex = Int32(connections.count)
+        connections.append(connection)
+        if isStopped { return retire(connection, .laneStopped) }
+        makeNonBlocking(descriptor)
+        connection.watched = EPOLLIN.rawValue
+        guard control(EPOLL_CTL_ADD, connection) else { return retire(connection, .reset(errno)) }
+        delegate.connectionOpened(connection)
+    }
+
+    // MARK: Rounds
+
+    /// Runs `body` as a round, or as part of the one that is under way.
+    ///
+    /// Blocks of the queue that write to many connections do it in a round to send without a detour;
+    /// outside of one, what was written leaves in a round of its own a little later.
+    package func round<R>(_ body: () throws -> R) rethrows -> R {
+        preconditionOnLane()
+        if isInRound { return try body() }
+        isInRound = true
+        roundTimeMs = monotonicMs()
+        defer { endRound() }
+        return try body()
+    }
+
+    /// Milliseconds of a clock that never goes back and has no other meaning; one value a round.
+    package var now: Int64 {
+        preconditionOnLane()
+        return isInRound ? roundTimeMs : monotonicMs()
+    }
+
+    private func endRound() {
+        // Those that resume while the list is served get their turn in the next round.
+        let resuming = resumed
+        resumed.removeAll(keepingCapacity: true)
+        for connection in resuming { presentAgain(connection) }
+        // Telling one delegate of its end may write to others or close them.
+        while !dirty.isEmpty || !retired.isEmpty {
+            flushAll()
+            let gone = retired
+            retired.removeAll()
+            for (connection, reason) in gone { reportClosed(connection, reason) }
+        }
+        armTimer()
+        isInRound = false
+        if !resumed.isEmpty { postRound() }
+    }
+
+    /// Makes sure that a round ends after what was just recorded.
+    private func postRound() {
+        guard !isInRound, !isRoundPosted else { return }
+        isRoundPosted = true
+        queue.async {
+            self.isRoundPosted = false
+            self.round {}
+        }
+    }
+
+    private func serve() {
+        let count = Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0))
+        guard count > 0 else { return }
+        round {
+            for position in 0..<count {
+                let event = events[position]
+                guard let pointer = event.data.ptr else { continue }
+                // A connection closed earlier in this batch is kept by `retired` until the round ends.
+                Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+                    serve($0, event.events)
+                }
+            }
+        }
+    }
+
+    private func serve(_ connection: Connection, _ ready: UInt32) {
+        if connection.phase == .closed { return }
+        let failed = ready & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
+        if ready & EPOLLIN.rawValue != 0 || failed {
+            if !connection.isReadingPaused || connection.isClosing {
+                readOnce(connection)
+            } else if failed {
+                let error = socketError(of: connection.descriptor)
+                retire(connection, error == 0 ? .peerClosed : .reset(error))
+            } else {
+                // Noted only now, so that a short pause costs no system call.
+                watch(connection, connection.watched & ~EPOLLIN.rawValue)
+            }
+        }
+        if ready & EPOLLOUT.rawValue != 0, connection.phase != .closed { sendBacklog(connection) }
+    }
+
+    // MARK: Timers
+
+    /// Runs `body` on the lane once `delay` has passed, rounded up to the lane's tick; on the lane only.
+    package func schedule(after delay: Duration, _ body: @escaping () -> Void) -> TimerToken {
+        let wanted = now + max(1, delay.wholeMilliseconds)
+        let deadline = (wanted + timerTickMs - 1) / timerTickMs * timerTickMs
+        let token = timers.schedule(atMs: deadline, body)
+        if !isInRound { armTimer() }
+        return token
+    }
+
+    /// Forgets a timer; one that has fired is forgotten already.
+    package func cancel(_ token: TimerToken) {
+        preconditionOnLane()
+        timers.cancel(token)
+    }
+
+    private func fireTimers() {
+        armedForMs = .max
+        round {
+            while let body = timers.step(nowMs: roundTimeMs) { body() }
+        }
+    }
+
+    private func armTimer() {
+        guard let timerSource, let next = timers.nextDeadlineMs, next < armedForMs else { return }
+        armedForMs = next
+        timerSource.schedule(
+            deadline: DispatchTime(uptimeNanoseconds: UInt64(next) * 1_000_000),
+            leeway: .milliseconds(1)
+        )
+    }
+
+    // MARK: Input
+
+    /// One read; never more, so that a busy peer does not keep the others waiting.
+    private func readOnce(_ connection: Connection) {
+        guard connection.phase == .open else { return discardOnce(connection) }
+        if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
+            // A frame longer than half the buffer grows where it is kept.
+            let count = read(connection, into: waiting.room(Self.readCapacity))
+            if count == 0 { return }
+            waiting.grew(by: count)
+            presentKept(waiting, to: connection)
+        } else {
+            var used = 0
+            if let waiting = connection.input {
+                used = waiting.count
+                readBuffer.copyMemory(from: waiting.bytes)
+            }
+            let count = read(connection, into: .init(rebasing: readBuffer[used...]))
+            if count == 0 { return }
+            presentFromBuffer(used + count, to: connection)
+        }
+        if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+    }
+
+    /// The number of bytes read; zero when there is nothing to present.
+    private func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
+        let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
+        if count > 0 { return count }
+        if count == 0 {
+            retire(connection, connection.farewell?.reason ?? .peerClosed)
+        } else if errno != EAGAIN && errno != EINTR {
+            retire(connection, connection.farewell?.reason ?? .reset(errno))
+        }
+        return 0
+    }
+
+    private func discardOnce(_ connection: Connection) {
+        _ = read(connection, into: readBuffer)
+    }
+
+    private func presentFromBuffer(_ count: Int, to connection: Connection) {
+        let bytes = UnsafeMutableRawBufferPointer(rebasing: readBuffer[..<count])
+        let consumed = present(UnsafeRawBufferPointer(bytes), to: connection)
+        if consumed == count || connection.isClosing {
+            connection.input = nil
+        } else {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+            if let kept = connection.input {
+                kept.replace(with: rest)
+            } else {
+                connection.input = ByteStore(rest)
+            }
+        }
+        if poisons { bytes.initializeMemory(as: UInt8.self, repeating: Self.poison) }
+    }
+
+    private func presentKept(_ kept: ByteStore, to connection: Connection) {
+        let count = kept.count
+        let consumed = present(kept.bytes, to: connection)
+        if consumed == count || connection.isClosing {
+            connection.input = nil
+        } else if consumed > 0 || poisons {
+            // A fresh store: the large one is given back as soon as its frame is through.
+            connection.input = ByteStore(.init(rebasing: kept.bytes[consumed...]))
+        } else {
+            return
+        }
+        if poisons { kept.overwrite(with: Self.poison) }
+    }
+
+    private func present(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int {
+        guard let delegate = connection.delegate else { return bytes.count }
+        let consumed = delegate.connection(connection, received: bytes)
+        precondition(0...bytes.count ~= consumed, "a delegate consumed what it was not given")
+        return consumed
+    }
+
+    func resume(_ connection: Connection) {
+        guard connection.phase == .open, !connection.isResuming else { return }
+        connection.isResuming = true
+        resumed.append(connection)
+        postRound()
+    }
+
+    private func presentAgain(_ connection: Connection) {
+        connection.isResuming = false
+        guard connection.phase == .open, !connection.isReadingPaused else { return }
+        watch(connection, connection.watched | EPOLLIN.rawValue)
+        guard let kept = connection.input else { return }
+        presentKept(kept, to: connection)
+        if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+    }
+
+    // MARK: Output
+
+    func collect(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
+        if bytes.count >= Self.directBytes {
+            flush(connection)
+            if connection.backlog == nil, connection.phase != .closed {
+                sendDirectly(bytes, to: connection)
+                return
+            }
+        }
+        if connection.backlog == nil, outputUsed + bytes.count > Self.outputCapacity { flushAll() }
+        if connection.phase == .closed { return }
+        if let backlog = connection.backlog { return backlog.append(bytes) }
+        append(bytes, for: connection)
+        if Int(connection.collectedBytes) >= Self.directBytes { flush(connection) }
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
+        UnsafeMutableRawBufferPointer(rebasing: outputBuffer[outputUsed...]).copyMemory(from: bytes)
+        let last = Int(connection.lastSegment)
+        if last >= 0, segments[last].start + segments[last].count == outputUsed {
+            segments[last].count += bytes.count
+        } else {
+            let fresh = Int32(segments.count)
+            segments.append(Segment(start: outputUsed, count: bytes.count, next: -1))
+            if last >= 0 { segments[last].next = fresh } else { connection.firstSegment = fresh }
+            connection.lastSegment = fresh
+        }
+        outputUsed += bytes.count
+        connection.collectedBytes += Int32(bytes.count)
+        if !connection.isDirty {
+            connection.isDirty = true
+            dirty.append(connection)
+            postRound()
+        }
+    }
+
+    private func flushAll() {
+        let writers = dirty
+        dirty.removeAll(keepingCapacity: true)
+        for connection in writers {
+            connection.isDirty = false
+            flush(connection)
+        }
+        outputUsed = 0
+        segments.removeAll(keepingCapacity: true)
+    }
+
+    /// Sends what the connection collected; what the socket refuses becomes its backlog.
+    private func flush(_ connection: Connection) {
+        var segment = connection.firstSegment
+        connection.firstSegment = -1
+        connection.lastSegment = -1
+        connection.collectedBytes = 0
+        while segment >= 0, connection.phase != .closed {
+            // Pieces in one call; what exceeds it, as when many writers take turns, goes in the next.
+            withUnsafeTemporaryAllocation(of: iovec.self, capacity: 64) { pieces in
+                var count = 0
+                while segment >= 0, count < pieces.count {
+                    let piece = segments[Int(segment)]
+                    pieces.initializeElement(
+                        at: count,
+                        to: iovec(
+                            iov_base: outputBuffer.baseAddress! + piece.start,
+                            iov_len: piece.count
+                        )
+                    )
+                    count += 1
+                    segment = piece.next
+                }
+                send(UnsafeMutableBufferPointer(rebasing: pieces[..<count]), to: connection)
+            }
+        }
+        if connection.phase == .flushing, connection.backlog == nil { endOutput(connection) }
+    }
+
+    private func send(_ pieces: UnsafeMutableBufferPointer<iovec>, to connection: Connection) {
+        var sent = 0
+        if connection.backlog == nil {
+            var message = msghdr()
+            message.msg_iov = pieces.baseAddress
+            message.msg_iovlen = pieces.count
+            sent = sendmsg(connection.descriptor, &message, noSignal)
+            guard let taken = accepted(sent, by: connection) else { return }
+            sent = taken
+        }
+        for piece in pieces {
+            let skipped = min(sent, piece.iov_len)
+            sent -= skipped
+            keep(
+                UnsafeRawBufferPointer(
+                    start: piece.iov_base + skipped,
+                    count: piece.iov_len - skipped
+                ),
+                for: connection
+            )
+        }
+    }
+
+    private func sendDirectly(_ bytes: UnsafeRawBufferPointer, to connection: Connection) {
+        let result = Glibc.send(
+            connection.descriptor,
+            bytes.baseAddress,
+            bytes.count,
+            noSignal
+        )
+        guard let sent = accepted(result, by: connection) else { return }
+        keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
+    }
+
+    private func sendBacklog(_ connection: Connection) {
+        guard let backlog = connection.backlog else {
+            return watch(connection, connection.watched & ~EPOLLOUT.rawValue)
+        }
+        let bytes = backlog.bytes
+        let result = Glibc.send(
+            connection.descriptor,
+            bytes.baseAddress,
+            bytes.count,
+            noSignal
+        )
+        guard let sent = accepted(result, by: connection) else { return }
+        backlog.dropFirst(sent)
+        guard backlog.isEmpty else { return }
+        connection.backlog = nil
+        watch(connection, connection.watched & ~EPOLLOUT.rawValue)
+        if connection.phase == .flushing {
+            endOutput(connection)
+        } else {
+            connection.delegate?.connectionDrained(connection)
+        }
+    }
+
+    /// The bytes a send took, from its result; nil when it closed the connection.
+    private func accepted(_ result: Int, by connection: Connection) -> Int? {
+        if result >= 0 { return result }
+        if errno == EAGAIN || errno == EINTR { return 0 }
+        retire(connection, connection.farewell?.reason ?? .reset(errno))
+        return nil
+    }
+
+    private func keep(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
+        if bytes.isEmpty { return }
+        if let backlog = connection.backlog { return backlog.append(bytes) }
+        connection.backlog = ByteStore(bytes)
+        watch(connection, connection.watched | EPOLLOUT.rawValue)
+    }
+
+    // MARK: Ends
+
+    /// Closes the descriptor now and tells the delegate when the round ends.
+    func retire(_ connection: Connection, _ reason: CloseReason) {
+        if connection.phase == .closed { return }
+        connection.phase = .closed
+        retired.append((connection, reason))
+        let position = Int(connection.listIndex)
+        connections.swapAt(position, connections.count - 1)
+        connections[position].listIndex = Int32(position)
+        connections.removeLast()
+        if let timer = connection.farewell?.timer { timers.cancel(timer) }
+        connection.farewell = nil
+        connection.backlog = nil
+        connection.input = nil
+        connection.collectedBytes = 0
+        connection.firstSegment = -1
+        connection.lastSegment = -1
+        _ = control(EPOLL_CTL_DEL, connection)
+        Glibc.close(connection.descriptor)
+        postRound()
+    }
+
+    func bidFarewell(_ connection: Connection, _ reason: CloseReason, within limit: Duration) {
+        guard connection.phase == .open else { return }
+        connection.phase = .flushing
+        connection.input = nil
+        let farewell = Connection.Farewell(reason)
+        connection.farewell = farewell
+        farewell.timer = schedule(after: limit) { [unowned self, unowned connection] in
+            // A timer that fired needs no cancelling.
+            farewell.timer = nil
+            retire(connection, reason)
+        }
+        watch(connection, connection.watched | EPOLLIN.rawValue)
+        if connection.backlog == nil, connection.firstSegment < 0 { endOutput(connection) }
+    }
+
+    /// Tells the peer that nothing more comes and waits for its own end.
+    private func endOutput(_ connection: Connection) {
+        connection.phase = .lingering
+        shutdown(connection.descriptor, Int32(SHUT_WR))
+    }
+
+    private func reportClosed(_ connection: Connection, _ reason: CloseReason) {
+        let delegate = connection.delegate
+        connection.delegate = nil
+        delegate?.connectionClosed(connection, reason: reason)
+    }
+
+    // MARK: Epoll
+
+    private func watch(_ connection: Connection, _ wanted: UInt32) {
+        guard wanted != connection.watched, connection.phase != .closed else { return }
+        connection.watched = wanted
+        if !control(EPOLL_CTL_MOD, connection) { retire(connection, .reset(errno)) }
+    }
+
+    private func control(_ operation: Int32, _ connection: Connection) -> Bool {
+        var event = epoll_event()
+        event.events = connection.watched
+        event.data.ptr = Unmanaged.passUnretained(connection).toOpaque()
+        return epoll_ctl(epoll, operation, connection.descriptor, &event) == 0
+    }
+}
+
+/// A peer that went away is an error to handle, not a signal to die of.
+private let noSignal = Int32(MSG_NOSIGNAL)

@@ -1,0 +1,72 @@
+package import Dispatch
+import Synchronization
+
+/// Hands values to a serial queue from any thread, in order, waking it once per batch.
+///
+/// Posting to a mailbox that is not empty costs a lock and an append. Values of one producer keep
+/// their order; so do values whose posts happened one after the other.
+package final class Mailbox<Item: Sendable>: Sendable {
+    private struct State {
+        var waiting: [Item] = []
+        var spare: [Item] = []
+        var isDraining = false
+    }
+
+    /// A batch larger than this is not kept for reuse.
+    private static var keptCapacity: Int { 4096 }
+
+    private let queue: DispatchQueue
+    private let drain: @Sendable ([Item]) -> Void
+    private let state = Mutex(State())
+
+    /// - Parameter drain: Called on `queue` with all that waits; the batch is its to finish.
+    package init(queue: DispatchQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
+        self.queue = queue
+        self.drain = drain
+    }
+
+    /// Puts `item` behind everything posted before.
+    package func post(_ item: Item) {
+        let wasEmpty = state.withLock { state in
+            state.waiting.append(item)
+            return state.waiting.count == 1
+        }
+        if wasEmpty { wake() }
+    }
+
+    /// Puts `items` behind everything posted before, with nothing in between.
+    package func post(contentsOf items: [Item]) {
+        if items.isEmpty { return }
+        let wasEmpty = state.withLock { state in
+            state.waiting.append(contentsOf: items)
+            return state.waiting.count == items.count
+        }
+        if wasEmpty { wake() }
+    }
+
+    /// Drains what was posted before the call; on the queue only.
+    ///
+    /// Does nothing when called from inside `drain`: the batch at hand comes first.
+    package func drainNow() {
+        dispatchPrecondition(condition: .onQueue(queue))
+        let taken: [Item]? = state.withLock { state in
+            if state.isDraining || state.waiting.isEmpty { return nil }
+            state.isDraining = true
+            let waiting = state.waiting
+            state.waiting = state.spare
+            state.spare = []
+            return waiting
+        }
+        guard var batch = taken else { return }
+        drain(batch)
+        batch.removeAll(keepingCapacity: batch.capacity <= Self.keptCapacity)
+        state.withLock { state in
+            state.isDraining = false
+            state.spare = batch
+        }
+    }
+
+    private func wake() {
+        queue.async { self.drainNow() }
+    }
+}

@@ -1,0 +1,142 @@
+/// Brings a database to the schema a program was written for.
+///
+/// What was applied is recorded in the table `schema_migration(version, name, checksum)`.
+package enum MigrationRunner {
+    /// Applies the steps the database has not seen, each in a transaction of its own.
+    ///
+    /// Several programs may start on one database at once: each step is taken by one of them.
+    /// - Parameter migrations: All steps there ever were, versions 1, 2, 3 …
+    /// - Returns: The versions applied now.
+    /// - Throws: `MigrationError`; steps before the failing one stay applied, the failing one leaves
+    ///   nothing behind.
+    @discardableResult
+    package static func migrate(
+        _ connection: any SQLConnection, with migrations: [Migration]
+    ) throws(MigrationError) -> [Int] {
+        for (index, migration) in migrations.enumerated() {
+            precondition(migration.version == index + 1, "migrations are numbered 1, 2, 3 …")
+        }
+        var applied: [Int] = []
+        while let version = try applyNext(of: migrations, on: connection) {
+            applied.append(version)
+        }
+        return applied
+    }
+
+    /// Checks what is recorded and applies one step; nil when there was none left.
+    private static func applyNext(
+        of migrations: [Migration], on connection: any SQLConnection
+    ) throws(MigrationError) -> Int? {
+        var current = 0
+        do {
+            try connection.begin(.immediate)
+            if connection.dialect == .postgreSQL {
+                // SQLite's write lock is held already; any constant serves as the name of ours.
+                try connection.execute("SELECT pg_advisory_xact_lock(7770)")
+            }
+            try connection.execute(
+                connection.dialect.expand(
+                    """
+                    CREATE TABLE IF NOT EXISTS schema_migration(
+                        version {int64} NOT NULL PRIMARY KEY,
+                        name {text} NOT NULL,
+                        checksum {int64} NOT NULL)
+                    """))
+            let recorded = try recordedSteps(on: connection)
+            if let problem = problem(with: recorded, knowing: migrations, on: connection.dialect) {
+                connection.rollback()
+                throw problem
+            }
+            guard recorded.count < migrations.count else {
+                try connection.commit()
+                return nil
+            }
+            let migration = migrations[recorded.count]
+            current = migration.version
+            try connection.execute(migration.sql(for: connection.dialect))
+            try record(migration, on: connection)
+            try connection.commit()
+            return migration.version
+        } catch let error as SQLError {
+            connection.rollback()
+            throw MigrationError.failed(version: current, underlying: error)
+        } catch let error as MigrationError {
+            throw error
+        } catch {
+            preconditionFailure("only the two errors above are thrown here: \(error)")
+        }
+    }
+
+    private struct Step {
+        var version: Int
+        var name: String
+        var checksum: Int64
+    }
+
+    private static func recordedSteps(
+        on connection: any SQLConnection
+    ) throws(SQLError) -> [Step] {
+        let select = try connection.prepare(
+            "SELECT version, name, checksum FROM schema_migration ORDER BY version")
+        var steps: [Step] = []
+        while try select.step() {
+            steps.append(
+                Step(
+                    version: Int(select.int(0)), name: select.string(1), checksum: select.int(2)))
+        }
+        return steps
+    }
+
+    private static func problem(
+        with recorded: [Step], knowing migrations: [Migration], on dialect: SQLDialect
+    ) -> MigrationError? {
+        if let last = recorded.last, last.version > migrations.count {
+            return .newerDatabase(found: last.version, known: migrations.count)
+        }
+        for (index, step) in recorded.enumerated() {
+            guard step.version == index + 1 else { return .missing(version: index + 1) }
+            guard step.checksum == migrations[index].checksum(for: dialect) else {
+                return .changed(version: step.version, name: step.name)
+            }
+        }
+        return nil
+    }
+
+    private static func record(
+        _ migration: Migration, on connection: any SQLConnection
+    ) throws(SQLError) {
+        let insert = try connection.prepare(
+            "INSERT INTO schema_migration(version, name, checksum) VALUES ($1, $2, $3)")
+        insert.bind(1, migration.version)
+        insert.bindText(2, migration.name)
+        insert.bind(3, migration.checksum(for: connection.dialect))
+        try insert.run()
+    }
+}
+
+/// Why a database cannot be brought to this program's schema.
+package enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// A newer program has been here.
+    case newerDatabase(found: Int, known: Int)
+    /// An applied step does not read as it did when it was applied.
+    case changed(version: Int, name: String)
+    /// A step before the last applied one is not recorded.
+    case missing(version: Int)
+    /// The database refused; version 0 means before the first step that was tried.
+    case failed(version: Int, underlying: SQLError)
+
+    package var description: String {
+        switch self {
+        case .newerDatabase(let found, let known):
+            "the database has schema version \(found), this program knows up to \(known): "
+                + "start a newer program, or restore a backup"
+        case .changed(let version, let name):
+            "migration \(version) (\(name)) was changed after it had been applied: "
+                + "restore its text and add another migration"
+        case .missing(let version):
+            "migration \(version) is not recorded, though later ones are"
+        case .failed(let version, let error):
+            "migration \(version) failed: \(error)"
+        }
+    }
+}

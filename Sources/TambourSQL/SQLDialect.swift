@@ -1,0 +1,59 @@
+/// What differs between the two engines in the text of a statement.
+///
+/// Statements are written once; tables are written as templates:
+///
+/// | template          | SQLite          | PostgreSQL |
+/// | ----------------- | --------------- | ---------- |
+/// | `{int64}`         | `INTEGER`       | `bigint`   |
+/// | `{text}`          | `TEXT`          | `text`     |
+/// | `{blob}`          | `BLOB`          | `bytea`    |
+/// | `{without_rowid}` | `WITHOUT ROWID` | nothing    |
+package enum SQLDialect: String, Sendable {
+    case sqlite
+    case postgreSQL
+
+    /// The column type of a 64-bit integer.
+    package var integer64: String {
+        self == .sqlite ? "INTEGER" : "bigint"
+    }
+
+    /// The column type of UTF-8 text.
+    package var text: String {
+        self == .sqlite ? "TEXT" : "text"
+    }
+
+    /// The column type of bytes.
+    package var blob: String {
+        self == .sqlite ? "BLOB" : "bytea"
+    }
+
+    /// What ends a CREATE TABLE whose rows should lie in the order of the primary key.
+    package var withoutRowID: String {
+        self == .sqlite ? "WITHOUT ROWID" : ""
+    }
+
+    /// The template with its `{names}` replaced; an unknown name is a programming error and traps.
+    package func expand(_ template: String) -> String {
+        var result = ""
+        var rest = template[...]
+        while let open = rest.firstIndex(of: "{") {
+            result += rest[..<open]
+            guard let close = rest[open...].firstIndex(of: "}") else {
+                preconditionFailure("a { without } in an SQL template: \(template)")
+            }
+            result += word(for: rest[rest.index(after: open)..<close])
+            rest = rest[rest.index(after: close)...]
+        }
+        return result + rest
+    }
+
+    private func word(for name: Substring) -> String {
+        switch name {
+        case "int64": integer64
+        case "text": text
+        case "blob": blob
+        case "without_rowid": withoutRowID
+        default: preconditionFailure("no {\(name)} in SQL templates")
+        }
+    }
+}

@@ -1,0 +1,146 @@
+/// A compiled statement: bind, step through its rows, reset, and again.
+///
+/// ```swift
+/// statement.bind(1, chat)
+/// while try statement.step() { use(statement.int(0)) }
+/// statement.reset()
+/// ```
+///
+/// It keeps its connection alive. Parameters are numbered from 1 as in `$1`, columns from 0.
+/// Binding a number the text does not have, or binding before `reset`, is a programming error and
+/// traps. Parameters nobody bound are NULL.
+package protocol SQLStatement: AnyObject {
+    /// Binds an integer.
+    func bind(_ index: Int, _ value: Int64)
+    /// Binds NULL.
+    func bindNull(_ index: Int)
+    /// Binds text; the bytes are copied.
+    ///
+    /// - Parameter utf8: Valid UTF-8. PostgreSQL refuses text with a zero byte in it.
+    func bindText(_ index: Int, _ utf8: UnsafeRawBufferPointer)
+    /// Binds bytes; they are copied.
+    func bindBlob(_ index: Int, _ bytes: UnsafeRawBufferPointer)
+    /// Binds text without copying it: the bytes must stay where they are until `reset`.
+    func bindText(_ index: Int, borrowed utf8: UnsafeRawBufferPointer)
+    /// Binds bytes without copying them: they must stay where they are until `reset`.
+    func bindBlob(_ index: Int, borrowed bytes: UnsafeRawBufferPointer)
+
+    /// Moves to the next row; the first call runs the statement.
+    ///
+    /// - Returns: Whether there is a row. After the last one it stays false until `reset`.
+    func step() throws(SQLError) -> Bool
+
+    /// Makes the statement ready to run again and forgets what was bound.
+    func reset()
+
+    /// Runs the statement to its end and resets it, also when it fails.
+    ///
+    /// - Returns: How many rows an INSERT, UPDATE or DELETE changed.
+    @discardableResult
+    func run() throws(SQLError) -> Int
+
+    /// How many columns a row has.
+    var columnCount: Int { get }
+    /// Whether the value in this row is NULL.
+    func isNull(_ column: Int) -> Bool
+    /// The integer in this row; 0 for NULL.
+    func int(_ column: Int) -> Int64
+    /// The bytes of a text or blob in this row, empty for NULL; valid until the next step or reset.
+    func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer
+}
+
+// MARK: - Binding what callers have
+
+extension SQLStatement {
+    /// Binds an integer.
+    package func bind(_ index: Int, _ value: Int) {
+        bind(index, Int64(value))
+    }
+
+    /// Binds an integer, or NULL.
+    package func bind(_ index: Int, _ value: Int64?) {
+        guard let value else { return bindNull(index) }
+        bind(index, value)
+    }
+
+    /// Binds 1 or 0: flags are integers in both dialects.
+    package func bind(_ index: Int, _ value: Bool) {
+        bind(index, Int64(value ? 1 : 0))
+    }
+
+    /// Binds text.
+    package func bindText(_ index: Int, _ value: String) {
+        var value = value
+        value.withUTF8 { bindText(index, UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Binds text, or NULL.
+    package func bindText(_ index: Int, _ value: String?) {
+        guard let value else { return bindNull(index) }
+        bindText(index, value)
+    }
+
+    /// Binds text given as UTF-8.
+    package func bindText(_ index: Int, _ utf8: [UInt8]) {
+        utf8.withUnsafeBytes { bindText(index, $0) }
+    }
+
+    /// Binds text given as UTF-8, or NULL.
+    package func bindText(_ index: Int, _ utf8: [UInt8]?) {
+        guard let utf8 else { return bindNull(index) }
+        bindText(index, utf8)
+    }
+
+    /// Binds bytes.
+    package func bindBlob(_ index: Int, _ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bindBlob(index, $0) }
+    }
+
+    /// Binds bytes, or NULL.
+    package func bindBlob(_ index: Int, _ bytes: [UInt8]?) {
+        guard let bytes else { return bindNull(index) }
+        bindBlob(index, bytes)
+    }
+}
+
+// MARK: - Reading what callers want
+
+extension SQLStatement {
+    /// The integer in this row, nil for NULL.
+    package func optionalInt(_ column: Int) -> Int64? {
+        isNull(column) ? nil : int(column)
+    }
+
+    /// Whether the integer in this row is not 0.
+    package func bool(_ column: Int) -> Bool {
+        int(column) != 0
+    }
+
+    /// Lends the bytes of a text or blob in this row; empty for NULL.
+    package func withBytes<Result, Failure: Error>(
+        _ column: Int,
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(borrowedBytes(column))
+    }
+
+    /// A copy of the bytes of a text or blob in this row; empty for NULL.
+    package func bytes(_ column: Int) -> [UInt8] {
+        [UInt8](borrowedBytes(column))
+    }
+
+    /// A copy of the bytes of a text or blob in this row, nil for NULL.
+    package func optionalBytes(_ column: Int) -> [UInt8]? {
+        isNull(column) ? nil : bytes(column)
+    }
+
+    /// The text in this row; empty for NULL.
+    package func string(_ column: Int) -> String {
+        String(decoding: borrowedBytes(column), as: UTF8.self)
+    }
+
+    /// The text in this row, nil for NULL.
+    package func optionalString(_ column: Int) -> String? {
+        isNull(column) ? nil : string(column)
+    }
+}

@@ -1,0 +1,36 @@
+import CSQLite
+
+extension SQLError {
+    /// The error a SQLite call left on its connection, or what its code alone says.
+    ///
+    /// - Parameter handle: The connection; its own words are used when they belong to `code`.
+    init(sqlite code: Int32, on handle: OpaquePointer?, sql: String) {
+        let message: UnsafePointer<CChar>? =
+            if let handle, sqlite3_extended_errcode(handle) == code || code == SQLITE_ERROR {
+                sqlite3_errmsg(handle)
+            } else {
+                sqlite3_errstr(code)
+            }
+        self.init(
+            kind: Kind(sqlite: code),
+            message: message.map { String(cString: $0) } ?? "unknown",
+            engineCode: String(code),
+            sql: sql
+        )
+    }
+}
+
+extension SQLError.Kind {
+    /// The kind of a SQLite result code; the low byte of an extended code is the plain one.
+    fileprivate init(sqlite code: Int32) {
+        self =
+            switch code & 0xff {
+            case SQLITE_CONSTRAINT: .constraint
+            case SQLITE_BUSY, SQLITE_LOCKED: .busy
+            case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
+            case SQLITE_FULL: .full
+            case SQLITE_IOERR, SQLITE_CANTOPEN: .io
+            default: .other
+            }
+    }
+}

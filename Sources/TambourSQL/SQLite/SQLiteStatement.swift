@@ -1,0 +1,204 @@
+import CSQLite
+
+/// A statement compiled by SQLite and kept.
+final class SQLiteStatement: SQLStatement {
+    private let connection: SQLiteConnection
+    private let handle: OpaquePointer
+    private let sql: String
+    private let isReadOnly: Bool
+    /// SQLite's own number of `$n`, at place n - 1: it counts parameters by first appearance.
+    private let positions: [Int32]
+    private var state = State.ready
+    /// The first error of a bind since the last reset; `step` throws it.
+    private var bindCode = SQLITE_OK
+
+    private enum State {
+        case ready
+        case running
+        case finished
+    }
+
+    init(_ sql: String, on connection: SQLiteConnection) throws(SQLError) {
+        var compiled: OpaquePointer?
+        var isWhole = false
+        var text = sql
+        let code = text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { chars in
+                var tail: UnsafePointer<CChar>?
+                let code = sqlite3_prepare_v3(
+                    connection.handle, chars.baseAddress, Int32(clamping: chars.count),
+                    UInt32(SQLITE_PREPARE_PERSISTENT), &compiled, &tail)
+                if let start = chars.baseAddress, let tail {
+                    isWhole = chars[(tail - start)...].allSatisfy { byte in
+                        byte == 0x20 || byte == 0x0a || byte == 0x09 || byte == 0x0d
+                    }
+                }
+                return code
+            }
+        }
+        guard code == SQLITE_OK else {
+            throw SQLError(sqlite: code, on: connection.handle, sql: sql)
+        }
+        guard let compiled, isWhole else {
+            sqlite3_finalize(compiled)
+            throw SQLError(kind: .other, message: "expected exactly one statement", sql: sql)
+        }
+        guard let positions = SQLiteStatement.positions(of: compiled) else {
+            sqlite3_finalize(compiled)
+            throw SQLError(
+                kind: .other, message: "parameters must be $1 to $n without a gap", sql: sql)
+        }
+        self.connection = connection
+        self.handle = compiled
+        self.sql = sql
+        self.isReadOnly = sqlite3_stmt_readonly(compiled) != 0
+        self.positions = positions
+    }
+
+    deinit {
+        connection.stepsOfFinalizedStatements += Int(
+            sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0))
+        sqlite3_finalize(handle)
+    }
+
+    // MARK: - Binding
+
+    func bind(_ index: Int, _ value: Int64) {
+        note(sqlite3_bind_int64(handle, position(index), value))
+    }
+
+    func bindNull(_ index: Int) {
+        note(sqlite3_bind_null(handle, position(index)))
+    }
+
+    func bindText(_ index: Int, _ utf8: UnsafeRawBufferPointer) {
+        bindText(index, utf8, SQLiteStatement.copied)
+    }
+
+    func bindText(_ index: Int, borrowed utf8: UnsafeRawBufferPointer) {
+        bindText(index, utf8, nil)
+    }
+
+    func bindBlob(_ index: Int, _ bytes: UnsafeRawBufferPointer) {
+        bindBlob(index, bytes, SQLiteStatement.copied)
+    }
+
+    func bindBlob(_ index: Int, borrowed bytes: UnsafeRawBufferPointer) {
+        bindBlob(index, bytes, nil)
+    }
+
+    // MARK: - Running
+
+    func step() throws(SQLError) -> Bool {
+        switch state {
+        case .running: break
+        case .finished: return false
+        case .ready:
+            guard bindCode == SQLITE_OK else {
+                throw SQLError(sqlite: bindCode, on: nil, sql: sql)
+            }
+            connection.statementCount += 1
+            state = .running
+        }
+        let code = sqlite3_step(handle)
+        if code == SQLITE_ROW {
+            connection.rowsStepped += 1
+            return true
+        }
+        state = .finished
+        guard code == SQLITE_DONE else {
+            throw SQLError(sqlite: code, on: connection.handle, sql: sql)
+        }
+        return false
+    }
+
+    func reset() {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+        bindCode = SQLITE_OK
+        state = .ready
+    }
+
+    func run() throws(SQLError) -> Int {
+        defer { reset() }
+        while try step() {}
+        return isReadOnly ? 0 : Int(sqlite3_changes(connection.handle))
+    }
+
+    // MARK: - Reading
+
+    var columnCount: Int {
+        Int(sqlite3_column_count(handle))
+    }
+
+    func isNull(_ column: Int) -> Bool {
+        sqlite3_column_type(handle, Int32(column)) == SQLITE_NULL
+    }
+
+    func int(_ column: Int) -> Int64 {
+        sqlite3_column_int64(handle, Int32(column))
+    }
+
+    func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer {
+        // Text lies in the file as UTF-8, so asking for a blob hands it over as it is.
+        guard let start = sqlite3_column_blob(handle, Int32(column)) else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        let count = Int(sqlite3_column_bytes(handle, Int32(column)))
+        return UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    // MARK: - The C side
+
+    /// SQLITE_TRANSIENT, a cast the importer cannot see; SQLITE_STATIC is nil.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    private func bindText(
+        _ index: Int, _ utf8: UnsafeRawBufferPointer, _ owner: sqlite3_destructor_type?
+    ) {
+        // A nil pointer would be NULL, which an empty text is not.
+        let empty = ("" as StaticString).utf8Start
+        let start = utf8.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? empty
+        start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { chars in
+            note(
+                sqlite3_bind_text64(
+                    handle, position(index), chars, UInt64(utf8.count), owner,
+                    UInt8(SQLITE_UTF8)))
+        }
+    }
+
+    private func bindBlob(
+        _ index: Int, _ bytes: UnsafeRawBufferPointer, _ owner: sqlite3_destructor_type?
+    ) {
+        guard let start = bytes.baseAddress, !bytes.isEmpty else {
+            note(sqlite3_bind_zeroblob(handle, position(index), 0))
+            return
+        }
+        note(sqlite3_bind_blob64(handle, position(index), start, UInt64(bytes.count), owner))
+    }
+
+    private func position(_ index: Int) -> Int32 {
+        precondition(state == .ready, "bind before reset")
+        return positions[index - 1]
+    }
+
+    private func note(_ code: Int32) {
+        if code != SQLITE_OK, bindCode == SQLITE_OK { bindCode = code }
+    }
+
+    /// SQLite's numbers of `$1` to `$n`; nil when a name has another form or a number is missing.
+    private static func positions(of statement: OpaquePointer) -> [Int32]? {
+        let count = sqlite3_bind_parameter_count(statement)
+        guard count > 0 else { return [] }
+        var positions = [Int32](repeating: 0, count: Int(count))
+        for position in 1...count {
+            guard let name = sqlite3_bind_parameter_name(statement, position) else { return nil }
+            let text = String(cString: name)
+            guard text.first == "$", let number = Int(text.dropFirst()),
+                number >= 1, number <= positions.count
+            else { return nil }
+            positions[number - 1] = position
+        }
+        return positions.contains(0) ? nil : positions
+    }
+}

@@ -1,0 +1,56 @@
+package import Logging
+package import TambourNet
+package import TambourProtocol
+
+/// Everything `tambourd serve` can be told.
+package struct ServerConfiguration: Sendable {
+    /// Where to listen; port 0 takes a free one.
+    package var listen: [ListenAddress]
+    /// The directory that holds everything: database, lock, admin socket. Created when missing.
+    package var dataDirectory: String
+    /// How login codes reach people.
+    package var loginCodes: LoginCodeSource
+    /// Lanes that serve connections; at least 1.
+    package var lanes: Int
+    package var limits: Limits
+    package var environment: Environment
+    package var logger: Logger
+    /// Overwrites the lanes' read buffers after each use, so that a stray pointer shows at once.
+    package var poisonsBuffers: Bool
+
+    package init(
+        listen: [ListenAddress],
+        dataDirectory: String,
+        loginCodes: LoginCodeSource,
+        lanes: Int,
+        limits: Limits = .standard,
+        environment: Environment = .live,
+        logger: Logger,
+        poisonsBuffers: Bool = false
+    ) {
+        self.listen = listen
+        self.dataDirectory = dataDirectory
+        self.loginCodes = loginCodes
+        self.lanes = max(1, lanes)
+        self.limits = limits
+        self.environment = environment
+        self.logger = logger
+        self.poisonsBuffers = poisonsBuffers
+    }
+}
+
+/// Where login codes come from and how they reach the person who asked.
+package struct LoginCodeSource: Sendable {
+    /// The same digits for everybody; nil for fresh random ones. Never beyond a loopback listener.
+    package var fixedDigits: String?
+    /// Hands over a code; called on a queue of its own, may block it.
+    package var deliver: @Sendable (_ phone: Int64, _ code: String) -> Void
+
+    package init(
+        fixedDigits: String? = nil,
+        deliver: @escaping @Sendable (_ phone: Int64, _ code: String) -> Void
+    ) {
+        self.fixedDigits = fixedDigits
+        self.deliver = deliver
+    }
+}

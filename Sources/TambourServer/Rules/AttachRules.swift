@@ -1,0 +1,113 @@
+import TambourProtocol
+import TambourStore
+
+/// Which attachments may be sent and what becomes of them.
+enum AttachRules {
+    /// The attachments as they are stored and received.
+    ///
+    /// - Parameter account: looks up the user of a CONTACT.
+    /// - Throws: `error.message.invalid` for kinds that are not served, `user.not.found` for a
+    ///   contact nobody knows, `proto.payload` naming the field that is missing or out of range.
+    static func stored(
+        _ attaches: [NewAttach],
+        at path: String,
+        account: (UserID) throws -> Account?
+    ) throws -> Packed<[Attach]>? {
+        guard !attaches.isEmpty else { return nil }
+        var stored: [Attach] = []
+        for (index, attach) in attaches.enumerated() {
+            let path = "\(path)/\(index)"
+            switch attach.type {
+            case .contact:
+                stored.append(try contact(attach, at: path, account: account))
+            case .location:
+                stored.append(try location(attach, at: path))
+            case .share:
+                stored.append(try share(attach, at: path))
+            default:
+                throw RequestError.errorMessageInvalid(
+                    "\(path)/_type: attachments of this kind are not served"
+                )
+            }
+        }
+        return Packed(stored)
+    }
+
+    private static func contact(
+        _ attach: NewAttach,
+        at path: String,
+        account: (UserID) throws -> Account?
+    ) throws -> Attach {
+        if let id = attach.contactID {
+            guard let account = try account(id) else { throw RequestError.userNotFound }
+            return Attach(
+                type: .contact,
+                contactID: id,
+                firstName: Text(account.firstName),
+                lastName: Text(account.lastName ?? ""),
+                name: Text(account.name),
+                photoUrl: ""
+            )
+        }
+        guard let card = attach.vcfBody else {
+            throw RequestError.protoPayload("\(path)/contactId: missing")
+        }
+        return Attach(type: .contact, name: "", photoUrl: "", vcfBody: card)
+    }
+
+    private static func location(_ attach: NewAttach, at path: String) throws -> Attach {
+        guard let latitude = attach.latitude else {
+            throw RequestError.protoPayload("\(path)/latitude: missing")
+        }
+        guard let longitude = attach.longitude else {
+            throw RequestError.protoPayload("\(path)/longitude: missing")
+        }
+        guard (-90...90).contains(latitude) else {
+            throw RequestError.protoPayload("\(path)/latitude: not between -90 and 90")
+        }
+        guard (-180...180).contains(longitude) else {
+            throw RequestError.protoPayload("\(path)/longitude: not between -180 and 180")
+        }
+        return Attach(
+            type: .location, latitude: latitude, longitude: longitude, zoom: attach.zoom
+        )
+    }
+
+    private static func share(_ attach: NewAttach, at path: String) throws -> Attach {
+        guard let url = attach.url, !url.isEmpty else {
+            throw RequestError.protoPayload("\(path)/url: missing")
+        }
+        return Attach(
+            type: .share,
+            url: url,
+            title: attach.title,
+            description: attach.description,
+            shareID: attach.shareID,
+            host: host(of: url)
+        )
+    }
+
+    /// What stands between `://` and the path of an address.
+    private static func host(of url: Text) -> Text? {
+        let text = String(describing: url)
+        guard let scheme = text.range(of: "://") else { return nil }
+        let rest = text[scheme.upperBound...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let host = authority.split(separator: "@").last ?? authority
+        return host.isEmpty ? nil : Text(String(host))
+    }
+}
+
+extension String {
+    /// The first place where `text` stands; `String.range(of:)` is Foundation's.
+    fileprivate func range(of text: String) -> Range<Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(text) {
+                return start..<index(start, offsetBy: text.count)
+            }
+            start = index(after: start)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,26 @@
+import TambourProtocol
+
+/// Formatting ranges count UTF-16 units and are clipped to the text, never refused: one client
+/// counts code points and so names ranges that are too long.
+enum ElementRules {
+    static func clipped(_ elements: [Element], to text: Text) -> [Element] {
+        guard !elements.isEmpty else { return [] }
+        let units = Int64(text.utf16Count)
+        return elements.compactMap { element in
+            let start = min(max(0, element.from), units)
+            let wanted = element.length ?? units
+            let length = min(max(0, wanted), units - start)
+            guard length > 0 else { return nil }
+            var clipped = element
+            clipped.from = start
+            clipped.length = length
+            return clipped
+        }
+    }
+
+    /// What the store keeps: nil when nothing is formatted.
+    static func packed(_ elements: [Element], for text: Text) -> Packed<[Element]>? {
+        let kept = clipped(elements, to: text)
+        return kept.isEmpty ? nil : Packed(kept)
+    }
+}

@@ -1,0 +1,25 @@
+/// Telephone numbers as people and clients write them.
+package enum PhoneNumber {
+    /// The digits of an international number, or nil when the text is none.
+    ///
+    /// A plus, spaces, dashes, dots and brackets are dropped; 5 to 15 digits remain (E.164).
+    package static func parse(_ text: String) -> Int64? {
+        var digits: Int64 = 0
+        var count = 0
+        for (index, scalar) in text.unicodeScalars.enumerated() {
+            switch scalar {
+            case "0"..."9":
+                count += 1
+                guard count <= 15 else { return nil }
+                digits = digits * 10 + Int64(scalar.value - 48)
+            case "+" where index == 0: continue
+            case " ", "-", "(", ")", ".", "\u{A0}": continue
+            default: return nil
+            }
+        }
+        return count >= 5 && digits > 0 ? digits : nil
+    }
+
+    /// With a plus in front, as people write it.
+    package static func format(_ phone: Int64) -> String { "+\(phone)" }
+}

@@ -1,0 +1,112 @@
+package import TambourProtocol
+import TambourSQL
+
+struct AccountStatements {
+    static let columns = "id, phone, first_name, last_name, registered, updated, blocked, seen"
+
+    let byID: any SQLStatement
+    let byPhone: any SQLStatement
+    let page: any SQLStatement
+    let lastID: any SQLStatement
+    let insert: any SQLStatement
+    let setSeen: any SQLStatement
+    let setBlocked: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        byID = try sql.prepare("SELECT \(Self.columns) FROM account WHERE id = $1")
+        byPhone = try sql.prepare("SELECT \(Self.columns) FROM account WHERE phone = $1")
+        page = try sql.prepare(
+            "SELECT \(Self.columns) FROM account WHERE id > $1 ORDER BY id LIMIT $2"
+        )
+        lastID = try sql.prepare("SELECT max(id) FROM account")
+        insert = try sql.prepare(
+            """
+            INSERT INTO account (id, phone, first_name, last_name, registered, updated)
+            VALUES ($1, $2, $3, $4, $5, $5)
+            """
+        )
+        setSeen = try sql.prepare("UPDATE account SET seen = $2 WHERE id = $1 AND seen < $2")
+        setBlocked = try sql.prepare(
+            "UPDATE account SET blocked = $2, updated = $3 WHERE id = $1"
+        )
+    }
+}
+
+extension ReadTransaction {
+    /// The account with this id, blocked ones included.
+    package func account(_ id: UserID) throws -> Account? {
+        let statement = store.accounts.byID
+        statement.bind(1, id.rawValue)
+        return try first(of: statement)
+    }
+
+    /// The account with this number (digits without the plus).
+    package func account(phone: Int64) throws -> Account? {
+        let statement = store.accounts.byPhone
+        statement.bind(1, phone)
+        return try first(of: statement)
+    }
+
+    /// Accounts in the order of their ids, from the one after `id`.
+    package func accounts(after id: UserID, limit: Int) throws -> [Account] {
+        let statement = store.accounts.page
+        defer { statement.reset() }
+        statement.bind(1, id.rawValue)
+        statement.bind(2, Int64(limit))
+        var accounts: [Account] = []
+        while try statement.step() { accounts.append(Account(row: statement)) }
+        return accounts
+    }
+
+    /// The user as others see it: known, and not blocked by the administrator.
+    package func listedAccount(_ id: UserID) throws -> Account? {
+        guard let account = try account(id), !account.isBlocked else { return nil }
+        return account
+    }
+
+    private func first(of statement: any SQLStatement) throws -> Account? {
+        defer { statement.reset() }
+        return try statement.step() ? Account(row: statement) : nil
+    }
+}
+
+extension Account {
+    init(row: any SQLStatement) {
+        self.init(
+            id: UserID(row.int(0)),
+            phone: row.int(1),
+            firstName: row.string(2),
+            lastName: row.isNull(3) ? nil : row.string(3),
+            registered: row.int(4),
+            updated: row.int(5),
+            isBlocked: row.int(6) != 0,
+            seen: row.int(7)
+        )
+    }
+
+    /// First and last name with a space between them.
+    package var name: String {
+        guard let lastName, !lastName.isEmpty else { return firstName }
+        return "\(firstName) \(lastName)"
+    }
+
+    /// The object that travels.
+    ///
+    /// - Parameter showingPhone: true for the user itself and for who looked the number up.
+    package func user(showingPhone: Bool) -> User {
+        User(
+            id: id,
+            accountStatus: isBlocked ? 1 : 0,
+            updateTime: updated,
+            names: [
+                UserName(
+                    name: Text(name), firstName: Text(firstName), lastName: lastName.map { Text($0) },
+                    type: "ONEME"
+                )
+            ],
+            options: ["ONEME"],
+            phone: showingPhone ? phone : nil,
+            registrationTime: registered
+        )
+    }
+}

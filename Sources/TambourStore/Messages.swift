@@ -1,0 +1,376 @@
+package import TambourProtocol
+import TambourSQL
+
+struct MessageStatements {
+    static let columns =
+        "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
+        + "m.elements, m.attaches, m.forward"
+    private static let notHidden = """
+        NOT EXISTS (
+          SELECT 1 FROM message_hidden h
+          WHERE h.user_id = $2 AND h.chat = m.chat AND h.message = m.id
+        )
+        """
+
+    let insert: any SQLStatement
+    let byID: any SQLStatement
+    let head: any SQLStatement
+    let lastVisible: any SQLStatement
+    let previous: any SQLStatement
+    let numberAt: any SQLStatement
+    let byCID: any SQLStatement
+    let backward: any SQLStatement
+    let forward: any SQLStatement
+    let edit: any SQLStatement
+    let remove: any SQLStatement
+    let hide: any SQLStatement
+    let isHidden: any SQLStatement
+    let removedAfter: any SQLStatement
+    let hiddenAfter: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        insert = try sql.prepare(
+            """
+            INSERT INTO message
+              (chat, id, n, sender, cid, device, status, updated, reply_to,
+               text, elements, attaches, forward)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+            """
+        )
+        byID = try sql.prepare(
+            "SELECT \(Self.columns) FROM message m WHERE m.chat = $1 AND m.id = $2"
+        )
+        head = try sql.prepare(
+            "SELECT id, n FROM message WHERE chat = $1 ORDER BY id DESC LIMIT 1"
+        )
+        lastVisible = try sql.prepare(
+            """
+            SELECT \(Self.columns) FROM message m
+            WHERE m.chat = $1 AND m.status <> 2 AND \(Self.notHidden)
+            ORDER BY m.id DESC LIMIT 1
+            """
+        )
+        previous = try sql.prepare(
+            "SELECT id FROM message WHERE chat = $1 AND id < $2 ORDER BY id DESC LIMIT 1"
+        )
+        numberAt = try sql.prepare(
+            "SELECT id, n FROM message WHERE chat = $1 AND id <= $2 ORDER BY id DESC LIMIT 1"
+        )
+        byCID = try sql.prepare(
+            "SELECT \(Self.columns) FROM message m WHERE m.cid = $1 AND m.sender = $2"
+        )
+        backward = try sql.prepare(
+            """
+            SELECT \(Self.columns) FROM message m
+            WHERE m.chat = $1 AND m.id <= $3 AND m.id >= $4 AND m.status <> 2
+              AND \(Self.notHidden)
+            ORDER BY m.id DESC LIMIT $5
+            """
+        )
+        forward = try sql.prepare(
+            """
+            SELECT \(Self.columns) FROM message m
+            WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4 AND m.status <> 2
+              AND \(Self.notHidden)
+            ORDER BY m.id LIMIT $5
+            """
+        )
+        edit = try sql.prepare(
+            """
+            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
+            WHERE chat = $1 AND id = $2
+            """
+        )
+        remove = try sql.prepare(
+            """
+            UPDATE message
+            SET status = 2, updated = $3, text = '', elements = NULL, attaches = NULL,
+                forward = NULL, reply_to = 0
+            WHERE chat = $1 AND id = $2
+            """
+        )
+        hide = try sql.prepare(
+            """
+            INSERT INTO message_hidden (user_id, chat, message) VALUES ($1, $2, $3)
+            ON CONFLICT (user_id, chat, message) DO NOTHING
+            """
+        )
+        isHidden = try sql.prepare(
+            "SELECT 1 FROM message_hidden WHERE user_id = $1 AND chat = $2 AND message = $3"
+        )
+        removedAfter = try sql.prepare(
+            "SELECT count(*) FROM message WHERE chat = $1 AND status = 2 AND id > $2"
+        )
+        // A message both hidden and removed is counted once, by `removedAfter`.
+        hiddenAfter = try sql.prepare(
+            """
+            SELECT count(*) FROM message_hidden h
+            JOIN message m ON m.chat = h.chat AND m.id = h.message
+            WHERE h.user_id = $1 AND h.chat = $2 AND h.message > $3 AND m.status <> 2
+            """
+        )
+    }
+}
+
+extension MessageRecord {
+    init(row: any SQLStatement) {
+        self.init(
+            chat: ChatKey(row.int(0)),
+            id: MessageID(row.int(1)),
+            number: row.int(2),
+            sender: UserID(row.int(3)),
+            cid: row.int(4),
+            device: DeviceID(row.int(5)),
+            status: StoredStatus(rawValue: row.int(6)) ?? .plain,
+            updated: row.int(7),
+            replyTo: row.int(8) == 0 ? nil : MessageID(row.int(8)),
+            text: Text(unchecked: Bytes(row.bytes(9))),
+            elements: row.isNull(10) ? nil : Packed(unchecked: Bytes(row.bytes(10))),
+            attaches: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
+            forward: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12)))
+        )
+    }
+}
+
+extension Message {
+    /// About how many bytes the message takes on the wire, never fewer.
+    package var wireSizeEstimate: Int {
+        200 + text.bytes.count + (elements?.bytes.count ?? 0) + attaches.bytes.count
+            + (link?.bytes.count ?? 0)
+    }
+}
+
+/// The newest message of a chat, removed or not.
+package struct ChatHead: Sendable {
+    /// Zero in an empty chat.
+    package var id: MessageID
+    /// Dense number of that message, 0 in an empty chat.
+    package var number: Int64
+
+    static let empty = ChatHead(id: MessageID(0), number: 0)
+}
+
+/// One page of history, oldest first.
+package struct HistoryPage: Sendable {
+    package var messages: [Message] = []
+    /// True when a requested direction holds more than the page does.
+    package var more = false
+
+    package init() {}
+}
+
+extension ReadTransaction {
+    package func record(_ id: MessageID, in chat: ChatKey) throws -> MessageRecord? {
+        let statement = store.messages.byID
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, id.rawValue)
+        return try statement.step() ? MessageRecord(row: statement) : nil
+    }
+
+    package func head(of chat: ChatKey) throws -> ChatHead {
+        let statement = store.messages.head
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        guard try statement.step() else { return .empty }
+        return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
+    }
+
+    /// The newest message at or before `time` (Unix milliseconds), removed or not.
+    package func head(of chat: ChatKey, at time: Int64) throws -> ChatHead {
+        let statement = store.messages.numberAt
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, lastMessageID(at: time).rawValue)
+        guard try statement.step() else { return .empty }
+        return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
+    }
+
+    /// The id before `id` in its chat, whether that message is still visible or not.
+    package func previousID(of id: MessageID, in chat: ChatKey) throws -> MessageID? {
+        let statement = store.messages.previous
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, id.rawValue)
+        return try statement.step() ? MessageID(statement.int(0)) : nil
+    }
+
+    /// Every message that `sender` sent under `cid`, in any chat and from any device.
+    func records(cid: Int64, sender: UserID) throws -> [MessageRecord] {
+        let statement = store.messages.byCID
+        defer { statement.reset() }
+        statement.bind(1, cid)
+        statement.bind(2, sender.rawValue)
+        var records: [MessageRecord] = []
+        while try statement.step() { records.append(MessageRecord(row: statement)) }
+        return records
+    }
+
+    /// The newest message that `viewer` can see.
+    func lastVisible(in chat: ChatKey, for viewer: UserID) throws -> MessageRecord? {
+        let statement = store.messages.lastVisible
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, viewer.rawValue)
+        return try statement.step() ? MessageRecord(row: statement) : nil
+    }
+
+    /// True when `viewer` deleted the message for itself.
+    package func isHidden(_ id: MessageID, in chat: ChatKey, for viewer: UserID) throws -> Bool {
+        let statement = store.messages.isHidden
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, chat.rawValue)
+        statement.bind(3, id.rawValue)
+        return try statement.step()
+    }
+
+    /// The message as `viewer` sees it: nil when it is removed, hidden or unknown.
+    package func visibleRecord(
+        _ id: MessageID,
+        in chat: ChatKey,
+        for viewer: UserID
+    ) throws -> MessageRecord? {
+        guard let record = try record(id, in: chat), record.status != .removed,
+            try !isHidden(id, in: chat, for: viewer)
+        else { return nil }
+        return record
+    }
+
+    /// A page of `backward` messages at or before `from` and `forward` messages after it.
+    ///
+    /// - Parameters:
+    ///   - from: Unix milliseconds.
+    ///   - earliest: Nothing older than this, Unix milliseconds.
+    ///   - latest: Nothing newer than this, Unix milliseconds.
+    /// - Returns: oldest first. A page over `maxReplyBytes` is cut where it is farthest from `from`.
+    package func history(
+        of chat: ChatKey,
+        wireID: ChatID,
+        for viewer: UserID,
+        from: Int64,
+        backward: Int,
+        forward: Int,
+        earliest: Int64 = 0,
+        latest: Int64 = .max
+    ) throws -> HistoryPage {
+        var page = HistoryPage()
+        var budget = limits.maxReplyBytes
+        let pivot = lastMessageID(at: from)
+        let older = try messages(
+            store.messages.backward,
+            in: chat, wireID: wireID, for: viewer,
+            pivot: pivot, bound: MessageID(timeMs: max(0, earliest), counter: 0),
+            limit: backward, budget: &budget, more: &page.more
+        )
+        let newer = try messages(
+            store.messages.forward,
+            in: chat, wireID: wireID, for: viewer,
+            pivot: pivot, bound: lastMessageID(at: latest),
+            limit: forward, budget: &budget, more: &page.more
+        )
+        page.messages = older.reversed() + newer
+        return page
+    }
+
+    private func messages(
+        _ statement: any SQLStatement,
+        in chat: ChatKey,
+        wireID: ChatID,
+        for viewer: UserID,
+        pivot: MessageID,
+        bound: MessageID,
+        limit: Int,
+        budget: inout Int,
+        more: inout Bool
+    ) throws -> [Message] {
+        guard limit > 0 else { return [] }
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, viewer.rawValue)
+        statement.bind(3, pivot.rawValue)
+        statement.bind(4, bound.rawValue)
+        statement.bind(5, Int64(limit) + 1)
+        var messages: [Message] = []
+        while try statement.step() {
+            if messages.count == limit {
+                more = true
+                break
+            }
+            let message = try message(MessageRecord(row: statement), wireID: wireID)
+            budget -= message.wireSizeEstimate
+            if budget < 0, !messages.isEmpty {
+                more = true
+                break
+            }
+            messages.append(message)
+        }
+        return messages
+    }
+
+    /// The object that travels; one encoding serves every viewer.
+    ///
+    /// A reply embeds what it answers as it is now; when that is gone the link is left out.
+    package func message(
+        _ record: MessageRecord,
+        wireID: ChatID,
+        previous: MessageID? = nil
+    ) throws -> Message {
+        var link = record.forward
+        if let replyTo = record.replyTo, record.status != .removed,
+            let original = try self.record(replyTo, in: record.chat), original.status != .removed
+        {
+            link = Packed(
+                MessageLink(
+                    type: .reply,
+                    chatID: wireID,
+                    message: original.message(wireID: wireID, link: nil, previous: nil),
+                    messageID: replyTo
+                )
+            )
+        }
+        return record.message(wireID: wireID, link: link, previous: previous)
+    }
+
+}
+
+/// The largest id a message of that millisecond can have; safe for any 64-bit input.
+func lastMessageID(at time: Int64) -> MessageID {
+    if time < 0 { return MessageID(0) }
+    if time >= Int64.max >> 16 { return MessageID(.max) }
+    return MessageID(time << 16 | 0xFFFF)
+}
+
+extension MessageRecord {
+    package func message(
+        wireID: ChatID,
+        link: Packed<MessageLink>?,
+        previous: MessageID?
+    ) -> Message {
+        let wireStatus: MessageStatus? =
+            switch status {
+            case .plain: nil
+            case .edited: .edited
+            case .removed: .removed
+            }
+        return Message(
+            id: id,
+            time: id.timeMs,
+            type: "USER",
+            text: text,
+            sender: sender,
+            chatID: wireID,
+            cid: cid,
+            elements: elements,
+            attaches: attaches ?? .emptyList,
+            link: link,
+            status: wireStatus,
+            updateTime: updated == 0 ? nil : updated,
+            prevMessageID: previous
+        )
+    }
+}
+
+extension Packed where Value == [Attach] {
+    package static var emptyList: Self { Self(unchecked: Bytes([0x90])) }
+}

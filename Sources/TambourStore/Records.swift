@@ -1,0 +1,106 @@
+package import TambourProtocol
+
+/// What kind of chat a row of `chat` is.
+package enum ChatKind: Int64, Sendable {
+    case dialog = 0
+    case saved = 1
+    case group = 2
+}
+
+/// Where a message stands; the raw values are those of the column `status`.
+package enum StoredStatus: Int64, Sendable {
+    case plain = 0
+    case edited = 1
+    /// Deleted for all. The row stays without its content, so ids and numbers never fall back.
+    case removed = 2
+}
+
+/// A registered user as the store keeps it.
+package struct Account: Sendable {
+    package let id: UserID
+    /// Digits of the international number, without the plus.
+    package let phone: Int64
+    package let firstName: String
+    package let lastName: String?
+    /// Unix milliseconds.
+    package let registered: Int64
+    /// Commit clock of the last change of the profile.
+    package let updated: Int64
+    package let isBlocked: Bool
+    /// When the user was last online, Unix milliseconds; 0 for never.
+    package let seen: Int64
+}
+
+/// A login: who, on which device, seen when.
+package struct SessionRecord: Sendable {
+    package let id: SessionID
+    package let userID: UserID
+    package let deviceID: DeviceID
+    package let created: Int64
+    package let lastSeen: Int64
+    package let client: String
+    package let info: String
+    package let address: String
+}
+
+/// What a client says about itself when it signs in; stored with the session and shown by 96.
+package struct SessionOrigin: Sendable {
+    /// The client's own stable name for this installation.
+    package let installation: String
+    package let client: String
+    package let info: String
+    package let address: String
+
+    package init(installation: String, client: String, info: String, address: String) {
+        self.installation = installation
+        self.client = client
+        self.info = info
+        self.address = address
+    }
+}
+
+/// A row of `message`.
+package struct MessageRecord: Sendable {
+    package let chat: ChatKey
+    package let id: MessageID
+    /// Dense number in its chat, from 1.
+    package let number: Int64
+    package let sender: UserID
+    package let cid: Int64
+    package let device: DeviceID
+    package var status: StoredStatus
+    /// Commit clock of the last edit or removal, 0 for none.
+    package var updated: Int64
+    package var replyTo: MessageID?
+    package var text: Text
+    package var elements: Packed<[Element]>?
+    package var attaches: Packed<[Attach]>?
+    /// The snapshot a forward carries, as the link travels.
+    package var forward: Packed<MessageLink>?
+}
+
+/// What a handler asks the store to append: everything of a message that the store does not give.
+package struct MessageDraft: Sendable {
+    package var cid: Int64
+    package var text: Text
+    package var elements: Packed<[Element]>?
+    package var attaches: Packed<[Attach]>?
+    package var replyTo: MessageID?
+    package var forward: Packed<MessageLink>?
+
+    package init(
+        cid: Int64,
+        text: Text,
+        elements: Packed<[Element]>? = nil,
+        attaches: Packed<[Attach]>? = nil,
+        replyTo: MessageID? = nil,
+        forward: Packed<MessageLink>? = nil
+    ) {
+        self.cid = cid
+        self.text = text
+        self.elements = elements
+        self.attaches = attaches
+        self.replyTo = replyTo
+        self.forward = forward
+    }
+}

@@ -1,0 +1,175 @@
+package import TambourProtocol
+import TambourSQL
+
+struct SessionStatements {
+    static let columns = "id, user_id, device, created, last_seen, client, info, address"
+
+    let byToken: any SQLStatement
+    let byID: any SQLStatement
+    let ofUser: any SQLStatement
+    let lastID: any SQLStatement
+    let insert: any SQLStatement
+    let delete: any SQLStatement
+    let setSeen: any SQLStatement
+    let device: any SQLStatement
+    let lastDevice: any SQLStatement
+    let insertDevice: any SQLStatement
+
+    let insertCode: any SQLStatement
+    let code: any SQLStatement
+    let countTry: any SQLStatement
+    let deleteCode: any SQLStatement
+    let codesOfPhone: any SQLStatement
+    let codesOfAddress: any SQLStatement
+    let pruneCodes: any SQLStatement
+    let insertRegistration: any SQLStatement
+    let registration: any SQLStatement
+    let deleteRegistration: any SQLStatement
+    let pruneRegistrations: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        byToken = try sql.prepare("SELECT \(Self.columns) FROM session WHERE token_hash = $1")
+        byID = try sql.prepare("SELECT \(Self.columns) FROM session WHERE id = $1")
+        ofUser = try sql.prepare(
+            "SELECT \(Self.columns) FROM session WHERE user_id = $1 ORDER BY last_seen DESC, id"
+        )
+        lastID = try sql.prepare("SELECT max(id) FROM session")
+        insert = try sql.prepare(
+            """
+            INSERT INTO session
+              (id, user_id, device, token_hash, created, last_seen, client, info, address)
+            VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)
+            """
+        )
+        delete = try sql.prepare("DELETE FROM session WHERE id = $1")
+        setSeen = try sql.prepare("UPDATE session SET last_seen = $2 WHERE id = $1")
+        device = try sql.prepare(
+            "SELECT id FROM device WHERE user_id = $1 AND installation = $2"
+        )
+        lastDevice = try sql.prepare("SELECT max(id) FROM device")
+        insertDevice = try sql.prepare(
+            "INSERT INTO device (id, user_id, installation) VALUES ($1, $2, $3)"
+        )
+
+        insertCode = try sql.prepare(
+            """
+            INSERT INTO login_code (token_hash, phone, code_hash, address, created, expires, tries)
+            VALUES ($1, $2, $3, $4, $5, $6, 0)
+            """
+        )
+        code = try sql.prepare(
+            "SELECT phone, code_hash, expires, tries FROM login_code WHERE token_hash = $1"
+        )
+        countTry = try sql.prepare(
+            "UPDATE login_code SET tries = tries + 1 WHERE token_hash = $1"
+        )
+        deleteCode = try sql.prepare("UPDATE login_code SET expires = 0 WHERE token_hash = $1")
+        codesOfPhone = try sql.prepare(
+            "SELECT count(*) FROM login_code WHERE phone = $1 AND created > $2"
+        )
+        codesOfAddress = try sql.prepare(
+            "SELECT count(*) FROM login_code WHERE address = $1 AND created > $2"
+        )
+        pruneCodes = try sql.prepare("DELETE FROM login_code WHERE created < $1")
+        insertRegistration = try sql.prepare(
+            "INSERT INTO registration (token_hash, phone, expires) VALUES ($1, $2, $3)"
+        )
+        registration = try sql.prepare(
+            "SELECT phone FROM registration WHERE token_hash = $1 AND expires > $2"
+        )
+        deleteRegistration = try sql.prepare("DELETE FROM registration WHERE token_hash = $1")
+        pruneRegistrations = try sql.prepare("DELETE FROM registration WHERE expires < $1")
+    }
+}
+
+/// A login code that was asked for and not yet used up.
+package struct LoginCode: Sendable {
+    package let phone: Int64
+    package let codeHash: [UInt8]
+    /// Unix milliseconds; 0 once the code was used.
+    package let expires: Int64
+    package let tries: Int
+}
+
+extension ReadTransaction {
+    /// The session a login token (as its SHA-256) stands for.
+    package func session(tokenHash: [UInt8]) throws -> SessionRecord? {
+        let statement = store.sessions.byToken
+        defer { statement.reset() }
+        statement.bindBlob(1, tokenHash)
+        return try statement.step() ? SessionRecord(row: statement) : nil
+    }
+
+    package func session(_ id: SessionID) throws -> SessionRecord? {
+        let statement = store.sessions.byID
+        defer { statement.reset() }
+        statement.bind(1, id.rawValue)
+        return try statement.step() ? SessionRecord(row: statement) : nil
+    }
+
+    /// All logins of a user, the one seen last first.
+    package func sessions(of user: UserID) throws -> [SessionRecord] {
+        let statement = store.sessions.ofUser
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        var sessions: [SessionRecord] = []
+        while try statement.step() { sessions.append(SessionRecord(row: statement)) }
+        return sessions
+    }
+
+    /// The code request that the token of 17 (as its SHA-256) names.
+    package func loginCode(tokenHash: [UInt8]) throws -> LoginCode? {
+        let statement = store.sessions.code
+        defer { statement.reset() }
+        statement.bindBlob(1, tokenHash)
+        guard try statement.step() else { return nil }
+        return LoginCode(
+            phone: statement.int(0),
+            codeHash: statement.bytes(1),
+            expires: statement.int(2),
+            tries: Int(statement.int(3))
+        )
+    }
+
+    /// How many codes went to `phone` since `time` (Unix milliseconds).
+    package func loginCodes(phone: Int64, since time: Int64) throws -> Int {
+        let statement = store.sessions.codesOfPhone
+        defer { statement.reset() }
+        statement.bind(1, phone)
+        statement.bind(2, time)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// How many codes were asked for from `address` since `time` (Unix milliseconds).
+    package func loginCodes(address: String, since time: Int64) throws -> Int {
+        let statement = store.sessions.codesOfAddress
+        defer { statement.reset() }
+        statement.bindText(1, address)
+        statement.bind(2, time)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// The phone a registration token (as its SHA-256) was given for, unless it ran out.
+    package func registrationPhone(tokenHash: [UInt8], now: Int64) throws -> Int64? {
+        let statement = store.sessions.registration
+        defer { statement.reset() }
+        statement.bindBlob(1, tokenHash)
+        statement.bind(2, now)
+        return try statement.step() ? statement.int(0) : nil
+    }
+}
+
+extension SessionRecord {
+    init(row: any SQLStatement) {
+        self.init(
+            id: SessionID(row.int(0)),
+            userID: UserID(row.int(1)),
+            deviceID: DeviceID(row.int(2)),
+            created: row.int(3),
+            lastSeen: row.int(4),
+            client: row.string(5),
+            info: row.string(6),
+            address: row.string(7)
+        )
+    }
+}

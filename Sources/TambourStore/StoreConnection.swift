@@ -1,0 +1,89 @@
+package import TambourProtocol
+package import TambourSQL
+
+/// One database connection with every statement of the messenger prepared on it.
+///
+/// Used by one thread at a time: the engine owns one that writes, each reader owns one that reads.
+package final class StoreConnection {
+    package let sql: any SQLConnection
+    package let limits: Limits
+    let accounts: AccountStatements
+    let sessions: SessionStatements
+    let chats: ChatStatements
+    let members: MemberStatements
+    let messages: MessageStatements
+    let meta: MetaStatements
+
+    /// Prepares everything; the schema must be there (`migrate`).
+    package init(_ sql: any SQLConnection, limits: Limits) throws {
+        self.sql = sql
+        self.limits = limits
+        accounts = try AccountStatements(sql)
+        sessions = try SessionStatements(sql)
+        chats = try ChatStatements(sql)
+        members = try MemberStatements(sql)
+        messages = try MessageStatements(sql)
+        meta = try MetaStatements(sql)
+    }
+
+    /// Brings the schema of `sql` up to date.
+    package static func migrate(_ sql: any SQLConnection) throws {
+        try MigrationRunner.migrate(sql, with: Schema.migrations)
+    }
+
+    /// Runs `body` over one snapshot.
+    package func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
+        try sql.begin(.snapshot)
+        defer { sql.rollback() }
+        return try body(ReadTransaction(self))
+    }
+}
+
+struct MetaStatements {
+    let get: any SQLStatement
+    let put: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        get = try sql.prepare("SELECT v FROM meta WHERE k = $1")
+        put = try sql.prepare(
+            """
+            INSERT INTO meta (k, v) VALUES ($1, $2)
+            ON CONFLICT (k) DO UPDATE SET v = excluded.v
+            """
+        )
+    }
+
+    func value(_ key: String) throws -> Int64? {
+        get.bindText(1, key)
+        defer { get.reset() }
+        return try get.step() ? get.int(0) : nil
+    }
+
+    func set(_ key: String, _ value: Int64) throws {
+        put.bindText(1, key)
+        put.bind(2, value)
+        try put.run()
+    }
+}
+
+/// Reading: over a snapshot on a reader, or inside the engine's transaction once it is flushed.
+package struct ReadTransaction {
+    let store: StoreConnection
+
+    init(_ store: StoreConnection) {
+        self.store = store
+    }
+
+    package var limits: Limits { store.limits }
+}
+
+extension SQLStatement {
+    func bindText(_ index: Int, _ bytes: Bytes) {
+        bytes.withUnsafeBytes { bindText(index, $0) }
+    }
+
+    func bindBlob(_ index: Int, _ bytes: Bytes?) {
+        guard let bytes else { return bindNull(index) }
+        bytes.withUnsafeBytes { bindBlob(index, $0) }
+    }
+}

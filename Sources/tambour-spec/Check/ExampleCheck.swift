@@ -1,0 +1,158 @@
+/// Every example's value encodes to its bytes and its bytes decode to its value, by the schema and by an encoder of our own.
+struct ExampleCheck {
+    let specification: Specification
+    private(set) var problems: [Problem] = []
+
+    static func problems(of specification: Specification) -> [Problem] {
+        var check = ExampleCheck(specification: specification)
+        for file in specification.examples { check.check(file) }
+        check.checkCoverage()
+        return check.problems
+    }
+
+    /// A packet: the header of an example before its payload.
+    static func packet(_ example: Example, opcode: Int, payload: [UInt8]) -> [UInt8] {
+        let sequence = UInt16(truncatingIfNeeded: example.sequence)
+        let number = UInt16(truncatingIfNeeded: opcode)
+        return [
+            10, example.command, UInt8(sequence >> 8), UInt8(sequence & 0xFF), UInt8(number >> 8),
+            UInt8(number & 0xFF), 0, UInt8(payload.count >> 16 & 0xFF), UInt8(payload.count >> 8 & 0xFF),
+            UInt8(payload.count & 0xFF),
+        ] + payload
+    }
+
+    /// The struct an example's payload is, nil when the opcode has none for that role.
+    static func type(of example: Example, opcode: OpcodeEntry, in specification: Specification) -> StructType? {
+        switch example.role {
+        case .request: opcode.request
+        case .reply: opcode.reply
+        case .push: opcode.push
+        case .error: specification.structType(named: "ErrorReply")
+        }
+    }
+
+    private mutating func complain(_ origin: Origin, _ text: String) {
+        problems.append(Problem(origin: origin, text: text))
+    }
+
+    private mutating func check(_ file: ExampleFile) {
+        guard let opcode = specification.opcode(named: file.opcode) else {
+            complain(file.origin, "unknown opcode \(file.opcode)")
+            return
+        }
+        for example in file.examples {
+            guard let type = Self.type(of: example, opcode: opcode, in: specification) else {
+                complain(example.origin, "\(opcode.name) has no \(example.role.rawValue)")
+                continue
+            }
+            check(example, of: opcode, as: type)
+        }
+    }
+
+    private mutating func check(_ example: Example, of opcode: OpcodeEntry, as type: StructType) {
+        guard let value = example.value else {
+            complain(example.origin, "has no value")
+            return
+        }
+        let model = PayloadModel(specification: specification)
+        let canonical: WireNode
+        do {
+            canonical = try model.canonical(value, as: type)
+        } catch {
+            complain(example.origin, "the value is refused: \(error)")
+            return
+        }
+        if canonical != value {
+            complain(
+                example.origin,
+                "the value is not what the server would write: unknown keys, another order or a missing default")
+        }
+        let expected = Hex.text(Self.packet(example, opcode: opcode.number, payload: WireEncoder.encode(canonical)))
+        if example.hex != expected { complain(example.origin, "the value encodes to \(expected)") }
+        if example.role == .error { checkError(value, example, of: opcode) }
+        for accept in example.accepts {
+            if let wire = accept.wire { compare(accept.hex, wire, example, opcode, accept.origin) }
+            switch payload(accept.hex, accept.origin) {
+            case .success(let node)?:
+                do {
+                    if try model.canonical(node, as: type) != canonical {
+                        complain(accept.origin, "decodes to another value")
+                    }
+                } catch {
+                    complain(accept.origin, "is refused: \(error)")
+                }
+            case .failure(let failure)?: complain(accept.origin, "is refused: \(failure)")
+            case nil: break
+            }
+        }
+        for reject in example.rejects {
+            if let wire = reject.wire { compare(reject.hex, wire, example, opcode, reject.origin) }
+            var model = model
+            model.overrides = reject.limits
+            for name in reject.limits.keys where specification.limit(named: name) == nil {
+                complain(reject.origin, "unknown limit \(name)")
+            }
+            guard let payload = payload(reject.hex, reject.origin) else { continue }
+            let refusal: String?
+            do {
+                _ = try model.canonical(try payload.get(), as: type)
+                refusal = nil
+            } catch {
+                refusal = "\(error)"
+            }
+            if refusal != reject.error {
+                complain(reject.origin, "is \(refusal.map { "refused with: \($0)" } ?? "not refused")")
+            }
+        }
+    }
+
+    private mutating func compare(
+        _ hex: String?, _ wire: WireNode, _ example: Example, _ opcode: OpcodeEntry, _ origin: Origin
+    ) {
+        let expected = Hex.text(Self.packet(example, opcode: opcode.number, payload: WireEncoder.encode(wire)))
+        if hex != expected { complain(origin, "encodes to \(expected)") }
+    }
+
+    /// The value a packet's bytes hold; nil, and a problem, when it is no packet.
+    private mutating func payload(
+        _ hex: String?, _ origin: Origin
+    ) -> Result<WireNode, WireDecoder.Failure>? {
+        guard let hex, let bytes = Hex.bytes(hex), bytes.count >= 10,
+            Int(bytes[7]) << 16 | Int(bytes[8]) << 8 | Int(bytes[9]) == bytes.count - 10
+        else {
+            complain(origin, "the bytes are no packet")
+            return nil
+        }
+        return Result { () throws(WireDecoder.Failure) in try WireDecoder.decode(Array(bytes[10...])) }
+    }
+
+    private mutating func checkError(_ value: WireNode, _ example: Example, of opcode: OpcodeEntry) {
+        guard case .string(let code)? = value["error"],
+            let error = specification.errors.first(where: { $0.code == code })
+        else {
+            complain(example.origin, "the code is not in errors.yaml")
+            return
+        }
+        if !error.isCommon, !opcode.errors.contains(code) {
+            complain(example.origin, "\(opcode.name) does not answer \(code)")
+        }
+        if let message = error.message, value["message"] != .string(message) {
+            complain(example.origin, "the message of \(code) is \"\(message)\"")
+        }
+    }
+
+    /// Every opcode has examples of everything it sends.
+    private mutating func checkCoverage() {
+        for opcode in specification.families.flatMap(\.opcodes) {
+            let roles = Set(
+                specification.examples.filter { $0.opcode == opcode.name }.flatMap(\.examples).map(\.role))
+            var needed: [Example.Role] = []
+            if opcode.request != nil { needed += [.request, .reply] }
+            if opcode.push != nil { needed.append(.push) }
+            if !opcode.errors.isEmpty { needed.append(.error) }
+            for role in needed where !roles.contains(role) {
+                complain(opcode.origin, "\(opcode.name) has no example of its \(role.rawValue)")
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+/// The rules the YAML must keep beside being well-formed. Each function holds rules of one subject.
+struct SpecificationCheck {
+    let specification: Specification
+    private(set) var problems: [Problem] = []
+
+    init(_ specification: Specification) {
+        self.specification = specification
+    }
+
+    static func problems(of specification: Specification) -> [Problem] {
+        var check = SpecificationCheck(specification)
+        check.checkLimits()
+        check.checkNames()
+        check.checkErrors()
+        check.checkTypes()
+        check.checkOpcodes()
+        check.problems += ExampleCheck.problems(of: specification)
+        return check.problems
+    }
+
+    private mutating func complain(_ origin: Origin, _ text: String) {
+        problems.append(Problem(origin: origin, text: text))
+    }
+
+    private mutating func unique(_ names: [(String, Origin)], _ what: String) {
+        var seen: Set<String> = []
+        for (name, origin) in names where !seen.insert(name).inserted {
+            complain(origin, "\(what) \(name) is there twice")
+        }
+    }
+
+    private mutating func documented(_ doc: String, since: Int, _ what: String, _ origin: Origin) {
+        if doc.last != "." { complain(origin, "\(what): the text must end with a full stop") }
+        if !(1...specification.version).contains(since) {
+            complain(origin, "\(what): since \(since) is not a release up to \(specification.version)")
+        }
+    }
+
+    // MARK: Limits, capabilities, errors
+
+    private mutating func checkLimits() {
+        unique(specification.limits.map { ($0.name, $0.origin) }, "limit")
+        for limit in specification.limits {
+            documented(limit.reason, since: limit.since, limit.name, limit.origin)
+            if limit.value < 1 || limit.value > limit.max ?? .max {
+                complain(limit.origin, "\(limit.name): \(limit.value) is out of range")
+            }
+        }
+    }
+
+    private mutating func checkNames() {
+        for (what, entries) in [
+            ("capability", specification.capabilities), ("feature", specification.features),
+        ] {
+            unique(entries.map { ($0.name, $0.origin) }, what)
+            for entry in entries { documented(entry.doc, since: entry.since, entry.name, entry.origin) }
+        }
+        unique(specification.states.map { ($0.name, $0.origin) }, "state")
+    }
+
+    private mutating func checkErrors() {
+        unique(specification.errors.map { ($0.code, $0.origin) }, "error")
+        unique(specification.errors.map { ($0.swiftName, $0.origin) }, "error name")
+        let answered = Set(specification.families.flatMap(\.opcodes).flatMap(\.errors))
+        for error in specification.errors {
+            documented(error.when, since: error.since, error.code, error.origin)
+            if !error.isCommon, !answered.contains(error.code) {
+                complain(error.origin, "\(error.code): no opcode answers it")
+            }
+            if error.isCommon, answered.contains(error.code) {
+                complain(error.origin, "\(error.code): is common, opcodes do not list it")
+            }
+        }
+    }
+
+    // MARK: Types
+
+    /// What generated readers and writers name their own variables.
+    private static let taken: Set<String> = [
+        "reader", "writer", "fieldCount", "fieldsSeen", "fieldName", "wireKey", "item", "self",
+    ]
+
+    private mutating func checkTypes() {
+        let payloads = specification.families.flatMap(\.opcodes).flatMap {
+            [$0.request, $0.reply, $0.push].compactMap { $0 }
+        }
+        unique(
+            specification.enums.map { ($0.name, $0.origin) }
+                + (specification.structs + payloads).map { ($0.name, $0.origin) }, "type")
+        for type in specification.enums {
+            documented(type.doc, since: type.since, type.name, type.origin)
+            unique(type.values.map { ($0.value, type.origin) }, "\(type.name): value")
+            unique(type.values.map { ($0.swiftName, type.origin) }, "\(type.name): name")
+            for value in type.values {
+                documented(value.doc, since: type.since, "\(type.name).\(value.value)", type.origin)
+            }
+        }
+        let inbound = inboundTypes()
+        for type in specification.structs + payloads {
+            documented(type.doc, since: type.since, type.name, type.origin)
+            check(type, isInbound: type.role == .request || inbound.contains(type.name))
+        }
+        checkRecursion()
+    }
+
+    /// Names of the structs a client may send.
+    private func inboundTypes() -> Set<String> {
+        var found: Set<String> = []
+        var open = specification.families.flatMap(\.opcodes).compactMap(\.request).flatMap(\.fields)
+        while let field = open.popLast() {
+            for name in field.type.mentioned where found.insert(name).inserted {
+                open += specification.structType(named: name)?.fields ?? []
+            }
+        }
+        return found
+    }
+
+    private mutating func check(_ type: StructType, isInbound: Bool) {
+        if type.fields.count > 64 { complain(type.origin, "\(type.name): more than 64 fields") }
+        unique(type.fields.map { ($0.key, $0.origin) }, "\(type.name): key")
+        unique(type.fields.map { ($0.swiftName, $0.origin) }, "\(type.name): property")
+        for field in type.fields {
+            let place = "\(type.name).\(field.key)"
+            documented(field.doc, since: field.since, place, field.origin)
+            if field.since < type.since { complain(field.origin, "\(place): older than its type") }
+            if field.isRequired, field.since > type.since {
+                complain(field.origin, "\(place): a later field cannot be required")
+            }
+            if field.key.utf8.count > 31 { complain(field.origin, "\(place): a key has at most 31 bytes") }
+            if Self.taken.contains(field.swiftName) {
+                complain(field.origin, "\(place): the property name is taken; give another one by swift:")
+            }
+            for name in field.type.mentioned
+            where specification.structType(named: name) == nil && specification.enumType(named: name) == nil {
+                complain(field.origin, "\(place): unknown type \(name)")
+            }
+            for limit in [field.limitUnits, field.limitBytes, field.limitItems].compactMap({ $0 })
+            where specification.limit(named: limit) == nil {
+                complain(field.origin, "\(place): unknown limit \(limit)")
+            }
+            checkDefault(field, place)
+            checkLimits(field, place, isInbound: isInbound)
+            let secrets = ["token", "phone", "verifyCode", "password"]
+            if secrets.contains(field.key), !field.isSensitive {
+                complain(field.origin, "\(place): must be sensitive")
+            }
+        }
+    }
+
+    private mutating func checkDefault(_ field: Field, _ place: String) {
+        guard let value = field.defaultValue else { return }
+        if field.isRequired { complain(field.origin, "\(place): required and with a default") }
+        let fits =
+            switch (value, field.type) {
+            case (.bool, .bool), (.int, .int), (.int, .ms), (.string, .text), (.string, .string): true
+            case (.emptyList, .list), (.emptyList, .packed(.list)): true
+            case (.emptyMap, .map), (.emptyMap, .names): true
+            default: false
+            }
+        if !fits { complain(field.origin, "\(place): the default does not fit the type") }
+    }
+
+    private mutating func checkLimits(_ field: Field, _ place: String, isInbound: Bool) {
+        var element = field.type
+        var isList = false
+        if case .list(let inner) = element {
+            element = inner
+            isList = true
+        }
+        let isText = element == .text
+        let isBytes = isText || element == .string || element == .bytes
+        if field.limitUnits != nil, !isText { complain(field.origin, "\(place): limit is for texts") }
+        if field.limitBytes != nil, !isBytes {
+            complain(field.origin, "\(place): limitBytes is for texts, strings and bytes")
+        }
+        if field.limitItems != nil, !isList { complain(field.origin, "\(place): limitItems is for lists") }
+        guard isInbound else { return }
+        if isBytes, field.limitUnits == nil, field.limitBytes == nil {
+            complain(field.origin, "\(place): comes from clients and has no limit")
+        }
+        if isList, field.limitItems == nil {
+            complain(field.origin, "\(place): comes from clients and has no limitItems")
+        }
+    }
+
+    /// A struct may hold itself only through a box or a list.
+    private mutating func checkRecursion() {
+        func direct(_ type: StructType) -> [String] {
+            type.fields.compactMap { field in
+                if case .named(let name) = field.type, !field.isBoxed { name } else { nil }
+            }
+        }
+        for type in specification.structs {
+            var open = direct(type)
+            var seen: Set<String> = []
+            while let name = open.popLast() {
+                if name == type.name {
+                    complain(type.origin, "\(type.name): holds itself; one of the fields must be boxed")
+                    break
+                }
+                if seen.insert(name).inserted {
+                    open += specification.structType(named: name).map(direct) ?? []
+                }
+            }
+        }
+    }
+
+    // MARK: Opcodes
+
+    private mutating func checkOpcodes() {
+        let served = specification.families.flatMap(\.opcodes)
+        let known = specification.families.flatMap(\.known)
+        unique(served.map { ("\($0.number)", $0.origin) } + known.map { ("\($0.number)", $0.origin) }, "opcode")
+        unique(served.map { ($0.name, $0.origin) } + known.map { ($0.name, $0.origin) }, "opcode name")
+        for (number, origin) in served.map({ ($0.number, $0.origin) }) + known.map({ ($0.number, $0.origin) })
+        where !specification.idRanges.contains(where: { $0.from <= number && number <= $0.through }) {
+            complain(origin, "opcode \(number) is outside every range")
+        }
+        for opcode in served { check(opcode) }
+    }
+
+    private mutating func check(_ opcode: OpcodeEntry) {
+        let origin = opcode.origin
+        documented(opcode.doc, since: opcode.since, opcode.name, origin)
+        let fromClient = opcode.direction != .serverToClient
+        if (opcode.request != nil) != fromClient || (opcode.reply != nil) != fromClient {
+            complain(origin, "\(opcode.name): a request has a request and a reply, a push has neither")
+        }
+        if (opcode.push != nil) != (opcode.direction != .clientToServer) {
+            complain(origin, "\(opcode.name): a push, and only a push, has \"push\"")
+        }
+        if fromClient != (opcode.kind != nil && opcode.idempotency != nil && !opcode.states.isEmpty) {
+            complain(origin, "\(opcode.name): a request, and only a request, has kind, idempotency and states")
+        }
+        if (opcode.idempotency == .keyed) != (opcode.key != nil) {
+            complain(origin, "\(opcode.name): keyed goes with \"key\"")
+        }
+        for state in opcode.states where !specification.states.contains(where: { $0.name == state }) {
+            complain(origin, "\(opcode.name): unknown state \(state)")
+        }
+        unique(opcode.errors.map { ($0, origin) }, "\(opcode.name): error")
+        for code in opcode.errors where !specification.errors.contains(where: { $0.code == code }) {
+            complain(origin, "\(opcode.name): unknown error \(code)")
+        }
+        for effect in opcode.effects where specification.opcode(named: effect.push)?.push == nil {
+            complain(origin, "\(opcode.name): unknown push \(effect.push)")
+        }
+    }
+}

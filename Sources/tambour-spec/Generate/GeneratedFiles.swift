@@ -1,0 +1,38 @@
+import Foundation
+
+/// Compares what is committed with what would be generated now.
+enum GeneratedFiles {
+    /// One problem for each file that differs, with the first lines that do, and for each file nobody generates.
+    static func problems(of specification: Specification, root: URL) -> [Problem] {
+        var problems: [Problem] = []
+        let files = Generator(specification: specification).files()
+        for file in files {
+            let committed = try? String(contentsOf: root.appending(path: file.path), encoding: .utf8)
+            guard committed != file.content else { continue }
+            let text = committed.map { difference(from: $0, to: file.content) } ?? "does not exist"
+            problems.append(
+                Problem(origin: Origin(file: file.path, line: 0), text: "is not current; run make generate\n\(text)"))
+        }
+        for folder in [Generator.sources, Generator.tests] {
+            let present = (try? FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path)) ?? []
+            for name in present.sorted() where !files.contains(where: { $0.path == "\(folder)/\(name)" }) {
+                problems.append(
+                    Problem(origin: Origin(file: "\(folder)/\(name)", line: 0), text: "is not generated; remove it"))
+            }
+        }
+        return problems
+    }
+
+    /// The first lines that differ, as a diff shows them.
+    static func difference(from old: String, to new: String, lines most: Int = 12) -> String {
+        let old = old.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let new = new.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let changes = new.difference(from: old).map { change in
+            switch change {
+            case .remove(let offset, let line, _): (offset, "-\(offset + 1): \(line)")
+            case .insert(let offset, let line, _): (offset, "+\(offset + 1): \(line)")
+            }
+        }
+        return changes.sorted { $0.0 < $1.0 }.prefix(most).map(\.1).joined(separator: "\n")
+    }
+}

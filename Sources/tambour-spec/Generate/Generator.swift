@@ -1,0 +1,53 @@
+/// Turns a specification into the files that are committed, by path from the root of the repository.
+struct Generator {
+    static let sources = "Sources/TambourProtocol/Generated"
+    static let tests = "Tests/TambourProtocolTests/Generated"
+
+    let specification: Specification
+
+    /// Path and content of every generated file, in the order of their paths.
+    func files() -> [(path: String, content: String)] {
+        var files = [
+            ("\(Self.sources)/Capabilities.swift", CapabilitiesSource(specification: specification).text()),
+            ("\(Self.sources)/ClientRequest.swift", ClientRequestSource(specification: specification).text()),
+            ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
+            ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
+            ("\(Self.sources)/Objects.swift", objects()),
+            ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
+        ]
+        for family in specification.families where !family.opcodes.isEmpty {
+            files.append(("\(Self.sources)/\(Names.pascal(fromOpcode: family.name)).swift", payloads(of: family)))
+        }
+        if !specification.examples.isEmpty {
+            files.append(
+                ("\(Self.tests)/ExampleVectors.swift", ExampleVectorsSource(specification: specification).text()))
+        }
+        return files.sorted { $0.0 < $1.0 }
+    }
+
+    private func objects() -> String {
+        var source = SourceText(from: "protocol-spec/types.yaml")
+        for (index, type) in specification.enums.enumerated() {
+            if index > 0 { source.line() }
+            EnumSource(type: type).write(to: &source)
+        }
+        for type in specification.structs {
+            source.line()
+            StructSource(type: type, specification: specification).write(to: &source)
+        }
+        return source.text
+    }
+
+    private func payloads(of family: Specification.Family) -> String {
+        var source = SourceText(from: "protocol-spec/opcodes/\(family.name).yaml")
+        var isFirst = true
+        for opcode in family.opcodes {
+            for type in [opcode.push, opcode.request, opcode.reply].compactMap({ $0 }) {
+                if !isFirst { source.line() }
+                isFirst = false
+                StructSource(type: type, specification: specification).write(to: &source)
+            }
+        }
+        return source.text
+    }
+}

@@ -1,0 +1,276 @@
+/// Writes the Swift type of one struct: properties, initializer, reader and writer.
+struct StructSource {
+    let type: StructType
+    let specification: Specification
+
+    func write(to source: inout SourceText) {
+        let conformance = type.role == .object ? "WireValue" : "WirePayload"
+        source.doc(type.doc)
+        source.block("package struct \(type.name): \(conformance), Hashable") { source in
+            for field in type.fields { writeProperty(field, to: &source) }
+            if !type.fields.isEmpty { source.line() }
+            writeInitializer(to: &source)
+            source.line()
+            writeReader(to: &source)
+            source.line()
+            writeWriter(to: &source)
+        }
+    }
+
+    // MARK: Properties and initializer
+
+    private func name(_ field: Field) -> String { Names.escaped(field.swiftName) }
+
+    private func propertyType(_ field: Field) -> String {
+        field.type.swift + (field.isOptional ? "?" : "")
+    }
+
+    private func writeProperty(_ field: Field, to source: inout SourceText) {
+        source.doc(field.doc)
+        guard field.isBoxed else {
+            source.line("package var \(name(field)): \(propertyType(field))")
+            return
+        }
+        source.block("package var \(name(field)): \(field.type.swift)") { source in
+            source.line("get { boxed\(capitalised(field)).value }")
+            source.line("set { boxed\(capitalised(field)) = Boxed(newValue) }")
+        }
+        source.line("private var boxed\(capitalised(field)): Boxed<\(field.type.swift)>")
+    }
+
+    private func capitalised(_ field: Field) -> String {
+        field.swiftName.prefix(1).uppercased() + field.swiftName.dropFirst()
+    }
+
+    private func writeInitializer(to source: inout SourceText) {
+        guard !type.fields.isEmpty else {
+            source.line("package init() {}")
+            return
+        }
+        source.line("package init(")
+        for (index, field) in type.fields.enumerated() {
+            let comma = index == type.fields.count - 1 ? "" : ","
+            source.line("    \(field.swiftName): \(propertyType(field))\(initialValue(field))\(comma)")
+        }
+        source.block(")") { source in
+            for field in type.fields {
+                source.line(
+                    field.isBoxed
+                        ? "self.boxed\(capitalised(field)) = Boxed(\(name(field)))"
+                        : "self.\(field.swiftName) = \(name(field))")
+            }
+        }
+    }
+
+    private func initialValue(_ field: Field) -> String {
+        if field.isRequired { return "" }
+        guard let value = field.defaultValue else { return " = nil" }
+        return " = " + swiftDefault(value, type: field.type)
+    }
+
+    private func swiftDefault(_ value: DefaultValue, type: WireType) -> String {
+        switch value {
+        case .bool(let bool): return String(bool)
+        case .int(let int): return String(int)
+        case .string(let string): return string.isEmpty && type == .text ? ".empty" : literal(string)
+        case .emptyList:
+            if case .packed(let inner) = type { return "Packed<\(inner.swift)>([])" }
+            return "[]"
+        case .emptyMap: return "\(type.swift)([])"
+        }
+    }
+
+    // MARK: Reader
+
+    private func writeReader(to source: inout SourceText) {
+        source.block(
+            "package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self"
+        ) { source in
+            guard !type.fields.isEmpty else {
+                source.lines(
+                    """
+                    for _ in 0..<(try reader.readMapHeader()) {
+                        _ = try reader.readKey()
+                        try reader.skip()
+                    }
+                    reader.endContainer()
+                    return Self()
+                    """)
+                return
+            }
+            for field in type.fields {
+                if let value = field.defaultValue {
+                    source.line("var \(name(field)): \(field.type.swift) = \(swiftDefault(value, type: field.type))")
+                } else {
+                    source.line("var \(name(field)): \(field.type.swift)?")
+                }
+            }
+            source.line("var fieldsSeen: UInt64 = 0")
+            source.line("var fieldName: StaticString = \"\"")
+            source.block("do throws(PayloadError)", "} catch {") { source in
+                source.block("for _ in 0..<(try reader.readMapHeader())") { source in
+                    source.line("fieldName = \"\"")
+                    source.line("let wireKey = try reader.readKey()")
+                    for (index, field) in type.fields.enumerated() {
+                        source.line(
+                            (index == 0 ? "" : "} else ") + "if reader.matches(wireKey, \(literal(field.key))) {")
+                        source.line("    fieldName = \(literal(field.key))")
+                        source.line("    try claim(\(index), in: &fieldsSeen)")
+                        let assignment = "\(name(field)) = \(readExpression(field.type, field: field))"
+                        source.line(
+                            field.isRequired
+                                ? "    " + assignment
+                                : "    if !reader.readNilIfPresent() { \(assignment) }")
+                    }
+                    source.line("} else {")
+                    source.line("    try reader.skip()")
+                    source.line("}")
+                }
+            }
+            source.line("    throw error.within(fieldName)")
+            source.line("}")
+            source.line("reader.endContainer()")
+            for field in type.fields where field.isRequired {
+                source.line("guard let \(name(field)) else { throw missing(\(literal(field.key))) }")
+            }
+            source.line(
+                "return Self("
+                    + type.fields.map { "\($0.swiftName): \(name($0))" }.joined(separator: ", ") + ")")
+        }
+    }
+
+    /// Arguments for the limits that are there.
+    private func limits(_ limits: (label: String, name: String?)...) -> String {
+        limits.compactMap { limit in limit.name.map { "\(limit.label): reader.limits.\($0)" } }
+            .joined(separator: ", ")
+    }
+
+    private func readExpression(_ type: WireType, field: Field) -> String {
+        switch type {
+        case .bool: return "try reader.readBool()"
+        case .int, .ms: return "try reader.readInt()"
+        case .double: return "try reader.readDouble()"
+        case .chatID, .userID, .messageID: return "\(type.swift)(try reader.readID())"
+        case .text:
+            return "try reader.readText(\(limits(("maxUTF16", field.limitUnits), ("maxBytes", field.limitBytes))))"
+        case .string: return "try reader.readString(\(limits(("maxBytes", field.limitBytes))))"
+        case .bytes: return "try reader.readBytes(\(limits(("maxBytes", field.limitBytes))))"
+        case .list(let element):
+            let inner = readExpression(element, field: field)
+            let limits = field.limitItems == nil ? "" : "(\(limits(("maxItems", field.limitItems))))"
+            return "try reader.readList\(limits) "
+                + "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(element.swift) in \(inner) }"
+        case .any, .map, .names, .packed, .named:
+            return "try \(type.swift).read(from: &reader)"
+        }
+    }
+
+    // MARK: Writer
+
+    private func writeWriter(to source: inout SourceText) {
+        source.block("package func write(to writer: inout MessagePackWriter)") { source in
+            let always = type.fields.filter { !$0.isOptional }.count
+            let optional = type.fields.filter(\.isOptional)
+            if optional.isEmpty {
+                source.line("writer.writeMapHeader(\(always))")
+            } else {
+                source.line("var fieldCount = \(always)")
+                for field in optional { source.line("if \(field.swiftName) != nil { fieldCount += 1 }") }
+                source.line("writer.writeMapHeader(fieldCount)")
+            }
+            for field in type.fields {
+                let key = "writer.writeKey(\(literal(field.key)))"
+                if field.isOptional {
+                    source.block("if let \(name(field))") { source in
+                        source.line(key)
+                        for line in writeStatements(field.type, name(field)) { source.line(line) }
+                    }
+                } else {
+                    source.line(key)
+                    for line in writeStatements(field.type, name(field)) { source.line(line) }
+                }
+            }
+        }
+    }
+
+    private func writeStatements(_ type: WireType, _ value: String) -> [String] {
+        switch type {
+        case .bool: ["writer.writeBool(\(value))"]
+        case .int, .ms: ["writer.writeInt(\(value))"]
+        case .double: ["writer.writeDouble(\(value))"]
+        case .chatID, .userID, .messageID: ["writer.writeInt(\(value).rawValue)"]
+        case .text: ["writer.writeText(\(value))"]
+        case .string: ["writer.writeString(\(value))"]
+        case .bytes: ["writer.writeBytes(\(value))"]
+        case .list(let element):
+            ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
+                + writeStatements(element, "item").map { "    " + $0 } + ["}"]
+        case .any, .map, .names, .packed, .named: ["\(value).write(to: &writer)"]
+        }
+    }
+}
+
+/// Writes the Swift type of one enum.
+struct EnumSource {
+    let type: EnumType
+
+    func write(to source: inout SourceText) {
+        source.doc(type.doc)
+        source.block("package enum \(type.name): WireValue, Hashable") { source in
+            for value in type.values {
+                source.doc(value.doc)
+                source.line("case \(Names.escaped(value.swiftName))")
+            }
+            if type.isOpen {
+                source.doc("A value this build does not know.")
+                source.line("case other(Text)")
+            }
+            source.line()
+            source.doc("The value as it travels.")
+            source.block("package var name: Text") { source in
+                source.block("switch self") { source in
+                    for value in type.values {
+                        source.line("case .\(value.swiftName): \(literal(value.value))")
+                    }
+                    if type.isOpen { source.line("case .other(let name): name") }
+                }
+            }
+            source.line()
+            source.doc(
+                type.isOpen
+                    ? "The value of a name; an unknown one becomes `other`." : "The value of a name, nil if unknown.")
+            source.block(type.isOpen ? "package init(name: Text)" : "package init?(name: Text)") { source in
+                for (index, value) in type.values.enumerated() {
+                    source.line(
+                        (index == 0 ? "" : "} else ") + "if name.equals(\(literal(value.value))) {")
+                    source.line("    self = .\(value.swiftName)")
+                }
+                source.line("} else {")
+                source.line(type.isOpen ? "    self = .other(name)" : "    return nil")
+                source.line("}")
+            }
+            source.line()
+            source.block(
+                "package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self"
+            ) { source in
+                source.line(
+                    "let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)")
+                if type.isOpen {
+                    source.line("return Self(name: name)")
+                } else {
+                    source.line("guard let value = Self(name: name) else { throw unknownValue(name) }")
+                    source.line("return value")
+                }
+            }
+            source.line()
+            source.block("package func write(to writer: inout MessagePackWriter)") { source in
+                source.block("switch self") { source in
+                    for value in type.values {
+                        source.line("case .\(value.swiftName): writer.writeKey(\(literal(value.value)))")
+                    }
+                    if type.isOpen { source.line("case .other(let name): writer.writeText(name)") }
+                }
+            }
+        }
+    }
+}

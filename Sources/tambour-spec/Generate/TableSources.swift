@@ -1,0 +1,321 @@
+/// `Opcode`, `OpInfo` and the table of all known numbers.
+struct OpcodesSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/opcodes/")
+        let served = specification.families.flatMap(\.opcodes).sorted { $0.number < $1.number }
+        let known = specification.families.flatMap(\.known).sorted { $0.number < $1.number }
+
+        source.doc("The number that says what a packet is about.")
+        source.block("package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible") {
+            source in
+            source.line("package let rawValue: UInt16")
+            source.line()
+            source.line("package init(rawValue: UInt16) { self.rawValue = rawValue }")
+            source.line()
+            for opcode in served {
+                source.doc(firstSentence(opcode.doc))
+                source.line(
+                    "package static let \(Names.escaped(Names.camel(fromUpper: opcode.name))) = Opcode(rawValue: \(opcode.number))"
+                )
+            }
+            source.line()
+            source.doc("What the table says about it, nil for an unknown number.")
+            source.block("package var info: OpInfo?") { source in
+                source.line("let index = Int(rawValue)")
+                source.line("return index < OpInfo.table.count ? OpInfo.table[index] : nil")
+            }
+            source.line()
+            source.doc("Its name as in `MSG_SEND`, nil for an unknown number.")
+            source.line("package var name: String? { info?.name }")
+            source.line()
+            source.line("package var description: String { name ?? \"opcode \\(rawValue)\" }")
+        }
+        source.line()
+        writeOpInfo(served: served, known: known, to: &source)
+        return source.text
+    }
+
+    private func writeOpInfo(
+        served: [OpcodeEntry], known: [Specification.KnownOpcode], to source: inout SourceText
+    ) {
+        source.doc("What the specification says about one opcode.")
+        source.block("package struct OpInfo: Sendable") { source in
+            source.doc("Who sends it first.")
+            source.line("package enum Direction: Sendable { case clientToServer, serverToClient, both }")
+            source.doc("Where its handler runs: on the session itself, on a reader, or in the engine's transaction.")
+            source.line("package enum Kind: Sendable { case session, query, command }")
+            source.doc("What sending it twice does.")
+            source.line("package enum Idempotency: Sendable { case safe, idempotent, keyed, unsafe }")
+            source.doc("States of a connection.")
+            source.block("package struct States: OptionSet, Sendable") { source in
+                source.line("package let rawValue: UInt8")
+                source.line("package init(rawValue: UInt8) { self.rawValue = rawValue }")
+                for (index, state) in specification.states.enumerated() {
+                    source.doc(state.doc)
+                    source.line("package static let \(state.name) = States(rawValue: \(1 << index))")
+                }
+            }
+            source.line()
+            source.line("package let opcode: Opcode")
+            source.doc("As in `MSG_SEND`.")
+            source.line("package let name: String")
+            source.line("package let direction: Direction")
+            source.doc("States a request is legal in; empty for pushes and for what is not served.")
+            source.line("package let states: States")
+            source.doc("Nil for pushes and for what is not served.")
+            source.line("package let kind: Kind?")
+            source.doc("Nil for pushes and for what is not served.")
+            source.line("package let idempotency: Idempotency?")
+            source.doc("What the opcode may answer beside `RequestError.Code.common`.")
+            source.line("package let errors: [RequestError.Code]")
+            source.doc("Whether a request is answered; known numbers that are not answer `proto.opcode`.")
+            source.line("package let isServed: Bool")
+            source.line()
+            source.doc("By number. Numbers nobody has seen are nil.")
+            source.block("package static let table: [OpInfo?] =", "}()") { source in
+                let last = max(served.last?.number ?? 0, known.last?.number ?? 0)
+                source.line("var table = [OpInfo?](repeating: nil, count: \(last + 1))")
+                source.block(
+                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code])"
+                ) { source in
+                    source.line(
+                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, isServed: kind != nil)"
+                    )
+                }
+                source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") { source in
+                    source.line("served(number, name, direction, [], nil, nil, [])")
+                }
+                for opcode in served {
+                    let states = opcode.states.map { ".\($0)" }.joined(separator: ", ")
+                    let errors = opcode.errors.map { code in
+                        ".\(specification.errors.first { $0.code == code }?.swiftName ?? code)"
+                    }.joined(separator: ", ")
+                    let kind = opcode.kind.map { ".\($0.rawValue)" } ?? "nil"
+                    let idempotency = opcode.idempotency.map { ".\($0.rawValue)" } ?? "nil"
+                    source.line(
+                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), [\(errors)])"
+                    )
+                }
+                for opcode in known {
+                    source.line("known(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue))")
+                }
+                source.line("return table")
+            }
+        }
+    }
+
+    private func firstSentence(_ doc: String) -> String {
+        guard let end = doc.firstRange(of: ". ") else { return doc }
+        return String(doc[..<end.lowerBound]) + "."
+    }
+}
+
+/// `ClientRequest`: every request a client may send, decoded.
+struct ClientRequestSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/opcodes/")
+        let requests = specification.families.flatMap(\.opcodes).filter { $0.request != nil }
+            .sorted { $0.number < $1.number }
+
+        source.doc("A decoded request. A switch over it without a default cannot forget an opcode.")
+        source.block("package enum ClientRequest: Sendable") { source in
+            for opcode in requests {
+                source.line("case \(name(opcode))(\(opcode.swiftStem)Request)")
+            }
+            source.line()
+            source.doc("Decodes the payload of a request; nil when the opcode is not served.")
+            source.doc("- Throws: `PayloadError` naming the field that is wrong.")
+            source.block(
+                "package static func decode(_ opcode: Opcode, _ payload: [UInt8], limits: Limits) throws(PayloadError) -> ClientRequest?"
+            ) { source in
+                source.block("switch opcode") { source in
+                    for opcode in requests {
+                        source.line(
+                            "case .\(name(opcode)): .\(name(opcode))(try .decode(payload, limits: limits))")
+                    }
+                    source.line("default: nil")
+                }
+            }
+            source.line()
+            source.doc("The opcode it travels under.")
+            source.block("package var opcode: Opcode") { source in
+                source.block("switch self") { source in
+                    for opcode in requests { source.line("case .\(name(opcode)): .\(name(opcode))") }
+                }
+            }
+        }
+        return source.text
+    }
+
+    private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
+}
+
+/// `RequestError` and its codes.
+struct ErrorsSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/errors.yaml")
+        source.doc("A refusal as it is answered: a code machines read and a message people read.")
+        source.block("package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible") { source in
+            source.line("package var code: Code")
+            source.doc("English; sometimes read by machines, see `Code.loginToken`.")
+            source.line("package var message: String")
+            source.line()
+            source.block("package init(code: Code, message: String)") { source in
+                source.line("self.code = code")
+                source.line("self.message = message")
+            }
+            source.line()
+            source.line("package var description: String { \"\\(code.rawValue): \\(message)\" }")
+            source.line()
+            source.doc("What the peer does next.")
+            source.line("package enum Class: Sendable { case soft, hard }")
+            source.doc("When the same request may be sent again.")
+            source.line("package enum Retry: Sendable { case never, later, afterLogin, refresh }")
+            source.line()
+            source.doc("Every code there is. A code is never reused.")
+            source.block("package enum Code: String, Hashable, Sendable, CaseIterable") { source in
+                for error in specification.errors {
+                    source.doc(error.when)
+                    source.line("case \(Names.escaped(error.swiftName)) = \(literal(error.code))")
+                }
+                source.line()
+                let common = specification.errors.filter(\.isCommon).map { ".\($0.swiftName)" }
+                source.doc("What any opcode may answer.")
+                source.line("package static let common: [Code] = [\(common.joined(separator: ", "))]")
+                source.line()
+                source.doc("Soft: answered, the connection carries on. Hard: answered if possible, then closed.")
+                source.block("package var errorClass: Class") { source in
+                    let hard = specification.errors.filter { $0.errorClass == .hard }.map { ".\($0.swiftName)" }
+                    source.block("switch self") { source in
+                        if !hard.isEmpty { source.line("case \(hard.joined(separator: ", ")): .hard") }
+                        source.line("default: .soft")
+                    }
+                }
+                source.line()
+                source.doc("When the same request may be sent again.")
+                source.block("package var retry: Retry") { source in
+                    source.block("switch self") { source in
+                        for retry in Specification.ErrorCode.Retry.allCases {
+                            let codes = specification.errors.filter { $0.retry == retry }.map { ".\($0.swiftName)" }
+                            let name = Names.camel(fromSeparated: retry.rawValue)
+                            if !codes.isEmpty { source.line("case \(codes.joined(separator: ", ")): .\(name)") }
+                        }
+                    }
+                }
+            }
+        }
+        source.line()
+        source.block("extension RequestError") { source in
+            for error in specification.errors {
+                let name = Names.escaped(error.swiftName)
+                source.doc(error.when)
+                if let message = error.message {
+                    source.line(
+                        "package static let \(name) = RequestError(code: .\(error.swiftName), message: \(literal(message)))"
+                    )
+                }
+                source.block("package static func \(name)(_ message: String) -> RequestError") { source in
+                    source.line("RequestError(code: .\(error.swiftName), message: message)")
+                }
+            }
+        }
+        return source.text
+    }
+}
+
+/// `Capabilities` and `Features`: sets of names.
+struct CapabilitiesSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/protocol.yaml")
+        write("Capabilities", "What a client build can read, as it said in SESSION_INIT.", specification.capabilities, &source)
+        source.line()
+        write("Features", "What a client build has code for, as it said in SESSION_INIT.", specification.features, &source)
+        return source.text
+    }
+
+    private func write(
+        _ name: String, _ doc: String, _ entries: [Specification.Documented], _ source: inout SourceText
+    ) {
+        source.doc(doc)
+        source.block("package struct \(name): OptionSet, Hashable, Sendable") { source in
+            source.line("package let rawValue: UInt64")
+            source.line("package init(rawValue: UInt64) { self.rawValue = rawValue }")
+            source.line()
+            for (index, entry) in entries.enumerated() {
+                source.doc(entry.doc)
+                source.line(
+                    "package static let \(Names.camel(fromSeparated: entry.name)) = \(name)(rawValue: 1 << \(index))")
+            }
+            if !entries.isEmpty { source.line() }
+            source.doc("Every known name and what it stands for.")
+            let table = entries.map { "(\(literal($0.name)), .\(Names.camel(fromSeparated: $0.name)))" }
+            source.line(
+                "package static let table: [(name: String, value: \(name))] = [\(table.joined(separator: ", "))]")
+            source.line()
+            source.doc("The known ones among names; unknown names are ignored.")
+            source.block("package init(names: [String])") { source in
+                source.lines(
+                    """
+                    var all: \(name) = []
+                    for name in names {
+                        for entry in Self.table where entry.name == name { all.formUnion(entry.value) }
+                    }
+                    self = all
+                    """)
+            }
+            source.line()
+            source.doc("Its names in the order of the specification.")
+            source.line(
+                "package var names: [String] { Self.table.filter { contains($0.value) }.map(\\.name) }")
+        }
+    }
+}
+
+/// `Limits`: every limit with its value.
+struct LimitsSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/limits.yaml")
+        source.doc("Every limit there is. Immutable; an override makes another one.")
+        source.block("package final class Limits: Sendable") { source in
+            for limit in specification.limits {
+                source.doc("\(literal(limit.value)) \(limit.unit). \(limit.reason)")
+                source.line("package let \(limit.name): Int")
+            }
+            source.line()
+            source.doc("The values of the specification.")
+            source.line("package static let standard = Limits()")
+            source.line()
+            source.block("private init(_ overrides: inout LimitOverrides)") { source in
+                for limit in specification.limits {
+                    let most = limit.max.map { ", max: \(literal($0))" } ?? ""
+                    source.line(
+                        "\(limit.name) = overrides.value(of: \(literal(limit.name)), standard: \(literal(limit.value))\(most))")
+                }
+            }
+            source.line()
+            source.block("private convenience init()") { source in
+                source.line("var none = LimitOverrides([:])")
+                source.line("self.init(&none)")
+            }
+            source.line()
+            source.doc("The values of the specification but for some.")
+            source.doc("- Throws: `LimitError` naming what is unknown or out of range.")
+            source.block("package convenience init(overrides: [String: Int]) throws(LimitError)") { source in
+                source.line("var left = LimitOverrides(overrides)")
+                source.line("self.init(&left)")
+                source.line("try left.finish()")
+            }
+        }
+        return source.text
+    }
+}

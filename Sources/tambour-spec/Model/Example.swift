@@ -1,0 +1,52 @@
+/// Examples of one opcode: one file under `examples/`.
+struct ExampleFile {
+    var opcode: String
+    var examples: [Example]
+    var origin: Origin
+}
+
+/// A packet as a value and as bytes, with other encodings that must be read and some that must be refused.
+struct Example {
+    enum Role: String { case request, reply, error, push }
+
+    /// Another legal encoding of the same value.
+    struct Accept {
+        var name: String
+        var wire: WireNode?
+        var hex: String?
+        var hexLine: Int
+        var origin: Origin
+    }
+
+    /// An encoding that must be refused, with the text of the refusal.
+    struct Reject {
+        var name: String
+        var wire: WireNode?
+        var hex: String?
+        var hexLine: Int
+        /// Limits that differ from the standard ones, so that short bytes can be over one.
+        var limits: [String: Int]
+        var error: String
+        var origin: Origin
+    }
+
+    var name: String
+    var role: Role
+    var sequence: Int
+    var value: WireNode?
+    /// The whole packet; `auto` is filled in once by the tool.
+    var hex: String?
+    var hexLine: Int
+    var accepts: [Accept]
+    var rejects: [Reject]
+    var origin: Origin
+
+    /// The header's second byte.
+    var command: UInt8 {
+        switch role {
+        case .request, .push: 0
+        case .reply: 1
+        case .error: 3
+        }
+    }
+}

@@ -1,0 +1,198 @@
+/// Everything `protocol-spec/` says, as values. Loaded by `SpecificationLoader`.
+struct Specification {
+    var version = 1
+    var idRanges: [IDRange] = []
+    var states: [Documented] = []
+    var capabilities: [Documented] = []
+    var features: [Documented] = []
+    var limits: [Limit] = []
+    var errors: [ErrorCode] = []
+    var enums: [EnumType] = []
+    var structs: [StructType] = []
+    var families: [Family] = []
+    var examples: [ExampleFile] = []
+
+    /// A range opcode numbers may lie in; both ends belong to it.
+    struct IDRange {
+        var name: String
+        var from: Int
+        var through: Int
+    }
+
+    /// A name with its meaning: a state, capability or feature.
+    struct Documented {
+        var name: String
+        var since: Int
+        var doc: String
+        var origin: Origin
+    }
+
+    struct Limit {
+        var name: String
+        var value: Int
+        /// The largest legal override, nil where any is legal.
+        var max: Int?
+        var unit: String
+        var reason: String
+        var since: Int
+        var origin: Origin
+    }
+
+    struct ErrorCode {
+        enum Class: String { case soft, hard }
+        enum Retry: String, CaseIterable { case never, later, afterLogin = "after-login", refresh }
+
+        var code: String
+        var swiftName: String
+        var errorClass: Class
+        var retry: Retry
+        /// Whether any opcode may answer it.
+        var isCommon: Bool
+        var message: String?
+        var when: String
+        var since: Int
+        var origin: Origin
+    }
+
+    /// Opcodes of one subject: one file under `opcodes/`.
+    struct Family {
+        var name: String
+        var doc: String
+        var opcodes: [OpcodeEntry]
+        var known: [KnownOpcode]
+        var origin: Origin
+    }
+
+    /// A number with a name that is not served.
+    struct KnownOpcode {
+        var number: Int
+        var name: String
+        var direction: Direction
+        var origin: Origin
+    }
+
+    /// One line about how much there is.
+    var summary: String {
+        let opcodes = families.flatMap(\.opcodes)
+        let examples = examples.flatMap(\.examples)
+        return
+            "\(opcodes.count) opcodes served, \(families.flatMap(\.known).count) known, \(structs.count) objects, "
+            + "\(limits.count) limits, \(errors.count) errors, \(examples.count) examples with "
+            + "\(examples.flatMap(\.accepts).count) other encodings and \(examples.flatMap(\.rejects).count) refusals"
+    }
+
+    func limit(named name: String) -> Limit? { limits.first { $0.name == name } }
+    func structType(named name: String) -> StructType? { structs.first { $0.name == name } }
+    func enumType(named name: String) -> EnumType? { enums.first { $0.name == name } }
+    func opcode(named name: String) -> OpcodeEntry? {
+        families.lazy.flatMap(\.opcodes).first { $0.name == name }
+    }
+}
+
+/// Where something was read from, for messages.
+struct Origin: Equatable, CustomStringConvertible {
+    var file: String
+    var line: Int
+    var description: String {
+        let path = file.hasSuffix(".yaml") ? "protocol-spec/\(file)" : file
+        return line > 0 ? "\(path):\(line)" : path
+    }
+}
+
+/// Something wrong with the specification.
+struct Problem: Error, Equatable, CustomStringConvertible {
+    var origin: Origin
+    var text: String
+    var description: String { "\(origin): \(text)" }
+}
+
+enum Direction: String, CaseIterable {
+    case clientToServer, serverToClient, both
+}
+
+/// A served opcode or push.
+struct OpcodeEntry {
+    enum Kind: String, CaseIterable { case session, query, command }
+    enum Idempotency: String, CaseIterable { case safe, idempotent, keyed, unsafe }
+
+    var number: Int
+    var name: String
+    /// The stem of the Swift type names: `MsgSend` of `MsgSendRequest`.
+    var swiftStem: String
+    var family: String
+    var direction: Direction
+    var since: Int
+    var doc: String
+    var states: [String]
+    var kind: Kind?
+    var idempotency: Idempotency?
+    var key: String?
+    var errors: [String]
+    var effects: [Effect]
+    var request: StructType?
+    var reply: StructType?
+    var push: StructType?
+    var origin: Origin
+
+    struct Effect {
+        var push: String
+        var to: String
+        var when: String
+    }
+}
+
+/// A MessagePack map with known keys.
+struct StructType {
+    enum Role { case object, payload, request, reply, push }
+
+    var name: String
+    var role: Role
+    var doc: String
+    var since: Int
+    var fields: [Field]
+    var origin: Origin
+}
+
+struct Field {
+    var key: String
+    var swiftName: String
+    var type: WireType
+    var isRequired: Bool
+    var defaultValue: DefaultValue?
+    /// Names of limits: UTF-16 units of a text, bytes of a text, string or bytes, items of a list.
+    var limitUnits: String?
+    var limitBytes: String?
+    var limitItems: String?
+    var isBoxed: Bool
+    var isSensitive: Bool
+    var since: Int
+    var doc: String
+    var origin: Origin
+
+    /// Whether the Swift property may be nil.
+    var isOptional: Bool { !isRequired && defaultValue == nil }
+}
+
+enum DefaultValue: Equatable {
+    case bool(Bool)
+    case int(Int64)
+    case string(String)
+    case emptyList
+    case emptyMap
+}
+
+/// A set of strings. An open one carries unknown strings through; a closed one refuses them.
+struct EnumType {
+    var name: String
+    var isOpen: Bool
+    var doc: String
+    var since: Int
+    var values: [Value]
+    var origin: Origin
+
+    struct Value {
+        var value: String
+        var swiftName: String
+        var doc: String
+    }
+}

@@ -1,0 +1,399 @@
+import Foundation
+import Yams
+
+/// Reads `protocol-spec/` into a `Specification`, collecting every problem instead of stopping at the first.
+struct SpecificationLoader {
+    private let root: URL
+    private(set) var problems: [Problem] = []
+
+    /// - Parameter root: The folder `protocol-spec`.
+    init(root: URL) {
+        self.root = root
+    }
+
+    mutating func load() -> Specification {
+        var specification = Specification()
+        loadProtocol(into: &specification)
+        loadLimits(into: &specification)
+        loadErrors(into: &specification)
+        loadTypes(into: &specification)
+        for file in files(under: "opcodes") {
+            loadFamily(file, into: &specification)
+        }
+        for file in files(under: "examples") {
+            loadExamples(file, into: &specification)
+        }
+        return specification
+    }
+
+    // MARK: Files
+
+    private func files(under folder: String) -> [String] {
+        let enumerator = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+        var found: [String] = []
+        while let path = enumerator?.nextObject() as? String {
+            if path.hasSuffix(".yaml") { found.append("\(folder)/\(path)") }
+        }
+        return found.sorted()
+    }
+
+    private mutating func document(_ file: String) -> YAMLMap? {
+        do {
+            let text = try String(contentsOf: root.appending(path: file), encoding: .utf8)
+            guard let node = try Yams.compose(yaml: text) else {
+                problems.append(Problem(origin: Origin(file: file, line: 0), text: "is empty"))
+                return nil
+            }
+            return map(node, file: file)
+        } catch {
+            problems.append(Problem(origin: Origin(file: file, line: 0), text: "cannot be read: \(error)"))
+            return nil
+        }
+    }
+
+    private mutating func map(_ node: Node, file: String) -> YAMLMap? {
+        guard let map = YAMLMap(node, file: file) else {
+            problems.append(Problem(origin: Origin(file: file, line: node.mark?.line ?? 0), text: "expected a map"))
+            return nil
+        }
+        for key in map.duplicateKeys {
+            problems.append(Problem(origin: map.origin, text: "key \"\(key)\" is there twice"))
+        }
+        return map
+    }
+
+    private mutating func maps(_ map: YAMLMap, _ key: String) -> [YAMLMap] {
+        guard let node = map.node(key) else { return [] }
+        guard let sequence = node.sequence else {
+            problems.append(Problem(origin: map.origin, text: "\"\(key)\" must be a list"))
+            return []
+        }
+        return sequence.compactMap { self.map($0, file: map.origin.file) }
+    }
+
+    private mutating func finish(_ map: YAMLMap) {
+        problems += map.problems()
+    }
+
+    // MARK: protocol.yaml, limits.yaml, errors.yaml
+
+    private mutating func loadProtocol(into specification: inout Specification) {
+        guard let map = document("protocol.yaml") else { return }
+        specification.version = map.int("version") ?? 1
+        _ = map.node("framing")
+        for range in maps(map, "idRanges") {
+            specification.idRanges.append(
+                .init(
+                    name: range.required("name"), from: range.int("from") ?? 0,
+                    through: range.int("through") ?? 0))
+            _ = range.required("doc")
+            finish(range)
+        }
+        specification.states = documented(map, "states")
+        specification.capabilities = documented(map, "capabilities")
+        specification.features = documented(map, "features")
+        finish(map)
+    }
+
+    private mutating func documented(_ map: YAMLMap, _ key: String) -> [Specification.Documented] {
+        maps(map, key).map { entry in
+            defer { finish(entry) }
+            return .init(
+                name: entry.required("name"), since: entry.int("since") ?? 1, doc: entry.required("doc"),
+                origin: entry.origin)
+        }
+    }
+
+    private mutating func loadLimits(into specification: inout Specification) {
+        guard let map = document("limits.yaml") else { return }
+        for entry in maps(map, "limits") {
+            specification.limits.append(
+                .init(
+                    name: entry.required("name"), value: entry.requiredInt("value"), max: entry.int("max"),
+                    unit: entry.required("unit"), reason: entry.required("reason"),
+                    since: entry.requiredInt("since"), origin: entry.origin))
+            finish(entry)
+        }
+        finish(map)
+    }
+
+    private mutating func loadErrors(into specification: inout Specification) {
+        guard let map = document("errors.yaml") else { return }
+        for entry in maps(map, "errors") {
+            let code = entry.required("code")
+            specification.errors.append(
+                .init(
+                    code: code, swiftName: entry.string("swift") ?? Names.camel(fromSeparated: code),
+                    errorClass: entry.choice("class") ?? .soft, retry: entry.choice("retry") ?? .never,
+                    isCommon: entry.bool("common") ?? false, message: entry.string("message"),
+                    when: entry.required("when"), since: entry.requiredInt("since"), origin: entry.origin))
+            finish(entry)
+        }
+        finish(map)
+    }
+
+    // MARK: types.yaml
+
+    private mutating func loadTypes(into specification: inout Specification) {
+        guard let map = document("types.yaml") else { return }
+        if let enums = map.node("enums").flatMap({ self.map($0, file: "types.yaml") }) {
+            for (name, node) in enums.entries {
+                guard let entry = self.map(node, file: "types.yaml") else { continue }
+                specification.enums.append(
+                    EnumType(
+                        name: name, isOpen: entry.bool("open") ?? false, doc: entry.required("doc"),
+                        since: entry.requiredInt("since"),
+                        values: maps(entry, "values").map { value in
+                            defer { finish(value) }
+                            let text = value.required("value")
+                            return .init(
+                                value: text,
+                                swiftName: value.string("swift") ?? Names.camel(fromUpper: text),
+                                doc: value.required("doc"))
+                        },
+                        origin: entry.origin))
+                finish(entry)
+            }
+        }
+        if let structs = map.node("structs").flatMap({ self.map($0, file: "types.yaml") }) {
+            for (name, node) in structs.entries {
+                guard let entry = self.map(node, file: "types.yaml") else { continue }
+                specification.structs.append(
+                    StructType(
+                        name: name, role: entry.bool("payload") == true ? .payload : .object, doc: entry.required("doc"),
+                        since: entry.requiredInt("since"), fields: fields(entry, "fields"),
+                        origin: entry.origin))
+                finish(entry)
+            }
+        }
+        finish(map)
+    }
+
+    private mutating func fields(_ map: YAMLMap, _ key: String) -> [Field] {
+        maps(map, key).map { entry in
+            defer { finish(entry) }
+            let wireKey = entry.required("key")
+            let expression = entry.required("type")
+            let type = WireType(expression)
+            if type == nil {
+                problems.append(Problem(origin: entry.origin, text: "unknown type \"\(expression)\""))
+            }
+            return Field(
+                key: wireKey, swiftName: entry.string("swift") ?? Names.property(fromKey: wireKey),
+                type: type ?? .any, isRequired: entry.bool("required") ?? false,
+                defaultValue: defaultValue(entry), limitUnits: entry.string("limit"),
+                limitBytes: entry.string("limitBytes"), limitItems: entry.string("limitItems"),
+                isBoxed: entry.bool("boxed") ?? false, isSensitive: entry.bool("sensitive") ?? false,
+                since: entry.requiredInt("since"), doc: entry.required("doc"), origin: entry.origin)
+        }
+    }
+
+    private mutating func defaultValue(_ entry: YAMLMap) -> DefaultValue? {
+        guard let node = entry.node("default") else { return nil }
+        if let sequence = node.sequence, sequence.isEmpty { return .emptyList }
+        if let mapping = node.mapping, mapping.isEmpty { return .emptyMap }
+        if let scalar = node.scalar {
+            if scalar.style != .doubleQuoted && scalar.style != .singleQuoted {
+                if let bool = node.bool { return .bool(bool) }
+                if let int = node.int { return .int(Int64(int)) }
+            }
+            return .string(scalar.string)
+        }
+        problems.append(Problem(origin: entry.origin, text: "a default is a scalar, [] or {}"))
+        return nil
+    }
+
+    // MARK: opcodes/
+
+    private mutating func loadFamily(_ file: String, into specification: inout Specification) {
+        guard let map = document(file) else { return }
+        let name = map.required("family")
+        var family = Specification.Family(
+            name: name, doc: map.required("doc"), opcodes: [], known: [], origin: map.origin)
+        for entry in maps(map, "opcodes") {
+            family.opcodes.append(opcode(entry, family: name))
+            finish(entry)
+        }
+        for entry in maps(map, "known") {
+            family.known.append(
+                .init(
+                    number: entry.requiredInt("opcode"), name: entry.required("name"),
+                    direction: entry.choice("direction") ?? .clientToServer, origin: entry.origin))
+            finish(entry)
+        }
+        specification.families.append(family)
+        finish(map)
+    }
+
+    private mutating func opcode(_ entry: YAMLMap, family: String) -> OpcodeEntry {
+        let name = entry.required("name")
+        let stem = entry.string("swift") ?? Names.pascal(fromOpcode: name)
+        let doc = entry.required("doc")
+        let since = entry.requiredInt("since")
+        func body(_ key: String, _ role: StructType.Role, suffix: String, doc: String) -> StructType? {
+            guard entry.node(key) != nil else { return nil }
+            return StructType(
+                name: stem + suffix, role: role, doc: doc, since: since, fields: fields(entry, key),
+                origin: entry.origin)
+        }
+        return OpcodeEntry(
+            number: entry.requiredInt("opcode"), name: name, swiftStem: stem, family: family,
+            direction: entry.choice("direction") ?? .clientToServer, since: since, doc: doc,
+            states: entry.strings("states"), kind: entry.choice("kind"), idempotency: entry.choice("idempotency"),
+            key: entry.string("key"), errors: entry.strings("errors"),
+            effects: maps(entry, "effects").map { effect in
+                defer { finish(effect) }
+                return .init(push: effect.required("push"), to: effect.required("to"), when: effect.required("when"))
+            },
+            request: body("request", .request, suffix: "Request", doc: doc),
+            reply: body("reply", .reply, suffix: "Reply", doc: "The answer to \(name)."),
+            push: body("push", .push, suffix: "", doc: doc), origin: entry.origin)
+    }
+
+    // MARK: examples/
+
+    private mutating func loadExamples(_ file: String, into specification: inout Specification) {
+        guard let map = document(file) else { return }
+        var result = ExampleFile(opcode: map.required("opcode"), examples: [], origin: map.origin)
+        for entry in maps(map, "examples") {
+            var example = Example(
+                name: entry.required("name"), role: entry.choice("role") ?? .request,
+                sequence: entry.int("seq") ?? 0, value: wireValue(entry, "value"), hex: entry.string("hex"),
+                        hexLine: entry.line("hex"),
+                accepts: [], rejects: [], origin: entry.origin)
+            for accept in maps(entry, "accept") {
+                example.accepts.append(
+                    .init(
+                        name: accept.required("name"), wire: wireValue(accept, "wire"),
+                        hex: accept.string("hex"),
+                        hexLine: accept.line("hex"), origin: accept.origin))
+                finish(accept)
+            }
+            for reject in maps(entry, "reject") {
+                var limits: [String: Int] = [:]
+                if let node = reject.node("limits"), let overrides = self.map(node, file: file) {
+                    for (key, value) in overrides.entries { limits[key] = value.int ?? 0 }
+                }
+                example.rejects.append(
+                    .init(
+                        name: reject.required("name"), wire: wireValue(reject, "wire"),
+                        hex: reject.string("hex"),
+                        hexLine: reject.line("hex"), limits: limits, error: reject.required("error"),
+                        origin: reject.origin))
+                finish(reject)
+            }
+            result.examples.append(example)
+            finish(entry)
+        }
+        specification.examples.append(result)
+        finish(map)
+    }
+
+    private mutating func wireValue(_ map: YAMLMap, _ key: String) -> WireNode? {
+        guard let node = map.node(key) else { return nil }
+        do {
+            return try WireNode(yaml: node)
+        } catch {
+            problems.append(Problem(origin: map.origin, text: "\(key): \(error)"))
+            return nil
+        }
+    }
+}
+
+/// A YAML map that remembers which of its keys were asked for, so that a misspelt key is a problem.
+final class YAMLMap {
+    let origin: Origin
+    let entries: [(String, Node)]
+    let duplicateKeys: [String]
+    private var asked: Set<String> = []
+    private var found: [Problem] = []
+
+    init?(_ node: Node, file: String) {
+        guard let mapping = node.mapping else { return nil }
+        origin = Origin(file: file, line: node.mark?.line ?? 0)
+        entries = mapping.map { ($0.key.string ?? "?", $0.value) }
+        var seen: Set<String> = []
+        duplicateKeys = entries.map(\.0).filter { !seen.insert($0).inserted }
+    }
+
+    func node(_ key: String) -> Node? {
+        asked.insert(key)
+        return entries.first { $0.0 == key }?.1
+    }
+
+    func string(_ key: String) -> String? {
+        guard let node = node(key) else { return nil }
+        guard let scalar = node.scalar else {
+            complain("\"\(key)\" must be a string")
+            return nil
+        }
+        return scalar.string.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    /// The line a key's value is on.
+    func line(_ key: String) -> Int { node(key)?.mark?.line ?? 0 }
+
+    func required(_ key: String) -> String {
+        guard let string = string(key), !string.isEmpty else {
+            complain("has no \"\(key)\"")
+            return "?"
+        }
+        return string
+    }
+
+    func int(_ key: String) -> Int? {
+        guard let node = node(key) else { return nil }
+        guard let int = node.int else {
+            complain("\"\(key)\" must be a number")
+            return nil
+        }
+        return int
+    }
+
+    func requiredInt(_ key: String) -> Int {
+        guard node(key) != nil else {
+            complain("has no \"\(key)\"")
+            return 0
+        }
+        return int(key) ?? 0
+    }
+
+    func bool(_ key: String) -> Bool? {
+        guard let node = node(key) else { return nil }
+        guard let bool = node.bool else {
+            complain("\"\(key)\" must be true or false")
+            return nil
+        }
+        return bool
+    }
+
+    func strings(_ key: String) -> [String] {
+        guard let node = node(key) else { return [] }
+        guard let sequence = node.sequence else {
+            complain("\"\(key)\" must be a list")
+            return []
+        }
+        return sequence.compactMap(\.string)
+    }
+
+    func choice<Choice: RawRepresentable<String>>(_ key: String) -> Choice? {
+        guard let string = string(key) else { return nil }
+        guard let choice = Choice(rawValue: string) else {
+            complain("\"\(key)\" has no value \"\(string)\"")
+            return nil
+        }
+        return choice
+    }
+
+    /// What was wrong, and the keys nobody asked for.
+    func problems() -> [Problem] {
+        found
+            + entries.map(\.0).filter { !asked.contains($0) }.map {
+                Problem(origin: origin, text: "unknown key \"\($0)\"")
+            }
+    }
+
+    private func complain(_ text: String) {
+        found.append(Problem(origin: origin, text: text))
+    }
+}

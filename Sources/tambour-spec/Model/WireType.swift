@@ -1,0 +1,106 @@
+/// A type as the YAML names it: `int`, `list<Message>`, `map<userId, ms>`, `packed<list<Element>>`.
+indirect enum WireType: Hashable, Sendable {
+    case bool, int, ms, double, text, string, bytes, any
+    case chatID, userID, messageID
+    case list(WireType)
+    /// Keys are ids: digit strings on the wire.
+    case map(key: WireType, value: WireType)
+    /// Keys are names.
+    case names(WireType)
+    /// A value kept as the bytes it travels as.
+    case packed(WireType)
+    /// A struct or enum of `types.yaml`.
+    case named(String)
+
+    private static let simple: [String: WireType] = [
+        "bool": .bool, "int": .int, "ms": .ms, "double": .double, "text": .text,
+        "string": .string, "bytes": .bytes, "any": .any,
+        "chatId": .chatID, "userId": .userID, "messageId": .messageID,
+    ]
+
+    /// Reads a type expression; nil when it makes no sense.
+    init?(_ expression: String) {
+        let text = expression.filter { $0 != " " }
+        if let simple = WireType.simple[text] {
+            self = simple
+            return
+        }
+        guard let open = text.firstIndex(of: "<") else {
+            guard let first = text.first, first.isUppercase, text.allSatisfy(\.isLetterOrDigit) else {
+                return nil
+            }
+            self = .named(text)
+            return
+        }
+        guard text.last == ">" else { return nil }
+        let inner = String(text[text.index(after: open)..<text.index(before: text.endIndex)])
+        switch text[..<open] {
+        case "list":
+            guard let element = WireType(inner) else { return nil }
+            self = .list(element)
+        case "names":
+            guard let value = WireType(inner) else { return nil }
+            self = .names(value)
+        case "packed":
+            guard let value = WireType(inner) else { return nil }
+            self = .packed(value)
+        case "map":
+            guard let comma = inner.firstIndex(of: ","),
+                let key = WireType(String(inner[..<comma])), key.isID,
+                let value = WireType(String(inner[inner.index(after: comma)...]))
+            else { return nil }
+            self = .map(key: key, value: value)
+        default:
+            return nil
+        }
+    }
+
+    var isID: Bool { self == .chatID || self == .userID || self == .messageID }
+
+    /// The names of structs and enums it mentions.
+    var mentioned: [String] {
+        switch self {
+        case .named(let name): [name]
+        case .list(let inner), .names(let inner), .packed(let inner): inner.mentioned
+        case .map(_, let value): value.mentioned
+        default: []
+        }
+    }
+
+    /// The Swift type.
+    var swift: String {
+        switch self {
+        case .bool: "Bool"
+        case .int, .ms: "Int64"
+        case .double: "Double"
+        case .text: "Text"
+        case .string: "String"
+        case .bytes: "Bytes"
+        case .any: "AnyValue"
+        case .chatID: "ChatID"
+        case .userID: "UserID"
+        case .messageID: "MessageID"
+        case .list(let element): "[\(element.swift)]"
+        case .map(let key, let value): "IDMap<\(key.swift), \(value.swift)>"
+        case .names(let value): "NameMap<\(value.swift)>"
+        case .packed(let value): "Packed<\(value.swift)>"
+        case .named(let name): name
+        }
+    }
+
+    /// The type as the YAML writes it.
+    var yaml: String {
+        switch self {
+        case .list(let element): "list<\(element.yaml)>"
+        case .map(let key, let value): "map<\(key.yaml), \(value.yaml)>"
+        case .names(let value): "names<\(value.yaml)>"
+        case .packed(let value): "packed<\(value.yaml)>"
+        case .named(let name): name
+        default: WireType.simple.first { $0.value == self }?.key ?? "?"
+        }
+    }
+}
+
+extension Character {
+    var isLetterOrDigit: Bool { isLetter || isNumber }
+}

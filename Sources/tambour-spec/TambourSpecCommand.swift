@@ -1,0 +1,79 @@
+import ArgumentParser
+import Foundation
+
+@main
+struct TambourSpecCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tambour-spec",
+        abstract: "Checks protocol-spec/ and writes the code that is generated from it.",
+        subcommands: [Generate.self, Check.self])
+}
+
+/// Where the repository is.
+struct RootOption: ParsableArguments {
+    @Option(help: "The root of the repository.")
+    var root = "."
+
+    var url: URL { URL(filePath: root, directoryHint: .isDirectory) }
+
+    /// Loads the specification; prints every problem and fails if there is one.
+    func load() throws -> Specification {
+        var loader = SpecificationLoader(root: url.appending(path: "protocol-spec"))
+        let specification = loader.load()
+        try report(loader.problems)
+        return specification
+    }
+
+    func say(_ text: String) {
+        FileHandle.standardOutput.write(Data("\(text)\n".utf8))
+    }
+
+    func report(_ problems: [Problem]) throws {
+        guard !problems.isEmpty else { return }
+        for problem in problems {
+            FileHandle.standardError.write(Data("\(problem)\n".utf8))
+        }
+        throw ExitCode.failure
+    }
+}
+
+struct Generate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Writes the generated files; fills in the bytes of examples that say `hex: auto`.")
+
+    @OptionGroup var root: RootOption
+
+    func run() throws {
+        let filler = ExampleFiller(specification: try root.load())
+        let folder = root.url.appending(path: "protocol-spec")
+        for (file, text) in try filler.changes(read: { file in
+            try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+        }) {
+            try Data(text.utf8).write(to: folder.appending(path: file))
+            root.say("filled in protocol-spec/\(file)")
+        }
+        for file in Generator(specification: try root.load()).files() {
+            let url = root.url.appending(path: file.path)
+            if (try? String(contentsOf: url, encoding: .utf8)) == file.content { continue }
+            try FileManager.default.createDirectory(
+                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(file.content.utf8).write(to: url)
+            root.say("wrote \(file.path)")
+        }
+    }
+}
+
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Checks the specification, its examples, and that the generated files are current.")
+
+    @OptionGroup var root: RootOption
+
+    func run() throws {
+        let specification = try root.load()
+        var problems = SpecificationCheck.problems(of: specification)
+        problems += GeneratedFiles.problems(of: specification, root: root.url)
+        try root.report(problems)
+        root.say("protocol-spec: \(specification.summary)")
+    }
+}

@@ -1,0 +1,109 @@
+/// Reads MessagePack into a `WireNode`. An independent opinion: it shares nothing with `TambourProtocol`.
+struct WireDecoder {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private let bytes: [UInt8]
+    private var position = 0
+
+    private init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// The one value the bytes hold; zero bytes are an empty map.
+    static func decode(_ bytes: [UInt8]) throws(Failure) -> WireNode {
+        guard !bytes.isEmpty else { return .map([]) }
+        var decoder = WireDecoder(bytes)
+        let node = try decoder.next()
+        let left = bytes.count - decoder.position
+        guard left == 0 else { throw Failure(description: "\(left) bytes after the payload") }
+        return node
+    }
+
+    private mutating func next() throws(Failure) -> WireNode {
+        let first = UInt8(truncatingIfNeeded: try number(1))
+        switch first {
+        case 0x00...0x7F: return .int(Int64(first))
+        case 0x80...0x8F: return try map(Int(first & 0x0F))
+        case 0x90...0x9F: return try array(Int(first & 0x0F))
+        case 0xA0...0xBF: return try string(Int(first & 0x1F))
+        case 0xC0: return .null
+        case 0xC2: return .bool(false)
+        case 0xC3: return .bool(true)
+        case 0xC4: return .bytes(try take(Int(try number(1))))
+        case 0xC5: return .bytes(try take(Int(try number(2))))
+        case 0xC6: return .bytes(try take(Int(try number(4))))
+        case 0xC7: return try ext(Int(try number(1)))
+        case 0xC8: return try ext(Int(try number(2)))
+        case 0xC9: return try ext(Int(try number(4)))
+        case 0xCA: return .double(Double(Float(bitPattern: UInt32(try number(4)))))
+        case 0xCB: return .double(Double(bitPattern: try number(8)))
+        case 0xCC: return .int(Int64(try number(1)))
+        case 0xCD: return .int(Int64(try number(2)))
+        case 0xCE: return .int(Int64(try number(4)))
+        case 0xCF:
+            let value = try number(8)
+            return Int64(exactly: value).map { .int($0) } ?? .uint(value)
+        case 0xD0: return .int(Int64(Int8(truncatingIfNeeded: try number(1))))
+        case 0xD1: return .int(Int64(Int16(truncatingIfNeeded: try number(2))))
+        case 0xD2: return .int(Int64(Int32(truncatingIfNeeded: try number(4))))
+        case 0xD3: return .int(Int64(bitPattern: try number(8)))
+        case 0xD4...0xD8: return try ext(1 << Int(first - 0xD4))
+        case 0xD9: return try string(Int(try number(1)))
+        case 0xDA: return try string(Int(try number(2)))
+        case 0xDB: return try string(Int(try number(4)))
+        case 0xDC: return try array(Int(try number(2)))
+        case 0xDD: return try array(Int(try number(4)))
+        case 0xDE: return try map(Int(try number(2)))
+        case 0xDF: return try map(Int(try number(4)))
+        case 0xE0...0xFF: return .int(Int64(Int8(bitPattern: first)))
+        default: throw Failure(description: "the byte \(Hex.text([first])) starts no value")
+        }
+    }
+
+    private mutating func number(_ width: Int) throws(Failure) -> UInt64 {
+        try take(width).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    private mutating func take(_ count: Int) throws(Failure) -> [UInt8] {
+        guard count <= bytes.count - position else {
+            throw Failure(description: "ends after \(bytes.count) bytes")
+        }
+        defer { position += count }
+        return Array(bytes[position..<position + count])
+    }
+
+    private mutating func string(_ count: Int) throws(Failure) -> WireNode {
+        let content = try take(count)
+        return String(validating: content, as: UTF8.self).map { .string($0) } ?? .badString(content)
+    }
+
+    private mutating func ext(_ count: Int) throws(Failure) -> WireNode {
+        let type = Int8(truncatingIfNeeded: try number(1))
+        return .ext(type: type, try take(count))
+    }
+
+    private mutating func array(_ count: Int) throws(Failure) -> WireNode {
+        try expect(count)
+        var items: [WireNode] = []
+        for _ in 0..<count { items.append(try next()) }
+        return .array(items)
+    }
+
+    private mutating func map(_ count: Int) throws(Failure) -> WireNode {
+        try expect(count * 2)
+        var pairs: [WireNode.Pair] = []
+        for _ in 0..<count {
+            let key = try next()
+            pairs.append(.init(key: key, value: try next()))
+        }
+        return .map(pairs)
+    }
+
+    private func expect(_ items: Int) throws(Failure) {
+        guard items <= bytes.count - position else {
+            throw Failure(description: "ends after \(bytes.count) bytes")
+        }
+    }
+}

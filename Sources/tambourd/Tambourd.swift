@@ -1,0 +1,1 @@
+@main struct Tambourd { static func main() {} }

@@ -1,0 +1,62 @@
+import Foundation
+import TambourSQL
+import Testing
+
+/// The engines a test can run on.
+enum SQLEngine: String, Sendable, CustomTestStringConvertible {
+    case sqlite = "SQLite"
+    case postgreSQL = "PostgreSQL"
+
+    /// PostgreSQL takes part when the package trait of that name is on.
+    static var available: [SQLEngine] {
+        #if PostgreSQL
+            [.sqlite, .postgreSQL]
+        #else
+            [.sqlite]
+        #endif
+    }
+
+    var testDescription: String { rawValue }
+}
+
+/// An empty database for one test, removed with the last reference to it.
+///
+/// Keep it referenced as long as its connections are used.
+final class TestDatabase {
+    let engine: SQLEngine
+    private let makeConnection: (SQLiteConnection.Mode) throws -> any SQLConnection
+    private let remove: () -> Void
+
+    init(_ engine: SQLEngine) throws {
+        self.engine = engine
+        switch engine {
+        case .sqlite:
+            let directory = FileManager.default.temporaryDirectory
+                .appendingPathComponent("tambour-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: false)
+            let file = directory.appendingPathComponent("test.db").path
+            makeConnection = { mode in try SQLiteConnection(path: file, mode: mode) }
+            remove = { try? FileManager.default.removeItem(at: directory) }
+        case .postgreSQL:
+            #if PostgreSQL
+                let (cluster, name) = try PostgresCluster.makeDatabase()
+                makeConnection = { _ in try cluster.connect(to: name) }
+                remove = { try? cluster.drop(name) }
+            #else
+                fatalError("the package trait PostgreSQL is off")
+            #endif
+        }
+    }
+
+    deinit {
+        remove()
+    }
+
+    /// Opens another connection.
+    ///
+    /// - Parameter mode: Means something to SQLite only; open one for writing first.
+    func connect(_ mode: SQLiteConnection.Mode = .readWrite) throws -> any SQLConnection {
+        try makeConnection(mode)
+    }
+}

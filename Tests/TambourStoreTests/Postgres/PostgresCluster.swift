@@ -1,0 +1,129 @@
+#if PostgreSQL
+    import Foundation
+    import Synchronization
+    import TambourSQL
+
+    /// A PostgreSQL server of this process's own: made when first asked for, gone with the process.
+    ///
+    /// It listens on a Unix socket in a temporary directory and does not sync: nothing in it
+    /// outlives the tests. A shell holds it and watches a pipe from us; when we end, however we
+    /// end, the pipe closes, and the shell stops the server and removes the directory.
+    final class PostgresCluster: Sendable {
+        private let directory: String
+        /// Written to by nobody: that it is open keeps the server running.
+        private let lifeline: FileHandle
+        private let databaseCount = Mutex(0)
+
+        private static let shared = Mutex<PostgresCluster?>(nil)
+
+        struct Failure: Error, CustomStringConvertible {
+            var description: String
+        }
+
+        /// Creates an empty database and says how to connect to it.
+        static func makeDatabase() throws -> (cluster: PostgresCluster, name: String) {
+            let cluster = try shared.withLock { shared in
+                let cluster = try shared ?? PostgresCluster()
+                shared = cluster
+                return cluster
+            }
+            let name = try cluster.databaseCount.withLock { count in
+                count += 1
+                let name = "test\(count)"
+                try cluster.administer("CREATE DATABASE \(name)")
+                return name
+            }
+            return (cluster, name)
+        }
+
+        func connect(to database: String) throws(SQLError) -> PostgresConnection {
+            try PostgresConnection("host=\(directory) user=postgres dbname=\(database)")
+        }
+
+        func drop(_ database: String) throws {
+            try administer("DROP DATABASE \(database) WITH (FORCE)")
+        }
+
+        private func administer(_ sql: String) throws {
+            try connect(to: "postgres").execute(sql)
+        }
+
+        private init() throws {
+            guard let programs = PostgresCluster.programs else {
+                throw Failure(
+                    description: "the trait PostgreSQL is on, but no PostgreSQL server is "
+                        + "installed (looked in /usr/lib/postgresql and in PATH)")
+            }
+            // Short, because the path of a Unix socket holds 107 bytes at most.
+            var template = Array("/tmp/tambour-pg-XXXXXX".utf8CString)
+            guard mkdtemp(&template) != nil else {
+                throw Failure(description: "mkdtemp: errno \(errno)")
+            }
+            directory = String(decoding: template.dropLast().map(UInt8.init), as: UTF8.self)
+
+            let shell = Process()
+            // PostgreSQL refuses to run as root, so root hands it to the user made for it.
+            if getuid() == 0 {
+                guard let user = getpwnam("postgres")?.pointee,
+                    chown(directory, user.pw_uid, user.pw_gid) == 0
+                else { throw Failure(description: "running as root without a user postgres") }
+                shell.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+                shell.arguments = [
+                    "--reuid=postgres", "--regid=postgres", "--clear-groups", "/bin/sh", "-c",
+                ]
+            } else {
+                shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+                shell.arguments = ["-c"]
+            }
+            shell.arguments?.append(PostgresCluster.script)
+            shell.arguments?.append(contentsOf: ["tambour-postgres", programs, directory])
+            shell.currentDirectoryURL = URL(fileURLWithPath: directory)
+
+            let input = Pipe()
+            let output = Pipe()
+            lifeline = input.fileHandleForWriting
+            // Other programs the tests start must not keep the server alive.
+            _ = fcntl(lifeline.fileDescriptor, F_SETFD, FD_CLOEXEC)
+            shell.standardInput = input
+            shell.standardOutput = output
+            try shell.run()
+
+            let answer = output.fileHandleForReading.availableData
+            guard answer == Data("ready\n".utf8) else {
+                let log = try? String(contentsOfFile: directory + "/log", encoding: .utf8)
+                throw Failure(description: "PostgreSQL did not start: \(log ?? "no log")")
+            }
+        }
+
+        /// $1 is where the programs are, $2 the directory. Interrupts from the terminal are left to
+        /// the test process, whose end this script waits for.
+        private static let script = """
+            trap '' INT TERM HUP
+            cd "$2" || exit 1
+            "$1"/initdb -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >log 2>&1 &&
+            "$1"/pg_ctl -D data -w -l log -o "-c listen_addresses='' \
+            -c unix_socket_directories='$2' -c fsync=off -c full_page_writes=off \
+            -c wal_level=minimal -c max_wal_senders=0 -c shared_buffers=32MB \
+            -c max_connections=200" start >>log 2>&1 && echo ready
+            exec >/dev/null
+            cat >/dev/null
+            "$1"/pg_ctl -D data -w -m immediate stop >>log 2>&1
+            cd / && rm -rf "$2"
+            """
+
+        /// The folder with initdb and pg_ctl; of several versions the newest.
+        private static let programs: String? = {
+            let files = FileManager.default
+            let versions = (try? files.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
+            let newest = versions.compactMap(Int.init).sorted(by: >)
+            let folders =
+                newest.map { "/usr/lib/postgresql/\($0)/bin" }
+                + (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+                .map(String.init)
+            return folders.first { folder in
+                files.isExecutableFile(atPath: folder + "/initdb")
+                    && files.isExecutableFile(atPath: folder + "/pg_ctl")
+            }
+        }()
+    }
+#endif
