@@ -111,6 +111,11 @@ struct ReaderErrorTests {
         #expect(says(String(repeating: "a", count: 4000)) == "no error: 4000")
         #expect(says(String(repeating: "a", count: 4001)) == "/text: 4001 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "漢", count: 4000)) == "no error: 4000")
+        #expect(says(String(repeating: "ы", count: 4000)) == "no error: 4000")
+        #expect(
+            says(String(repeating: "ыы ", count: 1334)) == "/text: 4002 UTF-16 units, limit 4000"
+        )
+        #expect(says(String(repeating: "ы", count: 4001)) == "/text: 4001 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "🌍", count: 2000)) == "no error: 4000")
         #expect(says(String(repeating: "🌍", count: 2001)) == "/text: 4002 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "a", count: 20001)) == "/text: 20001 bytes, limit 16000")
