@@ -97,7 +97,6 @@ package enum LZ4 {
             guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
-            guard size <= limit else { throw .tooLong(limit: limit) }
         }
         throw .damaged
     }

@@ -9,6 +9,7 @@ struct BytesTests {
         let range = Bytes(owner, range: 1..<4)
         #expect(range == Bytes([2, 3, 4]) && range.hashValue == Bytes([2, 3, 4]).hashValue)
         #expect(range != Bytes([2, 3, 5]) && range != Bytes([2, 3]))
+        #expect(range != Bytes([2, 3, 3]) && range != Bytes([2, 3, 4, 5]))
         #expect(range.count == 3 && !range.isEmpty && range.array == [2, 3, 4])
         #expect(Bytes(owner).array == owner)
         #expect(Bytes.empty.isEmpty && Bytes.empty == Bytes(owner, range: 5..<5))

@@ -58,6 +58,14 @@ struct HostileMessagePackTests {
         #expect(
             tree == .array([.array([.array([]), .array([])]), .array([.array([]), .array([])])])
         )
+        // Unknown fields one after the other, each as deep as it may be.
+        let deepest = [UInt8](repeating: 0x91, count: 30) + [0x90]
+        let unknown = [0x8F] + [UInt8](repeating: [0xA1, 0x78] + deepest, times: 15)
+        #expect(
+            complaint { () throws(PayloadError) in
+                try SampleMessage.decode(unknown, limits: .standard)
+            } == "/chatId: missing"
+        )
         // Empty containers, last ones and first ones, of both kinds.
         try skip(hex("84 c0 80 90 80 80 90 c0 93 80 90 80"), limits: limits)
     }

@@ -111,6 +111,11 @@ struct ReaderErrorTests {
         #expect(says(String(repeating: "a", count: 4000)) == "no error: 4000")
         #expect(says(String(repeating: "a", count: 4001)) == "/text: 4001 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "漢", count: 4000)) == "no error: 4000")
+        #expect(says(String(repeating: "ы", count: 4000)) == "no error: 4000")
+        #expect(
+            says(String(repeating: "ыы ", count: 1334)) == "/text: 4002 UTF-16 units, limit 4000"
+        )
+        #expect(says(String(repeating: "ы", count: 4001)) == "/text: 4001 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "🌍", count: 2000)) == "no error: 4000")
         #expect(says(String(repeating: "🌍", count: 2001)) == "/text: 4002 UTF-16 units, limit 4000")
         #expect(says(String(repeating: "a", count: 20001)) == "/text: 20001 bytes, limit 16000")
@@ -172,6 +177,8 @@ struct ReaderErrorTests {
         #expect(says("d402 80") == "expected a map, found an extension")
         #expect(says("d401 80 80") == "1 byte after the payload")
         #expect(says("c70201 8080") == "1 byte after the payload")
+        // What is inside may not reach beyond its end.
+        #expect(says("c70101 81c0c0") == "2 bytes after the payload")
         #expect(says("c70001") == "ends after 3 bytes")
         #expect(says("c7 05 01 80") == "ends after 4 bytes")
         #expect(says("c7") == "ends after 1 byte")

@@ -27,7 +27,9 @@ struct TextTests {
         "what is not UTF-8 is refused, at every place in a longer text",
         arguments: [
             "80", "bf", "c0", "c080", "c1bf", "c2", "c241", "e0", "e080", "e08080", "e09fbf",
-            "e18041", "e1", "e180", "eda080", "edbfbf", "ed9f", "f0", "f08080", "f0808080",
+            "d0c0", "d041d0b0d0b0d0b0", "d0b0d041d0b0d0b0", "d0b0d0b0d0c0d0b0",
+            "d0b0d0b0d0b0d0f0", "c0b0d0b0d0b0d0b0", "d0b0d0b0d0b0c1b0", "e18041", "e1", "e180",
+            "eda080", "edbfbf", "ed9f", "f0", "f08080", "f0808080",
             "f08fbfbf", "f0908041", "f4908080", "f5808080", "f8888080", "fe", "ff", "c2c2",
             "e2e2e2",
         ]
@@ -82,6 +84,19 @@ struct TextTests {
         guard (text == nil) == (string == nil), text?.utf16Count == string?.utf16.count else {
             Issue.record("the standard library does not agree about \(hexText(bytes))")
             return
+        }
+        // Reading counts while it validates.
+        guard let units = string?.utf16.count, units > 0 else { return }
+        let payload = [0xDA, UInt8(bytes.count >> 8), UInt8(bytes.count & 255)] + bytes
+        for (limit, isLegal) in [(units, true), (units - 1, false)] {
+            let text = try? MessagePackReader.read(Bytes(payload), limits: .standard) {
+                (reader: inout MessagePackReader) throws(PayloadError) in
+                try reader.readText(maxUTF16: limit)
+            }
+            guard (text != nil) == isLegal else {
+                Issue.record("\(units) units of \(hexText(bytes)) and a limit of \(limit)")
+                return
+            }
         }
     }
 }

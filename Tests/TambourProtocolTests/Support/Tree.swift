@@ -117,8 +117,10 @@ extension Tree {
             0x1_F300...0x1_F64F, 0x10_FFF0...0x10_FFFF,
         ]
         var string = ""
+        var range = ranges[0]
         for _ in 0..<randomLength(using: &random) {
-            let range = ranges[random.below(ranges.count)]
+            // Real texts stay in one script for a while.
+            if random.below(4) == 0 { range = ranges[random.below(ranges.count)] }
             guard let scalar = Unicode.Scalar(UInt32.random(in: range, using: &random)) else {
                 continue
             }
