@@ -103,7 +103,7 @@ async def history(world: World) -> None:
         pages: list[list[Any]] = []
         while True:
             page = await reader.client.fetch_history(chat, backward=page_size, from_time=anchor)
-            check(page, "an empty page before the beginning")
+            check(0 < len(page) <= page_size, f"a page of {len(page)}")
             rising([m.id for m in page], f"page {len(pages)} of {reader}")
             check(all(m.chat_id == chat for m in page), "a message of the history lacks its chat id")
             if pages:
