@@ -1,5 +1,5 @@
 package import TambourProtocol
-package import TambourSQL
+import TambourSQL
 
 struct AccountStatements {
     static let columns = "id, phone, first_name, last_name, registered, updated, blocked, seen"
@@ -99,7 +99,9 @@ extension Account {
             accountStatus: isBlocked ? 1 : 0,
             updateTime: updated,
             names: [
-                UserName(name: name, firstName: firstName, lastName: lastName, type: "ONEME")
+                UserName(
+                    name: name, firstName: firstName, lastName: lastName, type: "ONEME"
+                )
             ],
             options: ["ONEME"],
             phone: showingPhone ? phone : nil,

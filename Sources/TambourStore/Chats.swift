@@ -1,5 +1,5 @@
 package import TambourProtocol
-package import TambourSQL
+import TambourSQL
 
 struct ChatStatements {
     /// What building a `Chat` for one member needs of `chat` and `member`.
@@ -332,7 +332,7 @@ extension ReadTransaction {
         return Chat(
             id: wireID,
             type: view.kind == .group ? .chat : .dialog,
-            status: "ACTIVE",
+            status: .active,
             owner: view.owner,
             participants: try participants(of: view),
             title: view.title,
@@ -347,7 +347,7 @@ extension ReadTransaction {
             ),
             participantsCount: view.kind == .group ? view.memberCount : nil,
             prevMessageID: previous,
-            access: view.kind == .group ? "PRIVATE" : nil
+            access: view.kind == .group ? .private : nil
         )
     }
 
@@ -362,5 +362,39 @@ extension ReadTransaction {
             pairs.append((UserID(statement.int(0)), statement.int(1)))
         }
         return IDMap(pairs)
+    }
+}
+
+extension ReadTransaction {
+    /// The chats of `views(for:before:limit:)`, cut where the reply would grow beyond
+    /// `maxReplyBytes`; chats of one millisecond stay together.
+    package func chatsPage(
+        for viewer: UserID,
+        before marker: Int64,
+        limit: Int
+    ) throws -> (chats: [Chat], next: Int64) {
+        let (views, next) = try views(for: viewer, before: marker, limit: limit)
+        var chats: [Chat] = []
+        var budget = limits.maxReplyBytes
+        for view in views {
+            let chat = try chat(view)
+            budget -= chat.wireSizeEstimate
+            if budget < 0, let last = chats.last {
+                let boundary = chat.lastEventTime
+                if last.lastEventTime != boundary { return (chats, last.lastEventTime) }
+                let complete = chats.filter { $0.lastEventTime != boundary }
+                if let last = complete.last { return (complete, last.lastEventTime) }
+            }
+            chats.append(chat)
+        }
+        return (chats, next)
+    }
+}
+
+extension Chat {
+    /// About how many bytes the chat takes on the wire, never fewer.
+    package var wireSizeEstimate: Int {
+        400 + participants.count * 32 + (title?.bytes.count ?? 0)
+            + (lastMessage?.wireSizeEstimate ?? 0)
     }
 }

@@ -12,8 +12,8 @@ package enum Push: Sendable {
 
 /// What others must hear about a commit. Events leave after the commit, before its replies.
 package enum Event: Sendable {
-    /// Goes to every live session of `to` except `except`, which got the reply instead.
-    case push(Push, to: [UserID], except: SessionID?)
+    /// Goes to every live connection of `to` except `except`, which got the reply instead.
+    case push(Push, to: [UserID], except: ConnectionID?)
     /// The tokens of these sessions are dead: their connections close.
     case sessionsClosed([SessionID])
     /// A login code to hand to the person who owns `phone`.

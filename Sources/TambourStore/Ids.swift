@@ -31,3 +31,12 @@ package struct DeviceID: Hashable, Sendable {
         self.rawValue = rawValue
     }
 }
+
+/// One connection of this process; unique while it runs, never stored.
+package struct ConnectionID: Hashable, Sendable {
+    package let rawValue: UInt64
+
+    package init(_ rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+}

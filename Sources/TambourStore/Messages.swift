@@ -1,5 +1,5 @@
 package import TambourProtocol
-package import TambourSQL
+import TambourSQL
 
 struct MessageStatements {
     static let columns =
@@ -155,6 +155,8 @@ package struct HistoryPage: Sendable {
     package var messages: [Message] = []
     /// True when a requested direction holds more than the page does.
     package var more = false
+
+    package init() {}
 }
 
 extension ReadTransaction {

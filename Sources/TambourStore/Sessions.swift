@@ -1,5 +1,5 @@
 package import TambourProtocol
-package import TambourSQL
+import TambourSQL
 
 struct SessionStatements {
     static let columns = "id, user_id, device, created, last_seen, client, info, address"

@@ -1,5 +1,5 @@
 package import TambourProtocol
-package import TambourSQL
+import TambourSQL
 
 /// The one writer of a store: caches chats, opens a transaction per batch, writes back at its end.
 ///

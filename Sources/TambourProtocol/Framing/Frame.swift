@@ -24,7 +24,8 @@ package struct Frame {
             } catch {
                 throw switch error {
                 case .damaged: PayloadError(reason: "not an LZ4 block")
-                case .tooLong(let limit): PayloadError(reason: "inflates to more than \(limit) bytes")
+                case .tooLong(let limit):
+                    PayloadError(reason: "inflates to more than \(limit) bytes")
                 }
             }
         }

@@ -16,7 +16,8 @@ package struct FrameDecoder: Sendable {
     /// A bad byte is refused when it arrives, not when the rest of the header does.
     /// - Throws: `FrameError`; where the next frame begins is not known any more.
     package func next(
-        in bytes: UnsafeRawBufferPointer, from offset: inout Int
+        in bytes: UnsafeRawBufferPointer,
+        from offset: inout Int
     ) throws(FrameError) -> Frame? {
         let left = bytes.count - offset
         guard left > 0 else { return nil }
@@ -33,6 +34,7 @@ package struct FrameDecoder: Sendable {
         offset += size
         return Frame(
             header: header,
-            wirePayload: UnsafeRawBufferPointer(rebasing: rest[PacketHeader.size..<size]))
+            wirePayload: UnsafeRawBufferPointer(rebasing: rest[PacketHeader.size..<size])
+        )
     }
 }

@@ -14,11 +14,16 @@ package func encodePacket(
     into output: inout [UInt8]
 ) {
     var header = PacketHeader(
-        version: version, command: command.rawValue, sequence: sequence, opcode: opcode,
-        length: payload.count)
+        version: version,
+        command: command.rawValue,
+        sequence: sequence,
+        opcode: opcode,
+        length: payload.count
+    )
     precondition(payload.count <= PacketHeader.maxLength)
     let first = output.count
-    let isWorthTrying = payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
+    let isWorthTrying =
+        payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
 
     // Room for the plain payload: a block that does not fit in less is of no use.
     output.append(contentsOf: repeatElement(0, count: PacketHeader.size + payload.count))
@@ -53,7 +58,14 @@ package func encodePacket(
 ) {
     payload.withUnsafeBytes {
         encodePacket(
-            version: version, command: command, sequence: sequence, opcode: opcode, payload: $0,
-            compression: compression, compressFrom: compressFrom, into: &output)
+            version: version,
+            command: command,
+            sequence: sequence,
+            opcode: opcode,
+            payload: $0,
+            compression: compression,
+            compressFrom: compressFrom,
+            into: &output
+        )
     }
 }

@@ -28,7 +28,11 @@ package struct PacketHeader: Hashable, Sendable {
     package var length: Int
 
     package init(
-        version: UInt8 = 10, command: UInt8, sequence: UInt16, opcode: UInt16, flags: UInt8 = 0,
+        version: UInt8 = 10,
+        command: UInt8,
+        sequence: UInt16,
+        opcode: UInt16,
+        flags: UInt8 = 0,
         length: Int
     ) {
         self.version = version

@@ -10,9 +10,11 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     /// the server compresses at most 99,999 raw bytes with a factor up to 127, which every known client
     /// reads.
     package static let lz4Large = Capabilities(rawValue: 1 << 0)
+    /// Replies to CHAT_HISTORY carry `more`. Without it the field is left out: no other client knows it.
+    package static let historyMore = Capabilities(rawValue: 1 << 1)
 
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large)]
+    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

@@ -21,7 +21,8 @@ package enum LZ4 {
 
     /// Compresses into `room` and returns how many bytes the block takes; 0 if it does not fit.
     static func compress(
-        _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+        _ bytes: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
     ) -> Int {
         guard let source = bytes.baseAddress, let target = room.baseAddress,
             let size = Int32(exactly: bytes.count), let roomSize = Int32(exactly: room.count)
@@ -30,7 +31,10 @@ package enum LZ4 {
             LZ4_compress_default(
                 source.assumingMemoryBound(to: CChar.self),
                 target.assumingMemoryBound(to: CChar.self),
-                size, roomSize))
+                size,
+                roomSize
+            )
+        )
     }
 
     /// Decompresses a whole block of at most `limit` bytes.
@@ -39,7 +43,8 @@ package enum LZ4 {
     /// is allocated is exactly what comes out.
     /// - Throws: `Failure`.
     package static func decompress(
-        _ block: UnsafeRawBufferPointer, limit: Int
+        _ block: UnsafeRawBufferPointer,
+        limit: Int
     ) throws(Failure) -> [UInt8] {
         let size = try inflatedSize(block, limit: limit)
         guard let source = block.baseAddress, let blockSize = Int32(exactly: block.count),
@@ -52,7 +57,9 @@ package enum LZ4 {
                 written = LZ4_decompress_safe(
                     source.assumingMemoryBound(to: CChar.self),
                     UnsafeMutableRawPointer(target).assumingMemoryBound(to: CChar.self),
-                    blockSize, roomSize)
+                    blockSize,
+                    roomSize
+                )
             }
             count = max(Int(written), 0)
         }
@@ -67,7 +74,8 @@ package enum LZ4 {
     ///     │ 1     │ 0… (token hi 15) │ n        │ 2, LE  │ 0… (lo 15) + 4 │
     ///     └───────┴──────────────────┴──────────┴────────┴────────────────┘
     private static func inflatedSize(
-        _ block: UnsafeRawBufferPointer, limit: Int
+        _ block: UnsafeRawBufferPointer,
+        limit: Int
     ) throws(Failure) -> Int {
         let end = block.count
         var index = 0
@@ -84,6 +92,9 @@ package enum LZ4 {
             if index == end { return size }
 
             guard end - index >= 2 else { throw .damaged }
+            let offset = Int(block[index]) | Int(block[index + 1]) << 8
+            // The library copies an offset of 0 from the room it was given: somebody else's old bytes.
+            guard offset > 0, offset <= size else { throw .damaged }
             index += 2
             size += try runLength(Int(token & 0x0F), in: block, at: &index) + 4
             guard size <= limit else { throw .tooLong(limit: limit) }
@@ -93,7 +104,9 @@ package enum LZ4 {
 
     /// A length of 15 goes on in bytes that are added up, the last being below 255.
     private static func runLength(
-        _ start: Int, in block: UnsafeRawBufferPointer, at index: inout Int
+        _ start: Int,
+        in block: UnsafeRawBufferPointer,
+        at index: inout Int
     ) throws(Failure) -> Int {
         var length = start
         guard length == 15 else { return length }

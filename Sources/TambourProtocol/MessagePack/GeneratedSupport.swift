@@ -14,14 +14,3 @@ func missing(_ key: StaticString) -> PayloadError { .missing(key) }
 
 /// A closed enumeration has no such value.
 func unknownValue(_ name: Text) -> PayloadError { .unknownValue(name) }
-
-/// Keeps a value elsewhere, so that a type can hold one of its own kind.
-package final class Boxed<Value: Sendable & Hashable>: Hashable, Sendable {
-    let value: Value
-
-    init(_ value: Value) { self.value = value }
-
-    package static func == (left: Boxed, right: Boxed) -> Bool { left.value == right.value }
-
-    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
-}

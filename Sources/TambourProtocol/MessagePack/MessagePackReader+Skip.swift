@@ -1,65 +1,59 @@
 extension MessagePackReader {
     /// Steps over one value of any type, however deep, within the limits of depth and elements.
     package mutating func skip() throws(PayloadError) {
-        let children = try stepOver()
-        guard let children else { return }
-        try enterSkipped(children)
-        try skipChildren(of: children)
+        let values = try stepInto()
+        guard values >= 0 else { return }
+        try skipValues(values)
         depth &-= 1
     }
 
-    /// Steps over what is in a container. Keeps the open ones in a small array, not on the call stack, so depth
+    /// Steps over the values in a container. Keeps the open ones in a small array, not on the call stack, so depth
     /// costs eight bytes a level whatever the limit is.
-    private mutating func skipChildren(of first: Children) throws(PayloadError) {
-        guard first.values > 0 else { return }
+    private mutating func skipValues(_ count: Int) throws(PayloadError) {
         // A level takes at least a byte, so a large limit does not make a large array.
         let levels = 1 + min(limits.maxDepth &- depth, end &- position)
         try withUnsafeTemporaryAllocation(of: Int.self, capacity: levels) {
-            (left) throws(PayloadError) in
+            (outer) throws(PayloadError) in
             var level = 0
-            left[0] = first.values
+            var left = count
             while true {
-                if left[level] == 0 {
+                if left == 0 {
                     if level == 0 { return }
                     level &-= 1
                     depth &-= 1
+                    left = outer[level]
                     continue
                 }
-                left[level] &-= 1
-                if let inner = try stepOver() {
-                    try enterSkipped(inner)
+                left &-= 1
+                let inner = try stepInto()
+                if inner >= 0 {
+                    outer[level] = left
                     level &+= 1
-                    left[level] = inner.values
+                    left = inner
                 }
             }
         }
     }
 
-    /// How much is in a container.
-    private struct Children {
-        /// Items or entries: what the limit counts.
-        var elements: Int
-        /// Values to step over: an entry is two.
-        var values: Int
-    }
-
-    private mutating func enterSkipped(_ children: Children) throws(PayloadError) {
-        guard children.values <= end &- position else { throw truncated() }
-        depth &+= 1
-        guard depth <= limits.maxDepth else { throw tooDeep() }
-        elements &+= children.elements
-        guard elements <= limits.maxElements else { throw tooManyElements() }
-    }
-
     /// Steps over a value, but only over the header of a container.
-    private mutating func stepOver() throws(PayloadError) -> Children? {
+    ///
+    /// Returns how many values follow in a container, an entry being two, or -1.
+    @inline(__always)
+    private mutating func stepInto() throws(PayloadError) -> Int {
         guard position < end else { throw truncated() }
         let first = byte(at: position)
         switch first {
-        case 0x00...0x7F, 0xE0...0xFF, 0xC0, 0xC2, 0xC3: try advance(1)
-        case 0x80...0x8F: return try container(header: 1, Int(first & 0x0F), values: 2)
-        case 0x90...0x9F: return try container(header: 1, Int(first & 0x0F), values: 1)
-        case 0xA0...0xBF: try text(header: 1, Int(first & 0x1F))
+        case 0x00...0x7F, 0xE0...0xFF, 0xC0, 0xC2, 0xC3: position &+= 1
+        case 0xA0...0xBF: try skipText(header: 1, Int(first & 0x1F))
+        case 0x80...0x8F: return try open(header: 1, Int(first & 0x0F), values: 2)
+        case 0x90...0x9F: return try open(header: 1, Int(first & 0x0F), values: 1)
+        default: return try stepIntoLong(first)
+        }
+        return -1
+    }
+
+    private mutating func stepIntoLong(_ first: UInt8) throws(PayloadError) -> Int {
+        switch first {
         case 0xC4: try advance(2 + length(1))
         case 0xC5: try advance(3 + length(2))
         case 0xC6: try advance(5 + length(4))
@@ -71,16 +65,34 @@ extension MessagePackReader {
         case 0xCC, 0xD0: try advance(2)
         case 0xCD, 0xD1: try advance(3)
         case 0xD4...0xD8: try advance(2 + 1 << Int(first &- 0xD4))
-        case 0xD9: try text(header: 2, length(1))
-        case 0xDA: try text(header: 3, length(2))
-        case 0xDB: try text(header: 5, length(4))
-        case 0xDC: return try container(header: 3, length(2), values: 1)
-        case 0xDD: return try container(header: 5, length(4), values: 1)
-        case 0xDE: return try container(header: 3, length(2), values: 2)
-        case 0xDF: return try container(header: 5, length(4), values: 2)
-        default: throw PayloadError(reason: "the byte 0xc1 is not MessagePack")
+        case 0xD9: try skipText(header: 2, length(1))
+        case 0xDA: try skipText(header: 3, length(2))
+        case 0xDB: try skipText(header: 5, length(4))
+        case 0xDC: return try open(header: 3, length(2), values: 1)
+        case 0xDD: return try open(header: 5, length(4), values: 1)
+        case 0xDE: return try open(header: 3, length(2), values: 2)
+        case 0xDF: return try open(header: 5, length(4), values: 2)
+        default: throw Self.neverUsed()
         }
-        return nil
+        return -1
+    }
+
+    /// Enters a container and returns how many values are in it.
+    private mutating func open(
+        header: Int,
+        _ count: Int,
+        values: Int
+    ) throws(PayloadError) -> Int {
+        position &+= header
+        try enter(count, bytesAnElement: values)
+        return count &* values
+    }
+
+    private mutating func skipText(header: Int, _ count: Int) throws(PayloadError) {
+        try advance(header &+ count)
+        guard checksSkippedText else { return }
+        let bytes = UnsafeRawBufferPointer(start: base + position - count, count: count)
+        guard UTF8Scan.utf16Count(validating: bytes) != nil else { throw Self.notUTF8() }
     }
 
     private mutating func advance(_ count: Int) throws(PayloadError) {
@@ -96,18 +108,8 @@ extension MessagePackReader {
         return number
     }
 
-    private mutating func container(
-        header: Int, _ count: Int, values: Int
-    ) throws(PayloadError) -> Children {
-        try advance(header)
-        return Children(elements: count, values: count &* values)
-    }
-
-    private mutating func text(header: Int, _ count: Int) throws(PayloadError) {
-        let first = position &+ header
-        try advance(header &+ count)
-        guard checksSkippedText else { return }
-        let bytes = UnsafeRawBufferPointer(start: base + first, count: count)
-        guard UTF8Scan.utf16Count(validating: bytes) != nil else { throw Self.notUTF8() }
+    @inline(never)
+    private static func neverUsed() -> PayloadError {
+        PayloadError(reason: "the byte 0xc1 is not MessagePack")
     }
 }

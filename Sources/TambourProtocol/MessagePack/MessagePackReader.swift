@@ -134,7 +134,7 @@ package struct MessagePackReader: ~Copyable {
         return items
     }
 
-    private mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
+    mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
         // No item is shorter than a byte: what claims more than is there is refused before anybody makes room.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }
         depth &+= 1
@@ -146,8 +146,17 @@ package struct MessagePackReader: ~Copyable {
     // MARK: Keys
 
     /// Reads the key of a map entry.
+    @inline(__always)
     package mutating func readKey() throws(PayloadError) -> Key {
         guard position < end else { throw truncated() }
+        let first = byte(at: position)
+        guard first & 0xE0 == 0xA0 else { return try readLongKey() }
+        let range = try run(header: 1, length: Int(first & 0x1F))
+        return .name(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count))
+    }
+
+    @inline(never)
+    private mutating func readLongKey() throws(PayloadError) -> Key {
         if let range = try stringRange() {
             return .name(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count))
         }
@@ -166,6 +175,11 @@ package struct MessagePackReader: ~Copyable {
     }
 
     // MARK: Scalars
+
+    /// The type of the next value; nil at the end.
+    package var kind: MessagePackKind? {
+        position < end ? MessagePackKind(firstByte: byte(at: position)) : nil
+    }
 
     /// Whether the next value is nil.
     package var isNil: Bool { position < end && byte(at: position) == 0xC0 }
@@ -234,7 +248,8 @@ package struct MessagePackReader: ~Copyable {
     /// Reads a string without copying it; nil is no limit.
     /// - Throws: also if it is not valid UTF-8.
     package mutating func readText(
-        maxUTF16: Int? = nil, maxBytes: Int? = nil
+        maxUTF16: Int? = nil,
+        maxBytes: Int? = nil
     ) throws(PayloadError) -> Text {
         let range = try validString(maxUTF16: maxUTF16, maxBytes: maxBytes)
         return Text(unchecked: Bytes(owner, range: range))
@@ -246,7 +261,8 @@ package struct MessagePackReader: ~Copyable {
         let range = try validString(maxUTF16: nil, maxBytes: maxBytes)
         return String(
             decoding: UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count),
-            as: UTF8.self)
+            as: UTF8.self
+        )
     }
 
     /// Reads binary, or a string as its bytes, without copying; nil is no limit.
@@ -282,7 +298,8 @@ package struct MessagePackReader: ~Copyable {
     }
 
     private mutating func validString(
-        maxUTF16: Int?, maxBytes: Int?
+        maxUTF16: Int?,
+        maxBytes: Int?
     ) throws(PayloadError) -> Range<Int> {
         guard position < end else { throw truncated() }
         guard let range = try stringRange() else { throw mismatch("a string") }
@@ -311,7 +328,8 @@ package struct MessagePackReader: ~Copyable {
     ) throws(PayloadError) -> Number {
         guard end &- position > MemoryLayout<Number>.size else { throw truncated() }
         return Number(
-            bigEndian: base.loadUnaligned(fromByteOffset: position &+ 1, as: Number.self))
+            bigEndian: base.loadUnaligned(fromByteOffset: position &+ 1, as: Number.self)
+        )
     }
 
     /// Reads a value that is a first byte and a big-endian number.
@@ -424,15 +442,17 @@ package struct MessagePackReader: ~Copyable {
     private func trailing() -> PayloadError {
         let count = end - position
         return PayloadError(
-            reason: count == 1 ? "1 byte after the payload" : "\(count) bytes after the payload")
+            reason: count == 1 ? "1 byte after the payload" : "\(count) bytes after the payload"
+        )
     }
 
     /// The next value is of another type than `expected`, or missing.
     @inline(never)
     private func mismatch(_ expected: StaticString) -> PayloadError {
-        guard position < end else { return truncated() }
+        guard let kind else { return truncated() }
         return PayloadError(
-            reason: "expected \(expected), found \(Self.nameOfType(byte(at: position)))")
+            reason: "expected \(expected), found \(kind.description)"
+        )
     }
 
     @inline(never)
@@ -456,20 +476,5 @@ package struct MessagePackReader: ~Copyable {
     @inline(never)
     func tooManyElements() -> PayloadError {
         PayloadError(reason: "more than \(limits.maxElements) elements")
-    }
-
-    static func nameOfType(_ first: UInt8) -> String {
-        switch first {
-        case 0x00...0x7F, 0xCC...0xD3, 0xE0...0xFF: "an integer"
-        case 0x80...0x8F, 0xDE, 0xDF: "a map"
-        case 0x90...0x9F, 0xDC, 0xDD: "an array"
-        case 0xA0...0xBF, 0xD9...0xDB: "a string"
-        case 0xC0: "nil"
-        case 0xC2, 0xC3: "a boolean"
-        case 0xC4...0xC6: "bytes"
-        case 0xC7...0xC9, 0xD4...0xD8: "an extension"
-        case 0xCA, 0xCB: "a float"
-        default: "the byte 0xc1"
-        }
     }
 }

@@ -194,7 +194,8 @@ package struct MessagePackWriter: ~Copyable {
     /// A first byte and a big-endian number.
     @inline(__always)
     private mutating func put<Number: FixedWidthInteger & BitwiseCopyable>(
-        _ first: UInt8, _ number: Number
+        _ first: UInt8,
+        _ number: Number
     ) {
         reserve(1 &+ MemoryLayout<Number>.size)
         base.storeBytes(of: first, toByteOffset: count, as: UInt8.self)

@@ -1,5 +1,6 @@
 /// Walks over UTF-8 without making a `String`.
 enum UTF8Scan {
+    private static let lowestBits: UInt64 = 0x0101_0101_0101_0101
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
 
     /// The length in UTF-16 code units, nil unless the bytes are UTF-8 as Unicode defines it.
@@ -28,6 +29,14 @@ enum UTF8Scan {
                 continue
             }
             if first < 0xE0 {
+                // Four letters of Cyrillic, Greek, Hebrew or Arabic at once: the leads D0..DF are never overlong.
+                if left >= 8,
+                    isFourPairs(base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+                {
+                    index &+= 8
+                    units &+= 4
+                    continue
+                }
                 guard first >= 0xC2, left >= 2, isContinuation(base, index &+ 1) else { return nil }
                 index &+= 2
                 units &+= 1
@@ -58,13 +67,30 @@ enum UTF8Scan {
 
     /// The length in UTF-16 code units of bytes that are UTF-8.
     static func utf16Count(ofValid bytes: UnsafeRawBufferPointer) -> Int {
+        guard let base = bytes.baseAddress else { return 0 }
+        // Every character is one unit, but those that take four bytes are two.
+        var index = 0
         var units = 0
-        for byte in bytes {
-            // Every character is one unit, but those that take four bytes are two.
+        while bytes.count &- index >= 8 {
+            let word = base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let continuations = (word >> 7) & ~(word >> 6) & lowestBits
+            let leadsOfFour = (word >> 7) & (word >> 6) & (word >> 5) & (word >> 4) & lowestBits
+            units &+= 8 &- continuations.nonzeroBitCount &+ leadsOfFour.nonzeroBitCount
+            index &+= 8
+        }
+        while index < bytes.count {
+            let byte = base.load(fromByteOffset: index, as: UInt8.self)
             if byte & 0xC0 != 0x80 { units &+= 1 }
             if byte >= 0xF0 { units &+= 1 }
+            index &+= 1
         }
         return units
+    }
+
+    /// Whether eight bytes are four times a lead D0..DF and its continuation.
+    @inline(__always)
+    private static func isFourPairs(_ word: UInt64) -> Bool {
+        UInt64(littleEndian: word) & 0xC0F0_C0F0_C0F0_C0F0 == 0x80D0_80D0_80D0_80D0
     }
 
     @inline(__always)

@@ -7,7 +7,8 @@ extension WirePayload {
     /// No bytes at all are an empty map, as some clients send. Extension type 1 around the map is unwrapped once.
     /// - Throws: `PayloadError` naming the field that is wrong.
     package static func decode(
-        _ payload: [UInt8], limits: Limits
+        _ payload: [UInt8],
+        limits: Limits
     ) throws(PayloadError) -> Self {
         let bytes = Bytes(payload.isEmpty ? [0x80] : payload)
         return try MessagePackReader.read(bytes, limits: limits) {

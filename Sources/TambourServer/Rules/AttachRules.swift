@@ -46,13 +46,13 @@ enum AttachRules {
                 firstName: Text(account.firstName),
                 lastName: Text(account.lastName ?? ""),
                 name: Text(account.name),
-                photoURL: ""
+                photoUrl: ""
             )
         }
         guard let card = attach.vcfBody else {
             throw RequestError.protoPayload("\(path)/contactId: missing")
         }
-        return Attach(type: .contact, name: "", photoURL: "", vcfBody: card)
+        return Attach(type: .contact, name: "", photoUrl: "", vcfBody: card)
     }
 
     private static func location(_ attach: NewAttach, at path: String) throws -> Attach {

@@ -8,19 +8,34 @@ struct Generator {
     /// Path and content of every generated file, in the order of their paths.
     func files() -> [(path: String, content: String)] {
         var files = [
-            ("\(Self.sources)/Capabilities.swift", CapabilitiesSource(specification: specification).text()),
-            ("\(Self.sources)/ClientRequest.swift", ClientRequestSource(specification: specification).text()),
+            (
+                "\(Self.sources)/Capabilities.swift",
+                CapabilitiesSource(specification: specification).text()
+            ),
+            (
+                "\(Self.sources)/ClientRequest.swift",
+                ClientRequestSource(specification: specification).text()
+            ),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
             ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
         ]
         for family in specification.families where !family.opcodes.isEmpty {
-            files.append(("\(Self.sources)/\(Names.pascal(fromOpcode: family.name)).swift", payloads(of: family)))
+            files.append(
+                (
+                    "\(Self.sources)/\(Names.pascal(fromOpcode: family.name)).swift",
+                    payloads(of: family)
+                )
+            )
         }
         if !specification.examples.isEmpty {
             files.append(
-                ("\(Self.tests)/ExampleVectors.swift", ExampleVectorsSource(specification: specification).text()))
+                (
+                    "\(Self.tests)/ExampleVectors.swift",
+                    ExampleVectorsSource(specification: specification).text()
+                )
+            )
         }
         return files.sorted { $0.0 < $1.0 }
     }

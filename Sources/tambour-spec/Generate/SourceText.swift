@@ -23,7 +23,9 @@ struct SourceText {
     }
 
     mutating func lines(_ content: String) {
-        for one in content.split(separator: "\n", omittingEmptySubsequences: false) { line(String(one)) }
+        for one in content.split(separator: "\n", omittingEmptySubsequences: false) {
+            line(String(one))
+        }
     }
 
     /// A documentation comment, wrapped.
@@ -40,7 +42,11 @@ struct SourceText {
         line(current)
     }
 
-    mutating func block(_ opening: String, _ closing: String = "}", _ body: (inout SourceText) -> Void) {
+    mutating func block(
+        _ opening: String,
+        _ closing: String = "}",
+        _ body: (inout SourceText) -> Void
+    ) {
         line(opening.isEmpty ? "{" : opening + " {")
         depth += 1
         body(&self)

@@ -212,19 +212,19 @@ struct SQLDriverTests {
     func aggregates(engine: SQLEngine) throws {
         let (database, connection) = try open(engine)
         defer { withExtendedLifetime(database) {} }
-        try insert(-20_000...20_001, into: connection)
+        try connection.transaction(.immediate) { try insert(-2_000...2_001, into: connection) }
         let select = try connection.prepare(
             """
-            SELECT sum(id), count(*), max(id), sum(id * 1000000000), sum(id - 20001 * 2),
+            SELECT sum(id), count(*), max(id), sum(id * 1000000000000), sum(id - 20001 * 2),
                 count(*) > 5, sum(id) FILTER (WHERE id > 90000)
             FROM t
             """)
         #expect(try select.step())
-        #expect(select.int(0) == 20_001)
-        #expect(select.int(1) == 40_002)
-        #expect(select.int(2) == 20_001)
-        #expect(select.int(3) == 20_001_000_000_000)
-        #expect(select.int(4) == 20_001 - 40_002 * 40_002)
+        #expect(select.int(0) == 2_001)
+        #expect(select.int(1) == 4_002)
+        #expect(select.int(2) == 2_001)
+        #expect(select.int(3) == 2_001_000_000_000_000)
+        #expect(select.int(4) == 2_001 - 4_002 * 40_002)
         #expect(select.bool(5))
         #expect(select.isNull(6))
         #expect(select.int(6) == 0)

@@ -1,0 +1,125 @@
+import Synchronization
+import TambourProtocol
+
+/// A number that only grows, counted from any thread.
+package final class Counter: Sendable {
+    private let value = Atomic<Int>(0)
+
+    package init() {}
+
+    package func add(_ amount: Int) {
+        value.add(amount, ordering: .relaxed)
+    }
+
+    package var count: Int { value.load(ordering: .relaxed) }
+}
+
+/// What the server counts about itself; `tambourd admin metrics` prints it.
+package final class ServerMetrics: Sendable {
+    package let startedMs: Int64
+    package let connectionsOpened = Counter()
+    package let connectionsClosed = Counter()
+    package let logins = Counter()
+    package let slowReadersClosed = Counter()
+    package let framesRefused = Counter()
+    package let commits = Counter()
+    package let committedCommands = Counter()
+    package let failedBatches = Counter()
+    package let rerunBatches = Counter()
+    package let pushes = Counter()
+    package let repliesOverBudget = Counter()
+    package let bytesIn = Counter()
+
+    private let requests = Mutex<[UInt16: Int]>([:])
+    private let refusals = Mutex<[String: Int]>([:])
+    private let logEvents = Mutex<[String: Int]>([:])
+
+    /// Names of telemetry events come from clients: beyond this many they share one counter.
+    private static let maxLogEventNames = 256
+
+    package init(startedMs: Int64) {
+        self.startedMs = startedMs
+    }
+
+    func countRequest(_ opcode: Opcode) {
+        requests.withLock { $0[opcode.rawValue, default: 0] += 1 }
+    }
+
+    func countRefusal(_ code: RequestError.Code) {
+        refusals.withLock { $0[code.rawValue, default: 0] += 1 }
+    }
+
+    func countLogEvents(_ names: some Sequence<String>) {
+        logEvents.withLock { counts in
+            for name in names {
+                let known = counts[name] != nil || counts.count < Self.maxLogEventNames
+                counts[known ? name : "other", default: 0] += 1
+            }
+        }
+    }
+
+    /// How often each opcode was asked for, by name; what tests look at.
+    package var requestCounts: [UInt16: Int] { requests.withLock { $0 } }
+    package var refusalCounts: [String: Int] { refusals.withLock { $0 } }
+    package var logEventCounts: [String: Int] { logEvents.withLock { $0 } }
+
+    /// The Prometheus text format, version 0.0.4.
+    ///
+    /// - Parameter gauges: what others know at this moment: name, help, value.
+    package func prometheusText(gauges: [(name: String, help: String, value: Int)]) -> String {
+        var text = ""
+        func metric(_ name: String, _ kind: String, _ help: String) {
+            text += "# HELP tambour_\(name) \(help)\n# TYPE tambour_\(name) \(kind)\n"
+        }
+        func counter(_ name: String, _ help: String, _ counter: Counter) {
+            metric(name, "counter", help)
+            text += "tambour_\(name) \(counter.count)\n"
+        }
+        func labelled(_ name: String, _ help: String, _ label: String, _ counts: [(String, Int)]) {
+            metric(name, "counter", help)
+            for (value, count) in counts.sorted(by: { $0.0 < $1.0 }) {
+                text += "tambour_\(name){\(label)=\"\(Self.escaped(value))\"} \(count)\n"
+            }
+        }
+        counter("connections_opened_total", "Accepted connections.", connectionsOpened)
+        counter("connections_closed_total", "Ended connections.", connectionsClosed)
+        counter("logins_total", "Answered LOGIN requests.", logins)
+        counter("slow_readers_closed_total", "Connections closed for not reading.", slowReadersClosed)
+        counter("frames_refused_total", "Frames that broke the framing.", framesRefused)
+        counter("received_bytes_total", "Bytes read from clients.", bytesIn)
+        counter("pushes_total", "Pushes handed to sessions.", pushes)
+        counter("commits_total", "Committed batches.", commits)
+        counter("committed_commands_total", "Commands in committed batches.", committedCommands)
+        counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
+        labelled(
+            "requests_total", "Requests by opcode.", "opcode",
+            requestCounts.map { (Opcode(rawValue: $0.key).name ?? "\($0.key)", $0.value) }
+        )
+        labelled(
+            "refusals_total", "Error replies by code.", "code",
+            refusalCounts.map { ($0.key, $0.value) }
+        )
+        labelled(
+            "log_events_total", "Telemetry events by type.", "type",
+            logEventCounts.map { ($0.key, $0.value) }
+        )
+        for gauge in gauges {
+            metric(gauge.name, "gauge", gauge.help)
+            text += "tambour_\(gauge.name) \(gauge.value)\n"
+        }
+        return text
+    }
+
+    private static func escaped(_ value: String) -> String {
+        var escaped = ""
+        for character in value {
+            switch character {
+            case "\\": escaped += "\\\\"
+            case "\"": escaped += "\\\""
+            case "\n": escaped += "\\n"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+}

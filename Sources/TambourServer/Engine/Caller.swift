@@ -1,0 +1,60 @@
+package import TambourProtocol
+package import TambourStore
+
+/// Who asks: a logged-in user, the session it came by, the device behind it.
+package struct Caller: Sendable {
+    package let userID: UserID
+    package let sessionID: SessionID
+    package let deviceID: DeviceID
+    /// The connection the request came by: it gets the reply, not the push.
+    package let connectionID: ConnectionID
+
+    package init(
+        userID: UserID,
+        sessionID: SessionID,
+        deviceID: DeviceID,
+        connectionID: ConnectionID
+    ) {
+        self.userID = userID
+        self.sessionID = sessionID
+        self.deviceID = deviceID
+        self.connectionID = connectionID
+    }
+}
+
+/// Everything a handler may know about the other end.
+package struct Requester: Sendable {
+    /// Nil before login.
+    package var caller: Caller?
+    /// What the client said of itself in SESSION_INIT.
+    package var origin: SessionOrigin
+    package var capabilities: Capabilities
+    /// The token this session logged in with; SESSIONS_CLOSE gives it back.
+    package var token: String?
+
+    package init(
+        caller: Caller? = nil,
+        origin: SessionOrigin,
+        capabilities: Capabilities = [],
+        token: String? = nil
+    ) {
+        self.caller = caller
+        self.origin = origin
+        self.capabilities = capabilities
+        self.token = token
+    }
+
+    /// The caller; a table of states that lets a stranger through to a handler is a broken one.
+    func requireCaller() -> Caller {
+        guard let caller else {
+            preconditionFailure("the opcode table lets only logged-in sessions ask this")
+        }
+        return caller
+    }
+}
+
+/// The answer to one request: a payload or a refusal.
+package enum Outcome: Sendable {
+    case reply([UInt8])
+    case refusal(RequestError)
+}

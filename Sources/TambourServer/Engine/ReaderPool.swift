@@ -1,0 +1,61 @@
+import Dispatch
+package import TambourStore
+import Synchronization
+
+/// A few connections that only read, each on a queue of its own; jobs go to whichever is free.
+///
+/// `@unchecked Sendable`: each connection is touched on its own queue only, and the list of them
+/// never changes.
+package final class ReaderPool: @unchecked Sendable {
+    package typealias Job = @Sendable (StoreConnection) -> Void
+
+    private struct State {
+        var waiting: [Job] = []
+        var idle: [Int]
+    }
+
+    private let readers: [(queue: DispatchQueue, store: StoreConnection)]
+    private let state: Mutex<State>
+
+    package init(_ stores: [StoreConnection]) {
+        readers = stores.enumerated().map { index, store in
+            (DispatchQueue(label: "tambour.reader-\(index)"), store)
+        }
+        state = Mutex(State(idle: Array(stores.indices)))
+    }
+
+    /// Queues a job; jobs start in the order they were posted.
+    package func post(_ job: @escaping Job) {
+        let reader: Int? = state.withLock { state in
+            state.waiting.append(job)
+            return state.idle.popLast()
+        }
+        guard let reader else { return }
+        readers[reader].queue.async { self.work(reader) }
+    }
+
+    private func work(_ reader: Int) {
+        while true {
+            let jobs: [Job] = state.withLock { state in
+                if state.waiting.isEmpty {
+                    state.idle.append(reader)
+                    return []
+                }
+                // A share, so that the others find work too.
+                let share = max(1, state.waiting.count / readers.count)
+                let jobs = Array(state.waiting.prefix(share))
+                state.waiting.removeFirst(share)
+                return jobs
+            }
+            if jobs.isEmpty { return }
+            for job in jobs { job(readers[reader].store) }
+        }
+    }
+
+    /// Runs `body` when everything posted before has run; used once, at the end.
+    package func close(_ body: @escaping @Sendable () -> Void) {
+        let group = DispatchGroup()
+        for reader in readers { reader.queue.async(group: group) {} }
+        group.notify(queue: .global(), execute: body)
+    }
+}

@@ -1,0 +1,109 @@
+import TambourNet
+import TambourProtocol
+import TambourStore
+
+/// What other threads tell a lane.
+enum LaneMessage: Sendable {
+    case events([Event])
+    case answered(Session, Session.Answer)
+    case tokenResolved(Session, Session.TokenResolution)
+    /// The oldest connection of a token that has too many.
+    case superseded(Session)
+    case stop
+}
+
+/// The sessions of one lane and its mailbox.
+///
+/// `@unchecked Sendable`: everything but the mailbox is touched on the lane only.
+final class LaneGateway: @unchecked Sendable {
+    let lane: Lane
+    let shared: SharedServices
+    private var mailbox: Mailbox<LaneMessage>!
+    private var sessions: [ObjectIdentifier: Session] = [:]
+    private var byUser: [UserID: [Session]] = [:]
+    private var isStopping = false
+
+    init(lane: Lane, shared: SharedServices) {
+        self.lane = lane
+        self.shared = shared
+        mailbox = Mailbox(queue: lane.queue) { [unowned self] messages in
+            self.lane.round { for message in messages { self.handle(message) } }
+        }
+    }
+
+    func post(_ message: LaneMessage) {
+        mailbox.post(message)
+    }
+
+    /// Delivers everything that was posted before; a PING does this before it is answered.
+    func drainMailbox() {
+        mailbox.drainNow()
+    }
+
+    // MARK: - Sessions of this lane
+
+    var sessionCount: Int { sessions.count }
+
+    func opened(_ session: Session) {
+        sessions[ObjectIdentifier(session)] = session
+        if isStopping { session.closeForStop() }
+    }
+
+    func closed(_ session: Session) {
+        sessions[ObjectIdentifier(session)] = nil
+    }
+
+    /// From now on the session hears what its user's chats bring.
+    func register(_ session: Session, user: UserID) {
+        byUser[user, default: []].append(session)
+    }
+
+    func unregister(_ session: Session, user: UserID) {
+        guard var list = byUser[user] else { return }
+        list.removeAll { $0 === session }
+        byUser[user] = list.isEmpty ? nil : list
+    }
+
+    // MARK: - Messages
+
+    private func handle(_ message: LaneMessage) {
+        switch message {
+        case .events(let events):
+            for event in events { deliver(event) }
+        case .answered(let session, let answer):
+            session.answered(answer)
+        case .tokenResolved(let session, let resolution):
+            session.tokenResolved(resolution)
+        case .superseded(let session):
+            session.close(reason: "more connections of this token than allowed")
+        case .stop:
+            isStopping = true
+            for session in sessions.values { session.closeForStop() }
+        }
+    }
+
+    private func deliver(_ event: Event) {
+        switch event {
+        case .push(let push, let users, let except):
+            var encoded: EncodedPush?
+            for user in users {
+                guard let sessions = byUser[user] else { continue }
+                for session in sessions {
+                    if let except, session.caller?.connectionID == except { continue }
+                    if encoded == nil { encoded = EncodedPush(push, limits: shared.limits) }
+                    session.push(encoded!.packet(session.compression))
+                }
+            }
+        case .sessionsClosed(let ids):
+            for list in byUser.values {
+                for session in list {
+                    if let id = session.caller?.sessionID, ids.contains(id) {
+                        session.tokenDied()
+                    }
+                }
+            }
+        case .loginCode:
+            break
+        }
+    }
+}

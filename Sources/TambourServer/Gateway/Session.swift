@@ -1,0 +1,619 @@
+import Logging
+import TambourNet
+import TambourProtocol
+import TambourStore
+
+/// One connection as the protocol sees it: cuts frames, checks what the table says about each
+/// request, starts it where it belongs and writes its reply.
+///
+/// `@unchecked Sendable`: other threads only carry a session around; everything in it is touched on
+/// its lane, which `Connection` checks on every write.
+final class Session: ConnectionDelegate, @unchecked Sendable {
+    /// A request under way.
+    struct Request: Sendable {
+        let request: ClientRequest
+        let opcode: Opcode
+        let sequence: UInt16
+        let lane: SessionStateMachine.Lane
+    }
+
+    /// What came of a request, on its way back to the lane.
+    struct Answer: Sendable {
+        let sequence: UInt16
+        let opcode: Opcode
+        let lane: SessionStateMachine.Lane
+        let outcome: Outcome
+        var login: LoginResult?
+    }
+
+    /// What a successful LOGIN brings beside its reply.
+    struct LoginResult: Sendable {
+        let partners: [UserID]
+    }
+
+    /// What a login token turned out to stand for.
+    struct TokenResolution: Sendable {
+        let request: Request
+        let login: LoginRequest
+        let result: Result<(session: SessionRecord, token: String), RequestError>
+    }
+
+    private unowned let gateway: LaneGateway
+    private let shared: SharedServices
+    private var connection: Connection!
+    private var machine = SessionStateMachine()
+    private var decoder: FrameDecoder
+    private(set) var caller: Caller?
+    private var origin = SessionOrigin(installation: "", client: "", info: "", address: "")
+    private var capabilities: Capabilities = []
+    private var token: String?
+    private var lastSequence: UInt16 = 0
+
+    private var waiting: [Int: Request] = [:]
+    /// Pushes that came while LOGIN was under way: they follow its reply.
+    private var heldPushes: [[UInt8]] = []
+    private var heldPushBytes = 0
+    private var isHoldingPushes = false
+    private var queuedPushBytes = 0
+    private var diesWhenIdle = false
+
+    private var isInteractive = false
+    private var interactiveAtLogin: Bool?
+    private var watched: Set<UserID> = []
+
+    private var softErrors = 0
+    private var softErrorsSince: Int64 = 0
+
+    private var openedAt: Int64 = 0
+    private var lastByteAt: Int64 = 0
+    private var partialSince: Int64?
+    private var timer: TimerToken?
+    private var timerAt = Int64.max
+
+    init(gateway: LaneGateway) {
+        self.gateway = gateway
+        shared = gateway.shared
+        decoder = FrameDecoder(limits: gateway.shared.limits)
+    }
+
+    private var limits: Limits { shared.limits }
+
+    /// How what is sent to this client may be compressed.
+    var compression: Compression { capabilities.contains(.lz4Large) ? .large : .classic }
+
+    // MARK: - Connection
+
+    func connectionOpened(_ connection: Connection) {
+        self.connection = connection
+        openedAt = gateway.lane.now
+        lastByteAt = openedAt
+        origin = SessionOrigin(
+            installation: "", client: "", info: "", address: Self.host(of: connection.peer)
+        )
+        shared.metrics.connectionsOpened.add(1)
+        gateway.opened(self)
+        armTimer()
+    }
+
+    func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int {
+        lastByteAt = gateway.lane.now
+        var offset = 0
+        do throws(FrameError) {
+            while !connection.isClosing {
+                if machine.inFlight >= limits.maxRequestsInFlight {
+                    connection.pauseReading()
+                    break
+                }
+                let start = offset
+                guard let frame = try decoder.next(in: bytes, from: &offset) else { break }
+                shared.metrics.bytesIn.add(offset - start)
+                received(frame)
+            }
+        } catch {
+            refuse(error, bytes: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+            return bytes.count
+        }
+        return connection.isClosing ? bytes.count : offset
+    }
+
+    func connectionRoundEnded(_ connection: Connection) {
+        let isPartial =
+            connection.hasPartialInput && machine.inFlight < limits.maxRequestsInFlight
+        if !isPartial {
+            partialSince = nil
+        } else if partialSince == nil {
+            partialSince = gateway.lane.now
+            armTimer()
+        }
+    }
+
+    func connectionDrained(_ connection: Connection) {
+        queuedPushBytes = 0
+    }
+
+    func connectionClosed(_ connection: Connection, reason: CloseReason) {
+        machine.closed()
+        shared.metrics.connectionsClosed.add(1)
+        if let timer { gateway.lane.cancel(timer) }
+        timer = nil
+        signOff()
+        waiting = [:]
+        heldPushes = []
+        gateway.closed(self)
+        shared.logger.debug(
+            "connection closed",
+            metadata: ["connection": "\(connection.id)", "reason": "\(reason)"]
+        )
+    }
+
+    func close(reason: String) {
+        connection.closeAfterFlush(
+            .local(reason), within: .milliseconds(limits.closeDrainMs)
+        )
+    }
+
+    /// The server stops: what is under way is answered first.
+    func closeForStop() {
+        connection.pauseReading()
+        diesWhenIdle = true
+        closeIfIdle(reason: "the server stops")
+    }
+
+    /// The token of this session is dead; replies under way still go out.
+    func tokenDied() {
+        diesWhenIdle = true
+        closeIfIdle(reason: "the session was closed")
+    }
+
+    private func closeIfIdle(reason: String) {
+        if diesWhenIdle, machine.inFlight == 0 { close(reason: reason) }
+    }
+
+    // MARK: - Frames
+
+    private func received(_ frame: Frame) {
+        // Replies of clients to our pushes need no answer, whatever they say.
+        guard frame.header.command == PacketCommand.request.rawValue else { return }
+        lastSequence = frame.header.sequence
+        let sequence = frame.header.sequence
+        let opcode = Opcode(rawValue: frame.header.opcode)
+        shared.metrics.countRequest(opcode)
+        guard let info = opcode.info, info.isServed, let kind = info.kind else {
+            return refuseSoftly(.protoOpcode, sequence, opcode)
+        }
+        guard info.states.contains(machine.states) else {
+            return refuseSoftly(.protoState, sequence, opcode)
+        }
+        let request: ClientRequest
+        do throws(PayloadError) {
+            let payload = try frame.payload(limits: limits)
+            guard let decoded = try ClientRequest.decode(opcode, payload, limits: limits) else {
+                return refuseSoftly(.protoOpcode, sequence, opcode)
+            }
+            request = decoded
+        } catch {
+            return refuseSoftly(.protoPayload(String(describing: error)), sequence, opcode)
+        }
+        switch kind {
+        case .session:
+            answer(request, sequence, opcode)
+        case .command:
+            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: .command))
+        case .query:
+            var lane = SessionStateMachine.Lane.query
+            if case .login = request { lane = .exclusive }
+            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: lane))
+        }
+    }
+
+    /// Answers what needs neither engine nor reader.
+    private func answer(_ request: ClientRequest, _ sequence: UInt16, _ opcode: Opcode) {
+        switch request {
+        case .ping(let ping):
+            // Whoever pings to learn that nothing else came must get what came before the reply.
+            gateway.drainMailbox()
+            if let interactive = ping.interactive { setInteractive(interactive) }
+            reply(PingReply(), sequence, opcode)
+        case .log(let log):
+            shared.metrics.countLogEvents(log.events.lazy.map { String(describing: $0.type ?? "") })
+            reply(LogReply(), sequence, opcode)
+        case .sessionInit(let hello):
+            reply(initialize(hello), sequence, opcode)
+        case .msgDelivery:
+            reply(MsgDeliveryReply(), sequence, opcode)
+        case .notifMessage:
+            reply(NotifMessageReply(), sequence, opcode)
+        default:
+            preconditionFailure("the opcode table names \(opcode) a session request")
+        }
+    }
+
+    private func initialize(_ hello: SessionInitRequest) -> SessionInitReply {
+        let agent = hello.userAgent
+        func words(_ parts: String?...) -> String {
+            parts.compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
+        }
+        origin = SessionOrigin(
+            installation: hello.deviceID ?? "",
+            client: words(agent?.deviceType, agent?.appVersion),
+            info: words(agent?.deviceName, agent?.osVersion),
+            address: origin.address
+        )
+        capabilities = Capabilities(names: hello.capabilities ?? [])
+        machine.initialized()
+        armTimer()
+        let seed = shared.environment.randomBytes(4)
+            .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
+        let features = hello.features.map { names in
+            Features(names: names).names.map { SessionFeature(type: $0, enabled: true) }
+        }
+        return SessionInitReply(
+            callsSeed: seed,
+            capabilities: hello.capabilities == nil ? nil : capabilities.names,
+            features: features
+        )
+    }
+
+    // MARK: - Requests that run elsewhere
+
+    private func admit(_ request: Request) {
+        let (ticket, starts) = machine.arrived(request.lane)
+        if starts { start(request) } else { waiting[ticket] = request }
+    }
+
+    private func start(_ request: Request) {
+        if case .login(let login) = request.request { return startLogin(login, request) }
+        let shared = shared
+        let gateway = gateway
+        let requester = requester
+        let answered: @Sendable (Outcome) -> Void = { outcome in
+            let answer = Answer(
+                sequence: request.sequence, opcode: request.opcode, lane: request.lane,
+                outcome: outcome
+            )
+            gateway.post(.answered(self, answer))
+        }
+        switch request.lane {
+        case .command:
+            let command = Command { tx in
+                try shared.dispatcher.command(request.request, from: requester, in: tx)
+            }
+            shared.engine.post(command, done: answered)
+        case .query, .exclusive:
+            noteInterest(request.request)
+            shared.readers.post { store in
+                let result = shared.dispatcher.query(request.request, from: requester, on: store)
+                shared.router.route(result.events)
+                answered(result.outcome)
+            }
+        }
+    }
+
+    private var requester: Requester {
+        Requester(caller: caller, origin: origin, capabilities: capabilities, token: token)
+    }
+
+    func answered(_ answer: Answer) {
+        guard machine.phase != .closed else { return }
+        if answer.lane == .exclusive { finishLogin(answer) }
+        switch answer.outcome {
+        case .reply(let payload): send(.ok, answer.sequence, answer.opcode, payload)
+        case .refusal(let error): send(error, answer.sequence, answer.opcode)
+        }
+        if answer.lane == .exclusive { releaseHeldPushes() }
+        let wasFull = machine.inFlight >= limits.maxRequestsInFlight
+        for ticket in machine.finished(answer.lane) {
+            if let request = waiting.removeValue(forKey: ticket) { start(request) }
+        }
+        if wasFull, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
+            connection.resumeReading()
+        }
+        closeIfIdle(reason: "the session was closed")
+    }
+
+    // MARK: - Login
+
+    /// First the token is looked up, then the session is registered for pushes on its lane, and only
+    /// then the snapshot opens: what commits after it cannot be missed.
+    private func startLogin(_ login: LoginRequest, _ request: Request) {
+        machine.loginBegan()
+        interactiveAtLogin = login.interactive ?? true
+        let shared = shared
+        let gateway = gateway
+        let known = caller
+        shared.readers.post { store in
+            let result = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
+            gateway.post(
+                .tokenResolved(
+                    self, TokenResolution(request: request, login: login, result: result)
+                )
+            )
+        }
+    }
+
+    func tokenResolved(_ resolution: TokenResolution) {
+        guard machine.phase == .loggingIn else { return }
+        let request = resolution.request
+        let session: SessionRecord
+        switch resolution.result {
+        case .failure(let error):
+            return answered(
+                Answer(
+                    sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                    outcome: .refusal(error)
+                )
+            )
+        case .success(let found):
+            session = found.session
+            token = found.token
+        }
+        if caller == nil { register(session) }
+        isHoldingPushes = true
+        guard let caller else { return }
+        let shared = shared
+        let gateway = gateway
+        shared.readers.post { store in
+            let time = shared.clock.safeTime(wall: shared.environment.wallMs())
+            let result = shared.dispatcher.login(
+                resolution.login, caller: caller, time: time, on: store
+            )
+            var answer = Answer(
+                sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                outcome: result.outcome
+            )
+            answer.login = result.partners.map { LoginResult(partners: $0) }
+            gateway.post(.answered(self, answer))
+        }
+    }
+
+    private func register(_ session: SessionRecord) {
+        caller = Caller(
+            userID: session.userID, sessionID: session.id, deviceID: session.deviceID,
+            connectionID: ConnectionID(connection.id)
+        )
+        gateway.register(self, user: session.userID)
+        for excess in shared.tokens.add(self, to: session.id) {
+            excess.gateway.post(.superseded(excess))
+        }
+    }
+
+    private func finishLogin(_ answer: Answer) {
+        if let login = answer.login, let caller {
+            machine.loginEnded(accepted: true)
+            decoder.authenticated = true
+            shared.metrics.logins.add(1)
+            watch(login.partners)
+            if let interactive = interactiveAtLogin { setInteractive(interactive) }
+            interactiveAtLogin = nil
+            storeSeen(of: caller)
+        } else {
+            machine.loginEnded(accepted: false)
+            if machine.phase != .loggedIn { signOff() }
+        }
+        armTimer()
+    }
+
+    /// Forgets who this is: at the end, and when a login is refused after all.
+    private func signOff() {
+        setInteractive(false)
+        guard let caller else { return }
+        shared.presence.unwatch(watched, by: caller.userID)
+        watched = []
+        gateway.unregister(self, user: caller.userID)
+        shared.tokens.remove(self, from: caller.sessionID)
+        self.caller = nil
+        token = nil
+    }
+
+    /// When the user was last online is stored with the next commit; nobody waits for it.
+    private func storeSeen(of caller: Caller) {
+        let now = shared.environment.wallMs()
+        shared.engine.post(
+            Command { tx in
+                try tx.setSeen(now, user: caller.userID, session: caller.sessionID)
+                return .reply([])
+            }
+        )
+    }
+
+    // MARK: - Presence
+
+    private func setInteractive(_ interactive: Bool) {
+        guard let caller else { return }
+        guard machine.isLoggedIn || machine.phase == .closed else { return }
+        guard interactive != isInteractive else { return }
+        isInteractive = interactive
+        let now = shared.environment.wallMs()
+        if interactive {
+            if let event = shared.presence.entered(caller.userID, now: now) {
+                shared.router.route([event])
+            }
+            return
+        }
+        storeSeen(of: caller)
+        guard shared.presence.left(caller.userID, now: now) else { return }
+        let shared = shared
+        let user = caller.userID
+        _ = gateway.lane.schedule(after: .milliseconds(limits.presenceOfflineDelayMs)) {
+            let now = shared.environment.wallMs()
+            if let event = shared.presence.settled(user, now: now) { shared.router.route([event]) }
+        }
+    }
+
+    private func watch(_ users: [UserID]) {
+        guard let caller else { return }
+        let added = users.filter { watched.insert($0).inserted }
+        shared.presence.watch(added, by: caller.userID)
+    }
+
+    /// An opened dialog is one whose other side's presence is worth a push.
+    private func noteInterest(_ request: ClientRequest) {
+        guard case .chatSubscribe(let subscribe) = request, let caller else { return }
+        let chat = subscribe.chatID.rawValue
+        guard chat > 0, subscribe.subscribe, watched.count < 2 * limits.presenceWatch else { return }
+        watch([UserID(chat ^ caller.userID.rawValue)])
+    }
+
+    // MARK: - Writing
+
+    /// Sends a push, or holds it back while LOGIN is under way.
+    func push(_ packet: [UInt8]) {
+        guard machine.phase != .closed, !connection.isClosing else { return }
+        if isHoldingPushes {
+            heldPushBytes += packet.count
+            if heldPushBytes > limits.maxOutboundPushBytes { return closeSlowReader() }
+            heldPushes.append(packet)
+            return
+        }
+        write(push: packet)
+    }
+
+    private func write(push packet: [UInt8]) {
+        if connection.pendingOutboundBytes == 0 { queuedPushBytes = 0 }
+        queuedPushBytes += packet.count
+        if queuedPushBytes > limits.maxOutboundPushBytes,
+            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes
+        {
+            return closeSlowReader()
+        }
+        shared.metrics.pushes.add(1)
+        // Half the number space away from what the client has in flight, and below 256: some clients
+        // match replies by number alone, some read the high byte as part of the command.
+        let sequence = (lastSequence &+ 128) & 0xFF
+        withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
+            packet.withUnsafeBytes { packet in
+                header.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<PacketHeader.size]))
+                header.storeBytes(of: sequence.bigEndian, toByteOffset: 2, as: UInt16.self)
+                connection.write(UnsafeRawBufferPointer(header))
+                connection.write(UnsafeRawBufferPointer(rebasing: packet[PacketHeader.size...]))
+            }
+        }
+    }
+
+    private func releaseHeldPushes() {
+        isHoldingPushes = false
+        let held = heldPushes
+        heldPushes = []
+        heldPushBytes = 0
+        guard caller != nil else { return }
+        for packet in held { write(push: packet) }
+    }
+
+    private func closeSlowReader() {
+        shared.metrics.slowReadersClosed.add(1)
+        connection.close(.local("slow reader"))
+    }
+
+    private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
+        send(.ok, sequence, opcode, payload.encoded())
+    }
+
+    private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
+        shared.metrics.countRefusal(error.code)
+        send(.error, sequence, opcode, ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded())
+    }
+
+    private func send(
+        _ command: PacketCommand,
+        _ sequence: UInt16,
+        _ opcode: Opcode,
+        _ payload: [UInt8]
+    ) {
+        guard !connection.isClosing else { return }
+        if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
+        var packet: [UInt8] = []
+        encodePacket(
+            command: command, sequence: sequence, opcode: opcode.rawValue, payload: payload,
+            compression: compression, compressFrom: limits.compressFromBytes, into: &packet
+        )
+        connection.write(packet)
+    }
+
+    // MARK: - Refusals
+
+    /// Nonsense is answered; a peer that sends nothing else is closed.
+    private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
+        send(error, sequence, opcode)
+        let now = gateway.lane.now
+        if now - softErrorsSince > Int64(limits.softErrorWindowMs) {
+            softErrorsSince = now
+            softErrors = 0
+        }
+        softErrors += 1
+        if softErrors > limits.maxSoftErrors { close(reason: "too many protocol errors") }
+    }
+
+    /// The stream cannot be cut any further: one last answer, then the end.
+    private func refuse(_ error: FrameError, bytes: UnsafeRawBufferPointer) {
+        shared.metrics.framesRefused.add(1)
+        var sequence: UInt16 = 0
+        var opcode = Opcode(rawValue: 0)
+        if bytes.count >= PacketHeader.size {
+            let header = PacketHeader(bytes)
+            sequence = header.sequence
+            opcode = Opcode(rawValue: header.opcode)
+        }
+        let refusal: RequestError =
+            if case .version = error {
+                RequestError(code: .protoVer, message: String(describing: error))
+            } else {
+                RequestError(code: .protoFrame, message: String(describing: error))
+            }
+        send(refusal, sequence, opcode)
+        shared.logger.notice(
+            "broken frame",
+            metadata: [
+                "connection": "\(connection.id)", "error": "\(error)",
+                "header": "\(bytes.prefix(PacketHeader.size).map { String($0, radix: 16) })",
+            ]
+        )
+        close(reason: "broken frame")
+    }
+
+    // MARK: - Deadlines
+
+    /// One timer serves every deadline of the session; it is set to the nearest.
+    private func armTimer() {
+        let deadline = nextDeadline()
+        guard deadline < timerAt || timer == nil else { return }
+        if let timer { gateway.lane.cancel(timer) }
+        timerAt = deadline
+        let delay = max(1, deadline - gateway.lane.now)
+        timer = gateway.lane.schedule(after: .milliseconds(delay)) { [weak self] in
+            self?.timerFired()
+        }
+    }
+
+    private func nextDeadline() -> Int64 {
+        var deadline = lastByteAt + Int64(limits.idleTimeoutMs)
+        if let partialSince {
+            deadline = min(deadline, partialSince + Int64(limits.partialFrameTimeoutMs))
+        }
+        switch machine.phase {
+        case .connected:
+            deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs))
+        case .initialized, .loggingIn:
+            if caller == nil { deadline = min(deadline, openedAt + Int64(limits.loginTimeoutMs)) }
+        case .loggedIn, .closed:
+            break
+        }
+        return deadline
+    }
+
+    private func timerFired() {
+        timer = nil
+        timerAt = .max
+        guard machine.phase != .closed, !connection.isClosing else { return }
+        if nextDeadline() <= gateway.lane.now {
+            close(reason: "a deadline passed in phase \(machine.phase)")
+        } else {
+            armTimer()
+        }
+    }
+
+    /// The peer's address without its port.
+    private static func host(of peer: String) -> String {
+        guard let colon = peer.lastIndex(of: ":") else { return peer }
+        return String(peer[..<colon].filter { $0 != "[" && $0 != "]" })
+    }
+}

@@ -1,0 +1,118 @@
+import TambourProtocol
+import TambourStore
+
+/// What a connection has done so far and which of its requests may run now.
+///
+/// Requests of one session run in the order they came: commands may be under way together, for the
+/// engine keeps their order; a query waits for the commands before it, a command for the queries
+/// before it; LOGIN runs alone. PING and the like never ask here.
+struct SessionStateMachine {
+    enum Phase: Equatable {
+        case connected
+        case initialized
+        /// LOGIN is under way; `then` is where a refusal leads back to.
+        case loggingIn
+        case loggedIn
+        case closed
+    }
+
+    /// How a request runs.
+    enum Lane: Equatable {
+        case command
+        case query
+        /// Nothing runs beside it.
+        case exclusive
+    }
+
+    private(set) var phase = Phase.connected
+    private var wasLoggedIn = false
+    private var commands = 0
+    private var queries = 0
+    private var isExclusive = false
+    private var waiting: [(lane: Lane, ticket: Int)] = []
+    private var nextTicket = 0
+
+    /// The bit of this phase in the opcode table.
+    var states: OpInfo.States {
+        switch phase {
+        case .connected: .connected
+        case .initialized: .initialized
+        // What comes after a LOGIN waits for its reply, so it is judged by what follows it.
+        case .loggingIn, .loggedIn: .loggedIn
+        case .closed: []
+        }
+    }
+
+    var isLoggedIn: Bool { phase == .loggedIn }
+
+    /// Requests that run or wait.
+    var inFlight: Int { commands + queries + (isExclusive ? 1 : 0) + waiting.count }
+
+    mutating func initialized() {
+        if phase == .connected { phase = .initialized }
+    }
+
+    mutating func loginBegan() {
+        wasLoggedIn = phase == .loggedIn
+        phase = .loggingIn
+    }
+
+    mutating func loginEnded(accepted: Bool) {
+        guard phase == .loggingIn else { return }
+        phase = accepted || wasLoggedIn ? .loggedIn : .initialized
+    }
+
+    mutating func closed() {
+        phase = .closed
+        waiting = []
+    }
+
+    /// A request arrived.
+    ///
+    /// - Returns: its ticket, and whether it may start at once; if not, `finished` names it later.
+    mutating func arrived(_ lane: Lane) -> (ticket: Int, starts: Bool) {
+        let ticket = nextTicket
+        nextTicket += 1
+        if waiting.isEmpty, mayStart(lane) {
+            started(lane)
+            return (ticket, true)
+        }
+        waiting.append((lane, ticket))
+        return (ticket, false)
+    }
+
+    /// A request that had started is answered.
+    ///
+    /// - Returns: the tickets of those that may start now, in order.
+    mutating func finished(_ lane: Lane) -> [Int] {
+        switch lane {
+        case .command: commands -= 1
+        case .query: queries -= 1
+        case .exclusive: isExclusive = false
+        }
+        var tickets: [Int] = []
+        while let next = waiting.first, mayStart(next.lane) {
+            waiting.removeFirst()
+            started(next.lane)
+            tickets.append(next.ticket)
+        }
+        return tickets
+    }
+
+    private func mayStart(_ lane: Lane) -> Bool {
+        if isExclusive { return false }
+        return switch lane {
+        case .command: queries == 0
+        case .query: commands == 0
+        case .exclusive: commands == 0 && queries == 0
+        }
+    }
+
+    private mutating func started(_ lane: Lane) {
+        switch lane {
+        case .command: commands += 1
+        case .query: queries += 1
+        case .exclusive: isExclusive = true
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import TambourProtocol
+import TambourStore
+
+/// Families `auth` and `session`: codes, tokens, sessions.
+/// Wire: protocol-spec/opcodes/auth.yaml, session.yaml
+struct AuthHandler: Sendable {
+    let limits: Limits
+    let environment: Environment
+    /// The same code for everybody, for tests and demonstrations on loopback.
+    let fixedCode: String?
+    private static let codeWindowMs: Int64 = 3_600_000
+
+    init(limits: Limits, environment: Environment, fixedCode: String?) {
+        self.limits = limits
+        self.environment = environment
+        self.fixedCode = fixedCode
+    }
+
+    /// Answers `AUTH_REQUEST` (17): makes a code and sends it to the phone, known or not.
+    ///
+    /// - Throws: `error.phone.wrong`, `auth.blocked` when the phone or the address asks too often.
+    /// - Note: A command.
+    func authRequest(
+        _ request: AuthRequestRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthRequestReply {
+        guard let phone = PhoneNumber.parse(request.phone) else {
+            throw RequestError.errorPhoneWrong
+        }
+        let now = tx.ct
+        let windowStart = now - Self.codeWindowMs
+        let address = requester.origin.address
+        let ofPhone = try tx.direct.loginCodes(phone: phone, since: windowStart)
+        guard ofPhone < limits.maxCodesPerPhonePerHour,
+            try tx.direct.loginCodes(address: address, since: windowStart)
+                < limits.maxCodesPerAddressPerHour
+        else { throw RequestError.authBlocked }
+
+        let token = Tokens.make(environment)
+        let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
+        try tx.createLoginCode(
+            tokenHash: Tokens.hash(token),
+            codeHash: Tokens.hash(code: code, request: token),
+            phone: phone,
+            address: address,
+            now: now,
+            expires: now + Int64(limits.loginCodeLifetimeMs),
+            keptSince: windowStart
+        )
+        tx.emit(.loginCode(phone: phone, code: code))
+        return AuthRequestReply(
+            token: token,
+            codeLength: Int64(code.count),
+            requestMaxDuration: 60_000,
+            requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - ofPhone - 1),
+            altActionDuration: 60_000
+        )
+    }
+
+    /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
+    ///
+    /// A wrong code is counted, so this refusal is one that writes.
+    /// - Throws: `error.code.expired` for an unknown, old or used-up request, `login.blocked`.
+    /// - Note: A command.
+    func auth(
+        _ request: AuthCodeRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthCodeReply, RequestError> {
+        let tokenHash = Tokens.hash(request.token)
+        guard let code = try tx.direct.loginCode(tokenHash: tokenHash), code.expires > tx.ct,
+            code.tries < limits.loginCodeTries
+        else { throw RequestError.errorCodeExpired }
+        let given = Tokens.hash(code: request.verifyCode, request: request.token)
+        guard Tokens.areEqual(given, code.codeHash) else {
+            try tx.countLoginTry(tokenHash: tokenHash)
+            return .failure(.errorCodeWrong)
+        }
+        if let account = try tx.direct.account(phone: code.phone) {
+            guard !account.isBlocked else { throw RequestError.loginBlocked }
+            try tx.spendLoginCode(tokenHash: tokenHash)
+            let token = try openSession(of: account.id, from: requester, in: tx)
+            return .success(
+                AuthCodeReply(
+                    tokenAttrs: TokenAttrs(login: TokenAttr(token: token)),
+                    profile: Profile(contact: account.user(showingPhone: true))
+                )
+            )
+        }
+        try tx.spendLoginCode(tokenHash: tokenHash)
+        let token = Tokens.make(environment)
+        try tx.createRegistration(
+            tokenHash: Tokens.hash(token),
+            phone: code.phone,
+            expires: tx.ct + Int64(limits.loginCodeLifetimeMs)
+        )
+        return .success(
+            AuthCodeReply(tokenAttrs: TokenAttrs(register: TokenAttr(token: token)))
+        )
+    }
+
+    /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in.
+    ///
+    /// - Throws: `error.code.expired` when the registration token is unknown or too old.
+    /// - Note: A command.
+    func authConfirm(
+        _ request: AuthConfirmRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthConfirmReply {
+        let tokenHash = Tokens.hash(request.token)
+        guard let phone = try tx.direct.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
+            throw RequestError.errorCodeExpired
+        }
+        let firstName = trimmed(String(describing: request.firstName))
+        guard !firstName.isEmpty else {
+            throw RequestError.protoPayload("/firstName: empty")
+        }
+        let lastName = request.lastName.map { trimmed(String(describing: $0)) }
+        // Somebody may have registered the phone since the code was checked.
+        let known = try tx.direct.account(phone: phone)
+        if let known, known.isBlocked { throw RequestError.authBlocked }
+        try tx.spendRegistration(tokenHash: tokenHash)
+        let id =
+            try known?.id
+            ?? tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
+        let token = try openSession(of: id, from: requester, in: tx)
+        guard let account = try tx.direct.account(id) else {
+            preconditionFailure("the account was inserted in this transaction")
+        }
+        return AuthConfirmReply(
+            userToken: id.rawValue,
+            profile: Profile(contact: account.user(showingPhone: true)),
+            tokenType: .login,
+            token: token
+        )
+    }
+
+    /// Answers `LOGOUT` (20): the token is dead, its connections close after the reply.
+    ///
+    /// - Note: A command.
+    func logout(from caller: Caller, in tx: WriteTransaction) throws {
+        try tx.closeSessions([caller.sessionID])
+    }
+
+    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller.
+    ///
+    /// The reply repeats the caller's own token: one client takes its absence for a failure.
+    /// - Note: A command.
+    func sessionsClose(
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> SessionsCloseReply {
+        let caller = requester.requireCaller()
+        let others = try tx.direct.sessions(of: caller.userID).map(\.id)
+            .filter { $0 != caller.sessionID }
+        try tx.closeSessions(others)
+        return SessionsCloseReply(token: requester.token)
+    }
+
+    /// Answers `SESSIONS_INFO` (96), the asking session first.
+    ///
+    /// - Note: A query.
+    func sessionsInfo(
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> SessionsInfoReply {
+        let sessions = try snapshot.sessions(of: caller.userID)
+        let ordered =
+            sessions.filter { $0.id == caller.sessionID }
+            + sessions.filter { $0.id != caller.sessionID }
+        return SessionsInfoReply(
+            sessions: ordered.map { session in
+                SessionInfo(
+                    client: session.client,
+                    info: session.info,
+                    location: session.address,
+                    time: session.lastSeen,
+                    current: session.id == caller.sessionID,
+                    id: session.id.rawValue
+                )
+            }
+        )
+    }
+
+    /// The session of a login token.
+    ///
+    /// - Throws: `login.token` for a dead token, `login.blocked` when the account is blocked.
+    func session(token: String, in snapshot: ReadTransaction) throws -> SessionRecord {
+        guard let session = try snapshot.session(tokenHash: Tokens.hash(token)),
+            let account = try snapshot.account(session.userID)
+        else { throw RequestError.loginToken }
+        guard !account.isBlocked else { throw RequestError.loginBlocked }
+        return session
+    }
+
+    private func openSession(
+        of user: UserID,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> String {
+        let token = Tokens.make(environment)
+        _ = try tx.createSession(
+            of: user, tokenHash: Tokens.hash(token), origin: requester.origin
+        )
+        return token
+    }
+
+    private func trimmed(_ text: String) -> String {
+        var text = text[...]
+        while text.first?.isWhitespace == true { text.removeFirst() }
+        while text.last?.isWhitespace == true { text.removeLast() }
+        return String(text)
+    }
+}

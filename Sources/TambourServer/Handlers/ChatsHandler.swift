@@ -1,0 +1,192 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `chats`: reading chats, history, read marks. Wire: protocol-spec/opcodes/chats.yaml
+struct ChatsHandler: Sendable {
+    let limits: Limits
+    let environment: Environment
+
+    /// Answers `CHAT_INFO` (48): chats the caller is no member of are left out.
+    ///
+    /// - Note: A query.
+    func chatInfo(
+        _ request: ChatInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatInfoReply {
+        var seen: Set<ChatID> = []
+        var budget = limits.maxReplyBytes
+        var chats: [Chat] = []
+        for id in request.chatIDs where seen.insert(id).inserted {
+            guard let chat = try chat(id, for: caller, in: snapshot) else { continue }
+            budget -= chat.wireSizeEstimate
+            if budget < 0, !chats.isEmpty { break }
+            chats.append(chat)
+        }
+        return ChatInfoReply(chats: chats)
+    }
+
+    /// Answers `CHAT_HISTORY` (49): `backward` messages at or before `from`, `forward` after it.
+    ///
+    /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for negative counts.
+    /// - Note: A query.
+    func chatHistory(
+        _ request: ChatHistoryRequest,
+        from caller: Caller,
+        capabilities: Capabilities,
+        in snapshot: ReadTransaction
+    ) throws -> ChatHistoryReply {
+        guard request.postID == nil else {
+            throw RequestError.protoPayload("/postId: comments are not served")
+        }
+        guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
+        guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
+        var page = HistoryPage()
+        let view = try snapshot.view(request.chatID, for: caller.userID)
+        if view == nil { try requireDialogPartner(request.chatID, of: caller, in: snapshot) }
+        if let view, request.getMessages, request.itemType != .delayed {
+            let now = environment.wallMs()
+            let newest = Int64.max >> 16
+            var from = request.from ?? (request.backward > 0 ? newest : 0)
+            // Clients that ask from now, or from tomorrow, mean the newest.
+            if from >= now || from < 0 { from = newest }
+            let backward = Int(min(request.backward, Int64(limits.maxHistoryPage)))
+            let forward = Int(min(request.forward, Int64(limits.maxHistoryPage - backward)))
+            page = try snapshot.history(
+                of: view.key,
+                wireID: view.wireID,
+                for: caller.userID,
+                from: from,
+                backward: backward,
+                forward: forward,
+                earliest: bound(request.backwardTime) ?? 0,
+                latest: bound(request.forwardTime) ?? .max
+            )
+        }
+        return ChatHistoryReply(
+            messages: request.getMessages ? page.messages : nil,
+            chat: request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil,
+            more: capabilities.contains(.historyMore) ? page.more : nil
+        )
+    }
+
+    /// Answers `CHAT_MARK` (50): moves the caller's read mark up, or down for `SET_AS_UNREAD`.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A command.
+    func chatMark(
+        _ request: ChatMarkRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatMarkReply {
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID),
+            let member = try tx.member(caller.userID, of: chat)
+        else {
+            try requireDialogPartner(request.chatID, of: caller, in: tx.direct)
+            return ChatMarkReply(unread: 0, mark: 0)
+        }
+        var setAsUnread = false
+        let before = member.readTime
+        switch request.type {
+        case .readReaction:
+            break
+        case .readMessage:
+            let mark = MarkRules.readMark(
+                asked: request.mark,
+                message: request.messageID.map(\.timeMs),
+                lastMessage: chat.head.id.timeMs,
+                now: max(tx.ct, chat.head.id.timeMs)
+            )
+            if mark > member.readTime { try tx.setRead(mark, of: caller.userID, in: chat) }
+        case .setAsUnread:
+            setAsUnread = true
+            // The named message, or the one at the mark, or the last, becomes the first unread one.
+            let first = min(
+                request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs,
+                chat.head.id.timeMs
+            )
+            try tx.setRead(max(0, min(first - 1, member.readTime)), of: caller.userID, in: chat)
+        }
+        if member.readTime != before {
+            // Others are told of what was read, never of what was put back.
+            let hear = setAsUnread || chat.isBig ? [caller.userID] : chat.memberIDs
+            let push = NotifMark(
+                chatID: chat.wireID, userID: caller.userID, mark: member.readTime,
+                setAsUnread: setAsUnread
+            )
+            tx.emit(.push(.mark(push), to: hear, except: caller.connectionID))
+        }
+        return ChatMarkReply(
+            unread: try tx.unread(of: caller.userID, in: chat), mark: member.readTime
+        )
+    }
+
+    /// Answers `CHATS_LIST` (53): chats whose last event is before `marker`, newest first.
+    ///
+    /// - Note: A query.
+    func chatsList(
+        _ request: ChatsListRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatsListReply {
+        let asked = request.count ?? Int64(limits.chatsPageSize)
+        let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
+        // The mark of a client whose clock runs ahead, or none at all, means the newest.
+        let now = environment.wallMs()
+        let marker = request.marker.map { $0 >= now ? .max : $0 } ?? .max
+        let page = try snapshot.chatsPage(for: caller.userID, before: marker, limit: count)
+        return ChatsListReply(chats: page.chats, marker: page.next)
+    }
+
+    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func chatSubscribe(
+        _ request: ChatSubscribeRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws {
+        guard try snapshot.view(request.chatID, for: caller.userID) == nil else { return }
+        try requireDialogPartner(request.chatID, of: caller, in: snapshot)
+    }
+
+    /// The chat as it travels; saved messages are there before anything is saved.
+    private func chat(
+        _ id: ChatID,
+        for caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Chat? {
+        if let view = try snapshot.view(id, for: caller.userID) { return try snapshot.chat(view) }
+        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else { return nil }
+        return Chat(
+            id: id,
+            type: .dialog,
+            status: .active,
+            owner: caller.userID,
+            participants: IDMap([(caller.userID, 0)]),
+            lastEventTime: account.registered,
+            created: account.registered,
+            joinTime: account.registered,
+            modified: account.registered,
+            newMessages: 0
+        )
+    }
+
+    /// A dialog with a listed user exists even before its first message; every other chat that the
+    /// caller does not see is unknown.
+    private func requireDialogPartner(
+        _ id: ChatID,
+        of caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws {
+        guard id.rawValue >= 0,
+            try snapshot.listedAccount(UserID(id.rawValue ^ caller.userID.rawValue)) != nil
+        else { throw RequestError.chatNotFound }
+    }
+
+    private func bound(_ time: Int64?) -> Int64? {
+        guard let time, time > 0 else { return nil }
+        return time
+    }
+}

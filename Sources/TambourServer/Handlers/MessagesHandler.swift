@@ -1,0 +1,470 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `messages`: sending, editing, deleting, typing.
+/// Wire: protocol-spec/opcodes/messages.yaml
+struct MessagesHandler: Sendable {
+    let limits: Limits
+
+    /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
+    /// member. Without a chat it creates the group its CONTROL attachment describes.
+    ///
+    /// The same `cid` again from the same device returns the first result: an outbox retries after a
+    /// lost reply.
+    /// - Throws: `chat.not.found` (also when not a member: existence is not told), `not.found` for a
+    ///   link to nothing, `user.not.found`, `error.message.invalid`, `proto.payload`.
+    /// - Note: A command.
+    func msgSend(
+        _ request: MsgSendRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let message = request.message
+        guard message.delayedAttributes == nil else {
+            throw RequestError.errorMessageInvalid(
+                "/message/delayedAttributes: scheduled messages are not served"
+            )
+        }
+        if request.chatID == nil, request.userID == nil {
+            return try createGroup(message, from: caller, in: tx)
+        }
+        let target = try target(of: request, for: caller, in: tx)
+        if let chat = target.chat,
+            let first = try tx.sent(
+                cid: message.cid, from: caller.userID, on: caller.deviceID, in: chat
+            )
+        {
+            return try reply(to: first, in: chat, created: false, for: caller, in: tx)
+        }
+
+        // Checks, all of them before the first write.
+        let text = message.text ?? .empty
+        let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
+            try tx.direct.listedAccount($0)
+        }
+        var draft = MessageDraft(
+            cid: message.cid,
+            text: text,
+            elements: ElementRules.packed(message.elements, for: text),
+            attaches: attaches
+        )
+        try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
+        guard !text.isEmpty || attaches != nil || draft.forward != nil else {
+            throw RequestError.errorMessageInvalid
+        }
+
+        let chat =
+            try target.chat
+            ?? tx.createPairChat(caller.userID, target.partner, by: caller.userID)
+        let (record, previous) = try tx.append(
+            draft, to: chat, from: caller.userID, on: caller.deviceID
+        )
+        let stored = try tx.message(record, in: chat)
+        if target.chat == nil {
+            announce(chat, to: chat.memberIDs, last: stored, by: caller, in: tx)
+        }
+        tell(stored, previous: previous, in: chat, by: caller, in: tx)
+        return try reply(
+            stored, previous: previous, in: chat, created: target.chat == nil, for: caller, in: tx
+        )
+    }
+
+    /// Where a message goes: an existing chat, or the dialog that it begins.
+    private func target(
+        of request: MsgSendRequest,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> (chat: ChatState?, partner: UserID) {
+        let partner: UserID
+        if let id = request.chatID {
+            if id.rawValue < 0 {
+                guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
+                    throw RequestError.chatNotFound
+                }
+                return (chat, caller.userID)
+            }
+            partner = UserID(id.rawValue ^ caller.userID.rawValue)
+        } else {
+            partner = request.userID ?? caller.userID
+        }
+        guard try partner == caller.userID || tx.direct.listedAccount(partner) != nil else {
+            throw RequestError.chatNotFound
+        }
+        return (try tx.chat(of: caller.userID, and: partner), partner)
+    }
+
+    /// Turns the link of a request into what is stored: the id of what is answered, or a snapshot of
+    /// what is forwarded.
+    private func resolve(
+        _ link: NewLink?,
+        into draft: inout MessageDraft,
+        target: ChatState?,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws {
+        guard let link else { return }
+        switch link.type {
+        case .reply:
+            guard let target,
+                link.chatID == nil || link.chatID == target.wireID,
+                let original = try tx.message(link.messageID, in: target, visibleTo: caller.userID)
+            else { throw RequestError.notFound }
+            draft.replyTo = original.id
+        case .forward:
+            let source: ChatState?
+            if let id = link.chatID {
+                source = try tx.chat(id, visibleTo: caller.userID)
+            } else {
+                source = target
+            }
+            guard let source,
+                let original = try tx.message(link.messageID, in: source, visibleTo: caller.userID)
+            else { throw RequestError.notFound }
+            draft.forward = try snapshot(of: original, in: source, in: tx)
+        case .other:
+            throw RequestError.protoPayload("/message/link/type: unknown value")
+        }
+    }
+
+    /// What a forward carries. Forwarding a bare forward carries on the first one's snapshot.
+    ///
+    /// The id of a dialog would tell the reader whom the author talks to, so it is left at 0; a
+    /// group's id opens nothing to those outside.
+    private func snapshot(
+        of original: MessageRecord,
+        in source: ChatState,
+        in tx: WriteTransaction
+    ) throws -> Packed<MessageLink> {
+        if let carried = original.forward, original.text.isEmpty, original.attaches == nil {
+            return carried
+        }
+        let chatID = source.kind == .group ? source.wireID : ChatID(0)
+        return Packed(
+            MessageLink(
+                type: .forward,
+                chatID: chatID,
+                message: original.message(wireID: chatID, link: nil, previous: nil),
+                messageID: original.id
+            )
+        )
+    }
+
+    // MARK: - Groups
+
+    private func createGroup(
+        _ message: NewMessage,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        guard message.attaches.count == 1, let control = message.attaches.first,
+            control.type == .control, control.event == "new"
+        else {
+            throw RequestError.protoPayload(
+                "/chatId: missing, and no CONTROL attachment creates a chat"
+            )
+        }
+        if let first = try tx.sent(
+            cid: message.cid, from: caller.userID, on: caller.deviceID, in: nil
+        ), let chat = try tx.chat(holding: first) {
+            return try reply(to: first, in: chat, created: true, for: caller, in: tx)
+        }
+        guard control.chatType == nil || control.chatType == "CHAT" else {
+            throw RequestError.errorMessageInvalid(
+                "/message/attaches/0/chatType: only CHAT can be created"
+            )
+        }
+        guard let title = control.title, !title.isEmpty else {
+            throw RequestError.protoPayload("/message/attaches/0/title: missing")
+        }
+        var members: Set<UserID> = [caller.userID]
+        var invited: [UserID] = []
+        for id in control.userIDs ?? [] where members.insert(id).inserted {
+            guard try tx.direct.listedAccount(id) != nil else { throw RequestError.userNotFound }
+            invited.append(id)
+        }
+        guard members.count <= limits.maxGroupMembers else {
+            throw RequestError.protoPayload(
+                "/message/attaches/0/userIds: \(members.count) members, "
+                    + "limit \(limits.maxGroupMembers)"
+            )
+        }
+
+        let chat = try tx.createGroup(
+            title: title, owner: caller.userID, members: Array(members)
+        )
+        let created = Attach(
+            type: .control,
+            title: title,
+            event: "new",
+            userID: caller.userID,
+            userIDs: invited,
+            chatType: .chat
+        )
+        let (record, previous) = try tx.append(
+            MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
+            to: chat, from: caller.userID, on: caller.deviceID
+        )
+        let stored = try tx.message(record, in: chat)
+        announce(chat, to: chat.memberIDs, last: stored, by: caller, in: tx)
+        tell(stored, previous: previous, in: chat, by: caller, in: tx)
+        return try reply(
+            stored, previous: previous, in: chat, created: true, for: caller, in: tx
+        )
+    }
+
+    // MARK: - Replies and pushes
+
+    private func reply(
+        to first: MessageRecord,
+        in chat: ChatState,
+        created: Bool,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        try reply(
+            tx.message(first, in: chat),
+            previous: tx.previousID(of: first, in: chat),
+            in: chat, created: created, for: caller, in: tx
+        )
+    }
+
+    private func reply(
+        _ message: Message,
+        previous: MessageID?,
+        in chat: ChatState,
+        created: Bool,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        MsgSendReply(
+            chatID: chat.wireID,
+            message: message,
+            unread: try tx.unread(of: caller.userID, in: chat),
+            mark: try tx.member(caller.userID, of: chat)?.readTime,
+            chat: created ? try createdChat(chat, for: caller, in: tx) : nil,
+            prevMessageID: previous
+        )
+    }
+
+    private func createdChat(
+        _ chat: ChatState,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Chat? {
+        let snapshot = try tx.reading()
+        guard let view = try snapshot.view(chat.key, for: caller.userID) else { return nil }
+        return try snapshot.chat(view)
+    }
+
+    /// Tells of a message that is new or has changed.
+    private func tell(
+        _ message: Message,
+        previous: MessageID?,
+        in chat: ChatState,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) {
+        let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
+        tx.emit(.push(.message(push), to: chat.memberIDs, except: caller.connectionID))
+    }
+
+    /// Tells of a chat that is new; nothing in it differs between its members.
+    private func announce(
+        _ chat: ChatState,
+        to members: [UserID],
+        last: Message,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) {
+        let isGroup = chat.kind == .group
+        let push = NotifChat(
+            chat: Chat(
+                id: chat.wireID,
+                type: isGroup ? .chat : .dialog,
+                status: .active,
+                owner: chat.owner,
+                participants: IDMap(
+                    chat.isBig ? [] : chat.memberIDs.map { ($0, $0 == caller.userID ? last.time : 0) }
+                ),
+                title: chat.title,
+                lastMessage: last,
+                lastEventTime: last.time,
+                created: chat.created,
+                joinTime: chat.created,
+                modified: tx.ct,
+                participantsCount: isGroup ? Int64(chat.memberCount) : nil,
+                access: isGroup ? .private : nil
+            )
+        )
+        tx.emit(.push(.chat(push), to: members, except: caller.connectionID))
+    }
+
+    // MARK: - Editing and deleting
+
+    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message.
+    ///
+    /// An absent text keeps the old one, an empty one clears it. An empty list of attachments keeps
+    /// them: three known clients send it with every edit of a text.
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed` for others' messages and for events,
+    ///   `error.message.invalid` when nothing would be left.
+    /// - Note: A command.
+    func msgEdit(
+        _ request: MsgEditRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgEditReply {
+        guard request.delayedAttributes == nil else {
+            throw RequestError.errorMessageInvalid(
+                "/delayedAttributes: scheduled messages are not served"
+            )
+        }
+        guard request.postID == nil else {
+            throw RequestError.protoPayload("/postId: comments are not served")
+        }
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
+            throw RequestError.chatNotFound
+        }
+        guard
+            var record = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
+        else { throw RequestError.notFound }
+        guard record.sender == caller.userID, !isEvent(record, in: chat) else {
+            throw RequestError.notAllowed
+        }
+        if let text = request.text {
+            record.text = text
+            record.elements = ElementRules.packed(request.elements ?? [], for: text)
+        } else if let elements = request.elements, !elements.isEmpty {
+            record.elements = ElementRules.packed(elements, for: record.text)
+        }
+        let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
+        for (path, list) in lists {
+            guard let list, !list.isEmpty else { continue }
+            record.attaches = try AttachRules.stored(list, at: path) {
+                try tx.direct.listedAccount($0)
+            }
+        }
+        guard !record.text.isEmpty || record.attaches != nil || record.forward != nil else {
+            throw RequestError.errorMessageInvalid
+        }
+        let edited = try tx.edit(record, in: chat)
+        let message = try tx.message(edited, in: chat)
+        tell(
+            message, previous: try tx.previousID(of: edited, in: chat), in: chat, by: caller, in: tx
+        )
+        return MsgEditReply(message: message, chatID: chat.wireID)
+    }
+
+    /// Answers `MSG_DELETE` (66): for the caller alone, or for everybody.
+    ///
+    /// For everybody one may delete one's own messages; the owner of a group also those of others.
+    /// What cannot be deleted is named in the reply; what is gone already counts as deleted.
+    /// - Throws: `chat.not.found`.
+    /// - Note: A command.
+    func msgDelete(
+        _ request: MsgDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteReply {
+        guard request.postID == nil else {
+            throw RequestError.protoPayload("/postId: comments are not served")
+        }
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
+            throw RequestError.chatNotFound
+        }
+        var done: [MessageID] = []
+        var failed: [MessageID] = []
+        var gone: [MessageID] = []
+        var seen: Set<MessageID> = []
+        for id in request.messageIDs where seen.insert(id).inserted {
+            guard request.itemType != .delayed, let record = try tx.record(id, in: chat) else {
+                failed.append(id)
+                continue
+            }
+            if record.status == .removed {
+                gone.append(id)
+            } else if request.forMe || mayRemove(record, in: chat, caller) {
+                done.append(id)
+            } else {
+                failed.append(id)
+            }
+        }
+        if request.forMe {
+            try tx.hide(done, in: chat, for: caller.userID)
+        } else {
+            try tx.remove(done, in: chat)
+        }
+        if !done.isEmpty {
+            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: done)
+            let hear = request.forMe ? [caller.userID] : chat.memberIDs
+            tx.emit(.push(.messagesDeleted(push), to: hear, except: caller.connectionID))
+        }
+        return MsgDeleteReply(
+            chatID: chat.wireID,
+            messageIDs: done + gone,
+            failedMessageIDs: failed.isEmpty ? nil : failed
+        )
+    }
+
+    private func mayRemove(_ record: MessageRecord, in chat: ChatState, _ caller: Caller) -> Bool {
+        if isEvent(record, in: chat) { return false }
+        if record.sender == caller.userID { return true }
+        return chat.kind == .group && chat.owner == caller.userID
+    }
+
+    /// The message that made the group: it says what happened and belongs to nobody.
+    private func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
+        chat.kind == .group && record.number == 1
+    }
+
+    // MARK: - Reading
+
+    /// Answers `MSG_GET` (71): removed, hidden and unknown messages are left out.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGet(
+        _ request: MsgGetRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgGetReply {
+        guard request.postID == nil else {
+            throw RequestError.protoPayload("/postId: comments are not served")
+        }
+        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
+            throw RequestError.chatNotFound
+        }
+        var budget = limits.maxReplyBytes
+        var messages: [Message] = []
+        for id in Set(request.messageIDs).sorted() {
+            guard
+                let record = try snapshot.visibleRecord(id, in: view.key, for: caller.userID)
+            else { continue }
+            let message = try snapshot.message(record, wireID: view.wireID)
+            budget -= message.wireSizeEstimate
+            if budget < 0, !messages.isEmpty { break }
+            messages.append(message)
+        }
+        return MsgGetReply(messages: messages, chatID: view.wireID)
+    }
+
+    /// Answers `MSG_TYPING` (65): tells the others, stores nothing.
+    ///
+    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun.
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgTyping(
+        _ request: MsgTypingRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Event? {
+        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
+            let id = request.chatID.rawValue
+            guard id >= 0, try snapshot.listedAccount(UserID(id ^ caller.userID.rawValue)) != nil
+            else { throw RequestError.chatNotFound }
+            return nil
+        }
+        let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
+        let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
+        return .push(.typing(push), to: others, except: caller.connectionID)
+    }
+}

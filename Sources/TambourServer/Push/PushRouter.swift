@@ -1,0 +1,37 @@
+import Dispatch
+import Synchronization
+import TambourStore
+
+/// Hands events to every lane, and login codes to whoever delivers them.
+///
+/// The only place that pushes come from: the engine calls it after each commit, readers for what is
+/// not stored (typing), presence for its own.
+package final class PushRouter: Sendable {
+    private let gateways = Mutex<[LaneGateway]>([])
+    private let codes: LoginCodeSource
+    private let codeQueue = DispatchQueue(label: "tambour.login-codes")
+
+    init(codes: LoginCodeSource) {
+        self.codes = codes
+    }
+
+    func connect(_ gateways: [LaneGateway]) {
+        self.gateways.withLock { $0 = gateways }
+    }
+
+    /// Posts the events to all lanes; whoever posts a reply afterwards posts it behind them.
+    func route(_ events: [Event]) {
+        guard !events.isEmpty else { return }
+        var pushes: [Event] = []
+        for event in events {
+            if case .loginCode(let phone, let code) = event {
+                let deliver = codes.deliver
+                codeQueue.async { deliver(phone, code) }
+            } else {
+                pushes.append(event)
+            }
+        }
+        guard !pushes.isEmpty else { return }
+        for gateway in gateways.withLock({ $0 }) { gateway.post(.events(pushes)) }
+    }
+}

@@ -1,0 +1,179 @@
+import TambourProtocol
+import TambourStore
+
+/// What LOGIN brings: everything, or what changed after the client's marks.
+struct LoginSync: Sendable {
+    let limits: Limits
+    let presence: PresenceRegistry
+    private let config: ServiceConfig
+
+    init(limits: Limits, presence: PresenceRegistry) {
+        self.limits = limits
+        self.presence = presence
+        config = ServiceConfig(limits: limits)
+    }
+
+    /// Answers `LOGIN` (19).
+    ///
+    /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
+    /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
+    /// page the others with CHATS_LIST.
+    /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
+    /// - Returns: the reply, and the dialog partners whose presence this session follows.
+    func login(
+        _ request: LoginRequest,
+        from caller: Caller,
+        time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> (reply: LoginReply, partners: [UserID]) {
+        guard let account = try snapshot.account(caller.userID) else { throw RequestError.loginToken }
+        let chatsMark = mark(request.chatsSync, time)
+        let contactsMark = mark(request.contactsSync, time)
+        let partners = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
+
+        var budget = limits.maxReplyBytes
+        var chats: [Chat] = []
+        var marker: Int64 = 0
+        var contacts: [User] = []
+        let delta =
+            try chatsMark.map { try changedChats(for: caller, since: $0, in: snapshot) } ?? nil
+        if let delta {
+            chats = delta
+        } else {
+            let asked = request.chatsCount ?? Int64(limits.chatsPageSize)
+            let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
+            (chats, marker) = try snapshot.chatsPage(for: caller.userID, before: .max, limit: count)
+        }
+        budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
+        let accounts =
+            if let contactsMark {
+                try snapshot.changedContacts(of: caller.userID, since: contactsMark)
+            } else {
+                try contactAccounts(of: chats, for: caller, in: snapshot)
+            }
+        for account in accounts {
+            budget -= 256
+            // What does not fit is asked for by CONTACT_INFO when it is shown.
+            if budget < 0 { break }
+            contacts.append(account.user(showingPhone: false))
+        }
+        let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
+        let reply = LoginReply(
+            profile: Profile(contact: account.user(showingPhone: true)),
+            chats: chats,
+            chatMarker: delta == nil ? marker : nil,
+            contacts: contacts,
+            presence: presence.presence(of: partners, since: mark(request.presenceSync, time) ?? 0),
+            config: knowsConfig ? nil : config.object,
+            time: time
+        )
+        return (reply, partners.map(\.id))
+    }
+
+    /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
+    ///
+    /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it.
+    func login2(
+        _ request: Login2Request,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Login2Reply {
+        guard let account = try snapshot.account(caller.userID) else { throw RequestError.loginToken }
+        var contacts: [User] = []
+        let since = request.contactsSync ?? 0
+        if since >= 0 {
+            var budget = limits.maxReplyBytes
+            for account in try snapshot.changedContacts(of: caller.userID, since: since) {
+                // Both names of the list are sent.
+                budget -= 512
+                if budget < 0 { break }
+                contacts.append(account.user(showingPhone: false))
+            }
+        }
+        let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
+        return Login2Reply(
+            profile: Profile(contact: account.user(showingPhone: true)),
+            contactInfos: contacts,
+            contacts: contacts,
+            config: knowsConfig ? nil : config.object
+        )
+    }
+
+    /// Nil for a mark that asks for everything.
+    private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
+        guard let asked, asked > 0 else { return nil }
+        return min(asked, time)
+    }
+
+    /// Every chat that changed after `since`, or nil when they do not fit one reply.
+    private func changedChats(
+        for caller: Caller,
+        since: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> [Chat]? {
+        var budget = limits.maxReplyBytes
+        var chats: [Chat] = []
+        for view in try snapshot.changedViews(for: caller.userID, since: since) {
+            let chat = try snapshot.chat(view)
+            budget -= chat.wireSizeEstimate
+            if budget < 0 { return nil }
+            chats.append(chat)
+        }
+        return chats
+    }
+
+    /// The partners of the dialogs that are sent.
+    private func contactAccounts(
+        of chats: [Chat],
+        for caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> [Account] {
+        try chats.compactMap { chat in
+            guard chat.id.rawValue > 0 else { return nil }
+            return try snapshot.account(UserID(chat.id.rawValue ^ caller.userID.rawValue))
+        }
+    }
+}
+
+/// The settings of the service that clients are told, and the hash they echo.
+struct ServiceConfig: Sendable {
+    let hash: Text
+    let object: LoginConfig
+
+    init(limits: Limits) {
+        var writer = MessagePackWriter()
+        let numbers: [(StaticString, Int)] = [
+            ("max-msg-length", limits.maxTextUnits),
+            ("max-participants", limits.maxGroupMembers),
+            ("chats-page-size", limits.chatsPageSize),
+            ("max-theme-length", limits.maxTitleUnits),
+            ("max-description-length", limits.maxDescriptionUnits),
+            ("max-readmarks", limits.fanOutMembers),
+            ("disconnect-timeout", limits.idleTimeoutMs / 1000),
+        ]
+        writer.writeMapHeader(numbers.count + 3)
+        for (name, value) in numbers {
+            writer.writeKey(name)
+            writer.writeInt(Int64(value))
+        }
+        // One client reads these three without asking whether they are there.
+        writer.writeKey("white-list-links")
+        writer.writeArrayHeader(0)
+        writer.writeKey("file-upload-unsupported-types")
+        writer.writeArrayHeader(0)
+        writer.writeKey("y-map")
+        writer.writeMapHeader(0)
+        let server = writer.finish()
+        // FNV-1a: it only has to change when the settings do.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in server { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        self.hash = Text(String(hash, radix: 16))
+        var empty = MessagePackWriter()
+        empty.writeMapHeader(0)
+        object = LoginConfig(
+            hash: self.hash,
+            user: AnyValue(unchecked: Bytes(empty.finish())),
+            server: AnyValue(unchecked: Bytes(server))
+        )
+    }
+}

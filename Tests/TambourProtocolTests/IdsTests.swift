@@ -1,0 +1,23 @@
+import TambourProtocol
+import Testing
+
+@Suite("ids")
+struct IdsTests {
+    @Test("a message id is its time and a counter")
+    func messageID() {
+        let id = MessageID(timeMs: 1_781_708_681_185, counter: 7793)
+        #expect(id.rawValue == 1_781_708_681_185 * 65536 + 7793)
+        #expect(id.timeMs == 1_781_708_681_185)
+        // A pair that was seen on the wire.
+        #expect(MessageID(116_766_060_130_147_953).timeMs == 1_781_708_681_185)
+        #expect(MessageID(timeMs: 5, counter: .max) < MessageID(timeMs: 6, counter: 0))
+    }
+
+    @Test("ids compare, hash and travel as their numbers")
+    func numbers() throws {
+        #expect(ChatID(-5) < ChatID(3) && Set([UserID(1), UserID(1)]).count == 1)
+        #expect(ChatID(-5).description == "-5")
+        #expect(encode(ChatID(-5)) == [0xFB])
+        #expect(try decode(ChatID.self, hex("a2 2d35")) == ChatID(-5))
+    }
+}

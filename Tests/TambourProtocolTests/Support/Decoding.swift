@@ -1,0 +1,37 @@
+import TambourProtocol
+
+/// Decodes exactly one value.
+func decode<Value: WireValue>(
+    _ type: Value.Type = Value.self,
+    _ bytes: [UInt8],
+    limits: Limits = .standard
+) throws(PayloadError) -> Value {
+    try MessagePackReader.read(Bytes(bytes), limits: limits) {
+        (reader: inout MessagePackReader) throws(PayloadError) -> Value in
+        try Value.read(from: &reader)
+    }
+}
+
+/// Steps over exactly one value.
+func skip(_ bytes: [UInt8], limits: Limits = .standard) throws(PayloadError) {
+    try MessagePackReader.read(Bytes(bytes), limits: limits) {
+        (reader: inout MessagePackReader) throws(PayloadError) in
+        try reader.skip()
+    }
+}
+
+/// The bytes of one value.
+func encode(_ value: some WireValue) -> [UInt8] {
+    var writer = MessagePackWriter()
+    value.write(to: &writer)
+    return writer.finish()
+}
+
+/// What an error says; what was read if there was none.
+func complaint<Value>(_ body: () throws(PayloadError) -> Value) -> String {
+    do throws(PayloadError) {
+        return "no error: \(try body())"
+    } catch {
+        return error.description
+    }
+}
