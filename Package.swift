@@ -67,21 +67,34 @@ let package = Package(
             ]
         ),
 
+        // For tests only, never linked into a product.
+        .target(
+            name: "TambourTesting",
+            dependencies: ["TambourNet", "TambourProtocol", "TambourServer", "TambourStore"]
+        ),
+
         // Tests.
         .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
             name: "TambourStoreTests",
             dependencies: [
-                "TambourSQL", "TambourStore",
+                "TambourProtocol", "TambourSQL", "TambourStore",
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
         .testTarget(
+            name: "TambourServerTests",
+            dependencies: [
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourTesting",
+            ]
+        ),
+        .testTarget(
             name: "SystemTests",
-            dependencies: ["TambourSQL", "tambourd"],
+            dependencies: ["TambourProtocol", "TambourSQL", "TambourTesting", "tambourd"],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
             // and what the stock client plays.
             exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "StockClient"]

@@ -42,7 +42,7 @@ package enum Schema {
                   info {text} NOT NULL,
                   address {text} NOT NULL
                 );
-                CREATE INDEX session_user ON session (user_id);
+                CREATE INDEX session_by_user ON session (user_id);
 
                 CREATE TABLE login_code (
                   token_hash {blob} PRIMARY KEY,

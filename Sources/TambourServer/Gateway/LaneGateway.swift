@@ -86,11 +86,16 @@ final class LaneGateway: @unchecked Sendable {
         switch event {
         case .push(let push, let users, let except):
             var encoded: EncodedPush?
+            var dialog: ChatID?
+            if case .message(let message) = push, message.chatID.rawValue > 0 {
+                dialog = message.chatID
+            }
             for user in users {
                 guard let sessions = byUser[user] else { continue }
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if encoded == nil { encoded = EncodedPush(push, limits: shared.limits) }
+                    if let dialog { session.noteDialog(dialog) }
                     session.push(encoded!.packet(session.compression))
                 }
             }

@@ -273,6 +273,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             )
             gateway.post(.answered(self, answer))
         }
+        noteInterest(request.request)
         switch request.lane {
         case .command:
             let command = Command { tx in
@@ -280,7 +281,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             shared.engine.post(command, done: answered)
         case .query, .exclusive:
-            noteInterest(request.request)
             shared.readers.post { store in
                 let result = shared.dispatcher.query(request.request, from: requester, on: store)
                 shared.router.route(result.events)
@@ -446,12 +446,26 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.watch(added, by: caller.userID)
     }
 
-    /// An opened dialog is one whose other side's presence is worth a push.
+    /// Where somebody writes or reads, the other side's presence is worth a push.
     private func noteInterest(_ request: ClientRequest) {
-        guard case .chatSubscribe(let subscribe) = request, let caller else { return }
-        let chat = subscribe.chatID.rawValue
-        guard chat > 0, subscribe.subscribe, watched.count < 2 * limits.presenceWatch else { return }
-        watch([UserID(chat ^ caller.userID.rawValue)])
+        switch request {
+        case .chatSubscribe(let subscribe) where subscribe.subscribe: noteDialog(subscribe.chatID)
+        case .msgSend(let send):
+            if let chat = send.chatID {
+                noteDialog(chat)
+            } else if let user = send.userID, let caller {
+                noteDialog(ChatID(user.rawValue ^ caller.userID.rawValue))
+            }
+        default: break
+        }
+    }
+
+    /// Follows the presence of the other side of a dialog that is alive.
+    func noteDialog(_ chat: ChatID) {
+        guard let caller, chat.rawValue > 0 else { return }
+        let partner = UserID(chat.rawValue ^ caller.userID.rawValue)
+        guard !watched.contains(partner), watched.count < 2 * limits.presenceWatch else { return }
+        watch([partner])
     }
 
     // MARK: - Writing

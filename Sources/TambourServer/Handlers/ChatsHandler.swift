@@ -48,8 +48,13 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // Clients that ask from now, or from tomorrow, mean the newest.
-            if from >= now || from < 0 { from = newest }
+            // Clients that ask from now, or from tomorrow, mean the newest; in a burst a message's own
+            // time runs ahead of the clock, and a page may begin there.
+            if from < 0 {
+                from = newest
+            } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
+                from = newest
+            }
             let backward = Int(min(request.backward, Int64(limits.maxHistoryPage)))
             let forward = Int(min(request.forward, Int64(limits.maxHistoryPage - backward)))
             page = try snapshot.history(
