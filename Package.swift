@@ -27,7 +27,11 @@ let package = Package(
         .systemLibrary(name: "CEpoll"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(
+            name: "CSQLite",
+            pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]
+        ),
         .target(name: "TambourProtocol", dependencies: ["CLZ4"]),
         .target(name: "TambourNet", dependencies: ["CEpoll"]),
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
@@ -49,7 +53,7 @@ let package = Package(
         .executableTarget(
             name: "tambourd",
             dependencies: [
-                "TambourProtocol", "TambourServer",
+                "TambourNet", "TambourProtocol", "TambourServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -63,18 +67,38 @@ let package = Package(
             ]
         ),
 
+        // For tests only, never linked into a product.
+        .target(
+            name: "TambourTesting",
+            dependencies: ["TambourNet", "TambourProtocol", "TambourServer", "TambourStore"]
+        ),
+
         // Tests.
         .testTarget(name: "TambourNetTests", dependencies: ["TambourNet"]),
         .testTarget(name: "TambourSQLTests", dependencies: ["TambourSQL"]),
         .testTarget(
             name: "TambourStoreTests",
             dependencies: [
-                "TambourSQL", "TambourStore",
+                "TambourProtocol", "TambourSQL", "TambourStore",
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
         .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
+        .testTarget(
+            name: "TambourServerTests",
+            dependencies: [
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                "TambourTesting",
+            ]
+        ),
+        .testTarget(
+            name: "SystemTests",
+            dependencies: ["TambourProtocol", "TambourSQL", "TambourTesting", "tambourd"],
+            // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
+            // and what the stock client plays.
+            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "StockClient"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -43,7 +43,7 @@ package final class Lane: @unchecked Sendable {
     private let epoll: Int32
     private let events: UnsafeMutableBufferPointer<epoll_event>
     private let readBuffer: UnsafeMutableRawBufferPointer
-    private let outputBuffer: UnsafeMutableRawBufferPointer
+    private let outputBuffer: UnsafeMutableRawPointer
 
     private var source: (any DispatchSourceRead)?
     private var timerSource: (any DispatchSourceTimer)?
@@ -414,7 +414,9 @@ package final class Lane: @unchecked Sendable {
     }
 
     private func append(_ bytes: UnsafeRawBufferPointer, for connection: Connection) {
-        UnsafeMutableRawBufferPointer(rebasing: outputBuffer[outputUsed...]).copyMemory(from: bytes)
+        guard let source = bytes.baseAddress else { return }
+        precondition(outputUsed + bytes.count <= Self.outputCapacity, "the output buffer is full")
+        (outputBuffer + outputUsed).copyMemory(from: source, byteCount: bytes.count)
         let last = Int(connection.lastSegment)
         if last >= 0, segments[last].start + segments[last].count == outputUsed {
             segments[last].count += bytes.count
@@ -459,7 +461,7 @@ package final class Lane: @unchecked Sendable {
                     pieces.initializeElement(
                         at: count,
                         to: iovec(
-                            iov_base: outputBuffer.baseAddress! + piece.start,
+                            iov_base: outputBuffer + piece.start,
                             iov_len: piece.count
                         )
                     )

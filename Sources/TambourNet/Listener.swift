@@ -223,23 +223,18 @@ private func localAddress(of descriptor: Int32) -> String {
 /// `127.0.0.1:43211`, `[::1]:43211`.
 private func describe(_ address: sockaddr_storage) -> String {
     withUnsafeBytes(of: address) { bytes in
-        func text(_ family: Int32, _ offset: Int) -> String {
-            withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) {
-                let written = inet_ntop(
-                    family,
-                    bytes.baseAddress! + offset,
-                    $0.baseAddress!,
-                    socklen_t(INET6_ADDRSTRLEN)
-                )
-                return written == nil ? "?" : String(cString: $0.baseAddress!)
-            }
+        func text(_ family: Int32, at offset: Int) -> String {
+            var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+            let address = UnsafeRawBufferPointer(rebasing: bytes[offset...]).baseAddress
+            inet_ntop(family, address, &text, socklen_t(text.count))
+            return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
         }
 
-        // sockaddr_in and sockaddr_in6 both keep the port at offset 2; the address follows at 4 and 8.
+        // sockaddr_in and sockaddr_in6 both keep the port at offset 2; the address is at 4 and 8.
         let port = UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
         switch Int32(address.ss_family) {
-        case AF_INET: return "\(text(AF_INET, 4)):\(port)"
-        case AF_INET6: return "[\(text(AF_INET6, 8))]:\(port)"
+        case AF_INET: return "\(text(AF_INET, at: 4)):\(port)"
+        case AF_INET6: return "[\(text(AF_INET6, at: 8))]:\(port)"
         default: return "unknown"
         }
     }

@@ -18,6 +18,10 @@ package final class Mailbox<Item: Sendable>: Sendable {
     private let queue: DispatchQueue
     private let drain: @Sendable ([Item]) -> Void
     private let state = Mutex(State())
+    private let wakes = Atomic<Int>(0)
+
+    /// How many times the queue was woken.
+    package var wakeCount: Int { wakes.load(ordering: .relaxed) }
 
     /// - Parameter drain: Called on `queue` with all that waits; the batch is its to finish.
     package init(queue: DispatchQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
@@ -67,6 +71,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
     }
 
     private func wake() {
+        wakes.add(1, ordering: .relaxed)
         queue.async { self.drainNow() }
     }
 }

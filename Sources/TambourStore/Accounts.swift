@@ -100,7 +100,9 @@ extension Account {
             updateTime: updated,
             names: [
                 UserName(
-                    name: Text(name), firstName: Text(firstName), lastName: lastName.map { Text($0) },
+                    name: name,
+                    firstName: firstName,
+                    lastName: lastName,
                     type: "ONEME"
                 )
             ],

@@ -335,15 +335,18 @@ extension ReadTransaction {
             status: .active,
             owner: view.owner,
             participants: try participants(of: view),
+            title: view.title,
+            lastMessage: lastMessage,
+            lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
             created: view.created,
             joinTime: view.joined,
             modified: view.modified,
-            lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
-            title: view.title,
-            lastMessage: lastMessage,
             newMessages: try unread(
-                in: view.key, viewer: view.viewer, readTime: view.readTime,
-                readNumber: view.readNumber, head: head
+                in: view.key,
+                viewer: view.viewer,
+                readTime: view.readTime,
+                readNumber: view.readNumber,
+                head: head
             ),
             participantsCount: view.kind == .group ? view.memberCount : nil,
             prevMessageID: previous,

@@ -259,15 +259,25 @@ extension ReadTransaction {
         let pivot = lastMessageID(at: from)
         let older = try messages(
             store.messages.backward,
-            in: chat, wireID: wireID, for: viewer,
-            pivot: pivot, bound: MessageID(timeMs: max(0, earliest), counter: 0),
-            limit: backward, budget: &budget, more: &page.more
+            in: chat,
+            wireID: wireID,
+            for: viewer,
+            pivot: pivot,
+            bound: MessageID(timeMs: max(0, earliest), counter: 0),
+            limit: backward,
+            budget: &budget,
+            more: &page.more
         )
         let newer = try messages(
             store.messages.forward,
-            in: chat, wireID: wireID, for: viewer,
-            pivot: pivot, bound: lastMessageID(at: latest),
-            limit: forward, budget: &budget, more: &page.more
+            in: chat,
+            wireID: wireID,
+            for: viewer,
+            pivot: pivot,
+            bound: lastMessageID(at: latest),
+            limit: forward,
+            budget: &budget,
+            more: &page.more
         )
         page.messages = older.reversed() + newer
         return page
@@ -331,7 +341,6 @@ extension ReadTransaction {
         }
         return record.message(wireID: wireID, link: link, previous: previous)
     }
-
 }
 
 /// The largest id a message of that millisecond can have; safe for any 64-bit input.

@@ -6,119 +6,120 @@ package import TambourSQL
 package enum Schema {
     package static let migrations: [Migration] = [
         Migration(
-            1, "first chat",
+            1,
+            "first chat",
             """
-                CREATE TABLE meta (
-                  k text PRIMARY KEY,
-                  v {int64} NOT NULL
-                ) {without_rowid};
+            CREATE TABLE meta (
+              k text PRIMARY KEY,
+              v {int64} NOT NULL
+            ) {without_rowid};
 
-                CREATE TABLE account (
-                  id {int64} PRIMARY KEY,
-                  phone {int64} NOT NULL UNIQUE,
-                  first_name {text} NOT NULL,
-                  last_name {text},
-                  registered {int64} NOT NULL,
-                  updated {int64} NOT NULL,
-                  blocked {int64} NOT NULL DEFAULT 0,
-                  seen {int64} NOT NULL DEFAULT 0
-                );
+            CREATE TABLE account (
+              id {int64} PRIMARY KEY,
+              phone {int64} NOT NULL UNIQUE,
+              first_name {text} NOT NULL,
+              last_name {text},
+              registered {int64} NOT NULL,
+              updated {int64} NOT NULL,
+              blocked {int64} NOT NULL DEFAULT 0,
+              seen {int64} NOT NULL DEFAULT 0
+            );
 
-                CREATE TABLE device (
-                  id {int64} PRIMARY KEY,
-                  user_id {int64} NOT NULL,
-                  installation {text} NOT NULL,
-                  UNIQUE (user_id, installation)
-                );
+            CREATE TABLE device (
+              id {int64} PRIMARY KEY,
+              user_id {int64} NOT NULL,
+              installation {text} NOT NULL,
+              UNIQUE (user_id, installation)
+            );
 
-                CREATE TABLE session (
-                  id {int64} PRIMARY KEY,
-                  user_id {int64} NOT NULL,
-                  device {int64} NOT NULL,
-                  token_hash {blob} NOT NULL UNIQUE,
-                  created {int64} NOT NULL,
-                  last_seen {int64} NOT NULL,
-                  client {text} NOT NULL,
-                  info {text} NOT NULL,
-                  address {text} NOT NULL
-                );
-                CREATE INDEX session_user ON session (user_id);
+            CREATE TABLE session (
+              id {int64} PRIMARY KEY,
+              user_id {int64} NOT NULL,
+              device {int64} NOT NULL,
+              token_hash {blob} NOT NULL UNIQUE,
+              created {int64} NOT NULL,
+              last_seen {int64} NOT NULL,
+              client {text} NOT NULL,
+              info {text} NOT NULL,
+              address {text} NOT NULL
+            );
+            CREATE INDEX session_by_user ON session (user_id);
 
-                CREATE TABLE login_code (
-                  token_hash {blob} PRIMARY KEY,
-                  phone {int64} NOT NULL,
-                  code_hash {blob} NOT NULL,
-                  address {text} NOT NULL,
-                  created {int64} NOT NULL,
-                  expires {int64} NOT NULL,
-                  tries {int64} NOT NULL
-                );
-                CREATE INDEX login_code_phone ON login_code (phone, created);
-                CREATE INDEX login_code_address ON login_code (address, created);
-                CREATE INDEX login_code_created ON login_code (created);
+            CREATE TABLE login_code (
+              token_hash {blob} PRIMARY KEY,
+              phone {int64} NOT NULL,
+              code_hash {blob} NOT NULL,
+              address {text} NOT NULL,
+              created {int64} NOT NULL,
+              expires {int64} NOT NULL,
+              tries {int64} NOT NULL
+            );
+            CREATE INDEX login_code_phone ON login_code (phone, created);
+            CREATE INDEX login_code_address ON login_code (address, created);
+            CREATE INDEX login_code_created ON login_code (created);
 
-                CREATE TABLE registration (
-                  token_hash {blob} PRIMARY KEY,
-                  phone {int64} NOT NULL,
-                  expires {int64} NOT NULL
-                );
-                CREATE INDEX registration_expires ON registration (expires);
+            CREATE TABLE registration (
+              token_hash {blob} PRIMARY KEY,
+              phone {int64} NOT NULL,
+              expires {int64} NOT NULL
+            );
+            CREATE INDEX registration_expires ON registration (expires);
 
-                CREATE TABLE chat (
-                  id {int64} PRIMARY KEY,
-                  kind {int64} NOT NULL,
-                  low_user {int64},
-                  high_user {int64},
-                  owner {int64} NOT NULL,
-                  title {text},
-                  created {int64} NOT NULL,
-                  member_count {int64} NOT NULL,
-                  ct_head {int64} NOT NULL,
-                  UNIQUE (low_user, high_user)
-                );
+            CREATE TABLE chat (
+              id {int64} PRIMARY KEY,
+              kind {int64} NOT NULL,
+              low_user {int64},
+              high_user {int64},
+              owner {int64} NOT NULL,
+              title {text},
+              created {int64} NOT NULL,
+              member_count {int64} NOT NULL,
+              ct_head {int64} NOT NULL,
+              UNIQUE (low_user, high_user)
+            );
 
-                CREATE TABLE member (
-                  user_id {int64} NOT NULL,
-                  chat {int64} NOT NULL,
-                  joined {int64} NOT NULL,
-                  read_time {int64} NOT NULL,
-                  read_n {int64} NOT NULL,
-                  ct {int64} NOT NULL,
-                  contact_ct {int64} NOT NULL,
-                  big {int64} NOT NULL,
-                  PRIMARY KEY (user_id, chat)
-                ) {without_rowid};
-                CREATE INDEX member_ct ON member (user_id, ct);
-                CREATE INDEX member_chat ON member (chat, user_id);
-                CREATE INDEX member_contact ON member (user_id, contact_ct) WHERE contact_ct > 0;
-                CREATE INDEX member_big ON member (user_id, chat) WHERE big = 1;
+            CREATE TABLE member (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              joined {int64} NOT NULL,
+              read_time {int64} NOT NULL,
+              read_n {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              contact_ct {int64} NOT NULL,
+              big {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
+            CREATE INDEX member_ct ON member (user_id, ct);
+            CREATE INDEX member_chat ON member (chat, user_id);
+            CREATE INDEX member_contact ON member (user_id, contact_ct) WHERE contact_ct > 0;
+            CREATE INDEX member_big ON member (user_id, chat) WHERE big = 1;
 
-                CREATE TABLE message (
-                  chat {int64} NOT NULL,
-                  id {int64} NOT NULL,
-                  n {int64} NOT NULL,
-                  sender {int64} NOT NULL,
-                  cid {int64} NOT NULL,
-                  device {int64} NOT NULL,
-                  status {int64} NOT NULL,
-                  updated {int64} NOT NULL,
-                  reply_to {int64} NOT NULL,
-                  text {text} NOT NULL,
-                  elements {blob},
-                  attaches {blob},
-                  forward {blob},
-                  PRIMARY KEY (chat, id)
-                ) {without_rowid};
-                CREATE INDEX message_cid ON message (cid DESC, sender);
-                CREATE INDEX message_removed ON message (chat, id) WHERE status = 2;
+            CREATE TABLE message (
+              chat {int64} NOT NULL,
+              id {int64} NOT NULL,
+              n {int64} NOT NULL,
+              sender {int64} NOT NULL,
+              cid {int64} NOT NULL,
+              device {int64} NOT NULL,
+              status {int64} NOT NULL,
+              updated {int64} NOT NULL,
+              reply_to {int64} NOT NULL,
+              text {text} NOT NULL,
+              elements {blob},
+              attaches {blob},
+              forward {blob},
+              PRIMARY KEY (chat, id)
+            ) {without_rowid};
+            CREATE INDEX message_cid ON message (cid DESC, sender);
+            CREATE INDEX message_removed ON message (chat, id) WHERE status = 2;
 
-                CREATE TABLE message_hidden (
-                  user_id {int64} NOT NULL,
-                  chat {int64} NOT NULL,
-                  message {int64} NOT NULL,
-                  PRIMARY KEY (user_id, chat, message)
-                ) {without_rowid};
-                """
+            CREATE TABLE message_hidden (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              message {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat, message)
+            ) {without_rowid};
+            """
         )
     ]
 }

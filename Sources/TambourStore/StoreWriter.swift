@@ -246,7 +246,8 @@ package final class WriteTransaction {
 
     private func pairKey(_ a: UserID, _ b: UserID) throws -> ChatKey? {
         let pair = Pair(
-            low: min(a.rawValue, b.rawValue), high: max(a.rawValue, b.rawValue)
+            low: min(a.rawValue, b.rawValue),
+            high: max(a.rawValue, b.rawValue)
         )
         if let key = pairs[pair] { return key }
         guard let key = try snapshot.pairKey(a, b) else { return nil }
@@ -353,13 +354,27 @@ package final class WriteTransaction {
         members.reserveCapacity(memberIDs.count)
         for id in memberIDs {
             members[id] = MemberState(
-                userID: id, joined: ct, readTime: 0, readNumber: 0, ct: ct,
-                contactCT: kind == .dialog ? ct : 0, isBig: isBig
+                userID: id,
+                joined: ct,
+                readTime: 0,
+                readNumber: 0,
+                ct: ct,
+                contactCT: kind == .dialog ? ct : 0,
+                isBig: isBig
             )
         }
         let chat = ChatState(
-            key: key, kind: kind, pair: pair, owner: owner, title: title, created: ct,
-            isBig: isBig, head: .empty, headCT: ct, members: members, memberIDs: memberIDs
+            key: key,
+            kind: kind,
+            pair: pair,
+            owner: owner,
+            title: title,
+            created: ct,
+            isBig: isBig,
+            head: .empty,
+            headCT: ct,
+            members: members,
+            memberIDs: memberIDs
         )
         chats[key] = chat
         if let pair {
@@ -451,7 +466,10 @@ package final class WriteTransaction {
         )
         let isCreation = chat.kind == .group && record.number == 1
         let key = SendKey(
-            sender: sender, device: device, cid: draft.cid, chat: isCreation ? nil : chat.key
+            sender: sender,
+            device: device,
+            cid: draft.cid,
+            chat: isCreation ? nil : chat.key
         )
         pendingKeys[key] = pending.count
         pending.append(record)
@@ -569,8 +587,11 @@ package final class WriteTransaction {
         }
         if chat.hasPendingMessages { try flushMessages() }
         return try snapshot.unread(
-            in: chat.key, viewer: user, readTime: member.readTime,
-            readNumber: member.readNumber, head: chat.head
+            in: chat.key,
+            viewer: user,
+            readTime: member.readTime,
+            readNumber: member.readNumber,
+            head: chat.head
         )
     }
 
@@ -722,8 +743,13 @@ package final class WriteTransaction {
 extension MemberState {
     convenience init(row: any SQLStatement) {
         self.init(
-            userID: UserID(row.int(0)), joined: row.int(1), readTime: row.int(2),
-            readNumber: row.int(3), ct: row.int(4), contactCT: row.int(5), isBig: row.int(6) != 0
+            userID: UserID(row.int(0)),
+            joined: row.int(1),
+            readTime: row.int(2),
+            readNumber: row.int(3),
+            ct: row.int(4),
+            contactCT: row.int(5),
+            isBig: row.int(6) != 0
         )
     }
 }

@@ -6,7 +6,8 @@ struct TambourSpecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tambour-spec",
         abstract: "Checks protocol-spec/ and writes the code that is generated from it.",
-        subcommands: [Generate.self, Check.self])
+        subcommands: [Generate.self, Check.self]
+    )
 }
 
 /// Where the repository is.
@@ -39,7 +40,8 @@ struct RootOption: ParsableArguments {
 
 struct Generate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes the generated files; fills in the bytes of examples that say `hex: auto`.")
+        abstract: "Writes the generated files; fills in the bytes of examples that say `hex: auto`."
+    )
 
     @OptionGroup var root: RootOption
 
@@ -56,7 +58,9 @@ struct Generate: ParsableCommand {
             let url = root.url.appending(path: file.path)
             if (try? String(contentsOf: url, encoding: .utf8)) == file.content { continue }
             try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+                at: url.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
             try Data(file.content.utf8).write(to: url)
             root.say("wrote \(file.path)")
         }
@@ -65,7 +69,9 @@ struct Generate: ParsableCommand {
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks the specification, its examples, and that the generated files are current.")
+        abstract:
+            "Checks the specification, its examples, and that the generated files are current."
+    )
 
     @OptionGroup var root: RootOption
 

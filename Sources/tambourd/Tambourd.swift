@@ -1,1 +1,11 @@
-@main struct Tambourd { static func main() {} }
+import ArgumentParser
+
+@main
+struct Tambourd: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tambourd",
+        abstract: "A messenger you run yourself: TamTam binary protocol over TCP.",
+        version: "0.1.0",
+        subcommands: [Serve.self, Admin.self]
+    )
+}

@@ -189,6 +189,11 @@ struct ConnectionTests {
             let same = received == expected
             #expect(same)
             #expect(try drained.next() == 0)
+            lane.queue.sync {
+                #expect(held.connection?.backlog == nil)
+                held.connection?.write([8])
+            }
+            #expect(try peer.receive(1) == [8])
         }
     }
 
@@ -307,6 +312,49 @@ struct ConnectionTests {
         }
     }
 
+    @Test("closed after a flush delivers what the socket refuses at the end of the round")
+    func closeAfterFlushOfBacklog() throws {
+        try withLane { lane in
+            let script = Script()
+            script.onOpened = { connection in
+                var size: Int32 = 4096
+                let length = socklen_t(MemoryLayout<Int32>.size)
+                setsockopt(connection.descriptor, SOL_SOCKET, SO_SNDBUF, &size, length)
+                for step in 0..<60 {
+                    connection.write([UInt8](repeating: UInt8(step), count: 1000))
+                }
+                connection.closeAfterFlush(.local("done"), within: .seconds(20))
+            }
+            let peer = try lane.adoptPair(script)
+            let expected = (0..<60).flatMap { [UInt8](repeating: UInt8($0), count: 1000) }
+            let same = try peer.receiveAll() == expected
+            #expect(same)
+        }
+    }
+
+    @Test("survives writing to a peer that is gone")
+    func brokenPipe() throws {
+        try withLane { lane in
+            let script = Script()
+            let (held, opened, closed) = (script.held, script.opened, script.closed)
+            var peer: Peer? = try lane.adoptPair(script)
+            _ = try opened.next()
+            lane.queue.sync {
+                peer = nil
+                // The block runs on this thread, and the signal would be sent to it.
+                var (blocked, previous, pending) = (sigset_t(), sigset_t(), sigset_t())
+                sigaddset(&blocked, SIGPIPE)
+                pthread_sigmask(SIG_BLOCK, &blocked, &previous)
+                lane.round { held.connection?.write([1]) }
+                sigpending(&pending)
+                #expect(sigismember(&pending, SIGPIPE) == 0)
+                pthread_sigmask(SIG_SETMASK, &previous, nil)
+            }
+            #expect(peer == nil)
+            #expect(try closed.next() == .reset(EPIPE))
+        }
+    }
+
     @Test("closed after a flush does not wait for a peer that never reads")
     func closeAfterFlushGivesUp() throws {
         try withLane { lane in
@@ -326,7 +374,10 @@ struct ConnectionTests {
     func staleEvents() throws {
         try withLane { lane in
             for _ in 0..<20 {
+                let (spare, other) = try Peer.pair()
+                try other.send([1, 2, 3])
                 let received = Arrivals<Int>()
+                let reused = Arrivals<Int32>()
                 let closed = Arrivals<CloseReason>()
                 let all = (0..<50).map { _ in Held() }
                 var peers: [Peer] = []
@@ -335,8 +386,10 @@ struct ConnectionTests {
                     script.onOpened = { held.connection = $0 }
                     script.onReceived = { _, bytes in
                         received.add(index)
-                        // Whoever is served first closes all, also those of the same batch.
+                        // Whoever is served first closes all, also those of the same batch, and the
+                        // numbers of their descriptors go to somebody else.
                         for other in all { other.connection?.close(.local("first")) }
+                        for _ in all { reused.add(dup(spare.descriptor)) }
                         return bytes.count
                     }
                     script.onClosed = { _ in held.connection = nil }
@@ -348,6 +401,9 @@ struct ConnectionTests {
                 }
                 for _ in all { #expect(try closed.next() == .local("first")) }
                 #expect(received.waiting.count == 1)
+                other.endOutput()
+                #expect(try spare.receiveAll() == [1, 2, 3])
+                for descriptor in reused.waiting { close(descriptor) }
                 #expect(lane.queue.sync { lane.connectionCount } == 0)
             }
         }

@@ -33,11 +33,15 @@ struct LaneTests {
         lane.queue.sync {
             for delay in Int64(0)..<20 {
                 let start = lane.now
-                _ = lane.schedule(after: .milliseconds(delay)) { late.add(lane.now - start - delay) }
+                _ = lane.schedule(after: .milliseconds(delay)) {
+                    late.add(lane.now - start - delay)
+                }
             }
         }
-        for _ in 0..<20 { let margin = try late.next()
-            #expect(margin >= 0) }
+        for _ in 0..<20 {
+            let margin = try late.next()
+            #expect(margin >= 0)
+        }
     }
 
     @Test("runs a timer scheduled by a timer in another round")

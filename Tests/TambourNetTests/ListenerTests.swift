@@ -7,7 +7,10 @@ import Testing
 
 @Suite("a listener")
 struct ListenerTests {
-    @Test("names what it bound, and the peers", arguments: ["127.0.0.1:0", "[::1]:0", "localhost:0"])
+    @Test(
+        "names what it bound, and the peers",
+        arguments: ["127.0.0.1:0", "[::1]:0", "localhost:0"]
+    )
     func bound(text: String) throws {
         let listener = try Listener(address: ListenAddress(text))
         defer { listener.stop() }
@@ -27,7 +30,11 @@ struct ListenerTests {
     @Test("refuses at once when stopped", arguments: [false, true])
     func stop(isStarted: Bool) throws {
         let listener = try Listener(address: ListenAddress("127.0.0.1:0"))
-        if isStarted { listener.start { socket, _ in close(socket) } }
+        if isStarted {
+            listener.start { socket, _ in close(socket) }
+            // A connection that the server ended first still haunts the port.
+            #expect(try Peer(to: listener.boundAddress).receiveAll().isEmpty)
+        }
         listener.stop()
         #expect(throws: SystemError(number: ECONNREFUSED)) {
             try Peer(to: listener.boundAddress)
@@ -52,8 +59,11 @@ struct ListenerTests {
         let taken = "cannot listen on \(listener.boundAddress): Address already in use"
         #expect(reason(listener.boundAddress) == taken)
         #expect(
-            reason("192.0.2.1:0") == "cannot listen on 192.0.2.1:0: Cannot assign requested address")
-        #expect(reason("no.such.host.invalid:0").hasPrefix("cannot listen on no.such.host.invalid:0: "))
+            reason("192.0.2.1:0") == "cannot listen on 192.0.2.1:0: Cannot assign requested address"
+        )
+        #expect(
+            reason("no.such.host.invalid:0").hasPrefix("cannot listen on no.such.host.invalid:0: ")
+        )
     }
 
     @Test("rests when descriptors run out, and carries on")
@@ -145,7 +155,8 @@ struct ListenAddressTests {
             ("[::1:7770", "expected a port after the bracket, as in [::1]:7770"),
             ("[localhost]:1", "\"localhost\" is not an IPv6 address"),
             ("local host:1", "the host contains a blank or a control character"),
-        ])
+        ]
+    )
     func refuse(text: String, reason: String) {
         let error = #expect(throws: ListenAddress.ParseError.self) { try ListenAddress(text) }
         #expect(error?.description == "address \"\(text)\": \(reason)")
@@ -158,7 +169,8 @@ struct ListenAddressTests {
             ("::ffff:127.0.0.1", true), ("localhost", true), ("0.0.0.0", false), ("::", false),
             ("128.0.0.1", false), ("::ffff:10.0.0.1", false), ("::2", false), ("fe80::1", false),
             ("127.0.0.1.example.org", false), ("localhost.example.org", false),
-        ])
+        ]
+    )
     func loopback(host: String, isLoopback: Bool) {
         #expect(ListenAddress(host: host, port: 1).isLoopback == isLoopback)
     }

@@ -31,7 +31,9 @@ struct MailboxTests {
                 var number = 0
                 while number < count {
                     if number % 10 == 0 {
-                        let items = (number..<number + 5).map { Item(producer: producer, number: $0) }
+                        let items = (number..<number + 5).map {
+                            Item(producer: producer, number: $0)
+                        }
                         mailbox.post(contentsOf: items)
                         number += 5
                     } else {
@@ -51,12 +53,15 @@ struct MailboxTests {
         queue.sync {
             for number in 0..<1000 { mailbox.post(number) }
             mailbox.post(contentsOf: [])
+            mailbox.post(contentsOf: [1000, 1001])
         }
         queue.sync {}
-        #expect(batches.waiting == [Array(0..<1000)])
+        #expect(batches.waiting == [Array(0...1001)])
+        #expect(mailbox.wakeCount == 1)
         mailbox.post(7)
         queue.sync {}
         #expect(batches.waiting.last == [7])
+        #expect(mailbox.wakeCount == 2)
     }
 
     @Test("can be emptied early, and is not drained twice")

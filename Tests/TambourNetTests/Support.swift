@@ -77,7 +77,8 @@ func frames(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -
     var used = 0
     while bytes.count - used >= 4 {
         let length = Int(
-            UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: used, as: UInt32.self)))
+            UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: used, as: UInt32.self))
+        )
         guard bytes.count - used - 4 >= length else { break }
         body(UnsafeRawBufferPointer(rebasing: bytes[(used + 4)..<(used + 4 + length)]))
         used += 4 + length
@@ -130,12 +131,23 @@ final class Peer: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
+    /// Two ends of a fresh pair of local stream sockets.
+    static func pair() throws -> (Peer, Peer) {
+        var ends: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        return (Peer(descriptor: ends[0]), Peer(descriptor: ends[1]))
+    }
+
     func send(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {
             let count = bytes.withUnsafeBytes {
                 Glibc.send(
-                    descriptor, $0.baseAddress! + sent, $0.count - sent, Int32(MSG_NOSIGNAL))
+                    descriptor,
+                    $0.baseAddress! + sent,
+                    $0.count - sent,
+                    Int32(MSG_NOSIGNAL)
+                )
             }
             if count < 0 { throw SystemError(number: errno) }
             sent += count
@@ -174,7 +186,12 @@ final class Peer: Sendable {
     func willReset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
-            descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+            descriptor,
+            SOL_SOCKET,
+            SO_LINGER,
+            &option,
+            socklen_t(MemoryLayout<linger>.size)
+        )
     }
 }
 
@@ -185,7 +202,11 @@ struct SystemError: Error, Equatable {
 /// A started lane, stopped at the end of the test.
 func withLane<R>(_ body: (Lane) throws -> R) throws -> R {
     let lane = Lane(
-        index: 0, label: "test lane", timerTick: .milliseconds(1), poisonAfterCallback: true)
+        index: 0,
+        label: "test lane",
+        timerTick: .milliseconds(1),
+        poisonAfterCallback: true
+    )
     lane.start()
     let stopped = DispatchSemaphore(value: 0)
     defer {
@@ -198,9 +219,21 @@ func withLane<R>(_ body: (Lane) throws -> R) throws -> R {
 extension Lane {
     /// Adopts one end of a fresh pair of local stream sockets; the other end is returned.
     func adoptPair(_ script: sending Script) throws -> Peer {
-        var ends: [Int32] = [0, 0]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        adopt(fileDescriptor: ends[0], peer: "pair", delegate: script)
-        return Peer(descriptor: ends[1])
+        let (ours, theirs) = try Peer.pair()
+        adopt(fileDescriptor: dup(ours.descriptor), peer: "pair", delegate: script)
+        return theirs
+    }
+}
+
+/// Random numbers that depend on the seed only.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
     }
 }

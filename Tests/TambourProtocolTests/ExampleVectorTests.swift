@@ -6,14 +6,14 @@ import Testing
 struct ExampleVectorTests {
     @Test("decode and encode to the same bytes", arguments: ExampleVector.all)
     func roundTrip(vector: ExampleVector) throws {
-        let packet = try #require(bytes(vector.hex))
+        let packet = hex(vector.hex)
         let payload = Array(packet[PacketHeader.size...])
         #expect(try ExampleVector.recode(payload, as: vector.type, limits: .standard) == payload)
     }
 
     @Test("have the header they should", arguments: ExampleVector.all)
     func header(vector: ExampleVector) throws {
-        let packet = try #require(bytes(vector.hex))
+        let packet = hex(vector.hex)
         let header = packet.withUnsafeBytes { PacketHeader($0) }
         #expect(header.version == 10)
         #expect(header.command == vector.command)
@@ -23,20 +23,28 @@ struct ExampleVectorTests {
         #expect(header.length == packet.count - PacketHeader.size)
     }
 
-    @Test("are read from other legal encodings", arguments: ExampleVector.all.filter { !$0.accept.isEmpty })
+    @Test(
+        "are read from other legal encodings",
+        arguments: ExampleVector.all.filter { !$0.accept.isEmpty }
+    )
     func otherEncodings(vector: ExampleVector) throws {
-        let canonical = try #require(bytes(vector.hex))[PacketHeader.size...]
+        let canonical = hex(vector.hex)[PacketHeader.size...]
         for other in vector.accept {
-            let payload = Array(try #require(bytes(other.hex))[PacketHeader.size...])
-            let recoded = try #require(try ExampleVector.recode(payload, as: vector.type, limits: .standard))
+            let payload = Array(hex(other.hex)[PacketHeader.size...])
+            let recoded = try #require(
+                try ExampleVector.recode(payload, as: vector.type, limits: .standard)
+            )
             #expect(recoded.elementsEqual(canonical), "\(other.name)")
         }
     }
 
-    @Test("are refused where they should be, with the text they should", arguments: ExampleVector.all.filter { !$0.reject.isEmpty })
+    @Test(
+        "are refused where they should be, with the text they should",
+        arguments: ExampleVector.all.filter { !$0.reject.isEmpty }
+    )
     func refusals(vector: ExampleVector) throws {
         for bad in vector.reject {
-            let payload = Array(try #require(bytes(bad.hex))[PacketHeader.size...])
+            let payload = Array(hex(bad.hex)[PacketHeader.size...])
             let limits = try Limits(overrides: bad.limits)
             let error = #expect(throws: PayloadError.self, "\(bad.name)") {
                 try ExampleVector.recode(payload, as: vector.type, limits: limits)
@@ -45,14 +53,20 @@ struct ExampleVectorTests {
         }
     }
 
-    private func bytes(_ hex: String) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = hex[...]
-        while !rest.isEmpty {
-            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
-            bytes.append(byte)
-            rest = rest.dropFirst(2)
+    @Test("come out of one stream of them all, byte by byte")
+    func stream() throws {
+        var reader = StreamReader()
+        reader.decoder.authenticated = true
+        for vector in ExampleVector.all {
+            for byte in hex(vector.hex) { try reader.receive([byte]) }
         }
-        return bytes
+        #expect(reader.unread.isEmpty)
+        #expect(reader.packets.map(\.payload) == ExampleVector.all.map(\.payload))
+        #expect(reader.packets.map(\.header.sequence) == ExampleVector.all.map(\.sequence))
     }
+}
+
+extension ExampleVector {
+    /// The bytes behind the header.
+    var payload: [UInt8] { Array(TambourProtocolTests.hex(hex)[PacketHeader.size...]) }
 }

@@ -48,7 +48,10 @@ struct SQLiteConnectionTests {
     func normal() throws {
         let folder = try Folder()
         let writer = try SQLiteConnection(
-            path: folder.file, mode: .readWrite, synchronous: .normal)
+            path: folder.file,
+            mode: .readWrite,
+            synchronous: .normal
+        )
         #expect(try writer.pragma("synchronous") == 1)
     }
 
@@ -183,7 +186,8 @@ struct SQLiteConnectionTests {
                 CREATE TABLE t(id INTEGER PRIMARY KEY, b BLOB);
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
                 INSERT INTO t SELECT i, zeroblob(100) FROM n;
-                """)
+                """
+            )
             #expect(try writer.quickCheck() == [])
         }
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: folder.file))
@@ -199,7 +203,9 @@ struct SQLiteConnectionTests {
     func lifetime() throws {
         let folder = try Folder()
         var connection: SQLiteConnection? = try SQLiteConnection(
-            path: folder.file, mode: .readWrite)
+            path: folder.file,
+            mode: .readWrite
+        )
         let statement = try #require(try connection?.prepare("SELECT 42"))
         weak let weakly = connection
         connection = nil
@@ -221,7 +227,8 @@ struct SQLiteConnectionTests {
 
     @Test(
         "only parameters written $1 to $n are taken",
-        arguments: ["SELECT ?", "SELECT ?1", "SELECT :a", "SELECT @a", "SELECT $a", "SELECT $0"])
+        arguments: ["SELECT ?", "SELECT ?1", "SELECT :a", "SELECT @a", "SELECT $a", "SELECT $0"]
+    )
     func otherParameters(sql: String) throws {
         let folder = try Folder()
         let writer = try SQLiteConnection(path: folder.file, mode: .readWrite)

@@ -7,7 +7,10 @@ import Testing
 struct GeneratedCodeIsCurrentTests {
     @Test("is what the specification says now")
     func isCurrent() throws {
-        let problems = GeneratedFiles.problems(of: try Repository.specification(), root: Repository.root)
+        let problems = GeneratedFiles.problems(
+            of: try Repository.specification(),
+            root: Repository.root
+        )
         #expect(problems.isEmpty, "\(problems.map(\.description).joined(separator: "\n"))")
     }
 
@@ -25,8 +28,7 @@ struct GeneratedCodeIsCurrentTests {
         let index = try #require(specification.limits.firstIndex { $0.name == "maxTextUnits" })
         specification.limits[index].value = 4001
         let problems = GeneratedFiles.problems(of: specification, root: Repository.root)
-        #expect(problems.map(\.origin.file) == ["Sources/TambourProtocol/Generated/Limits.swift"])
-        let text = try #require(problems.first).text
+        let text = try #require(problems.first { $0.origin.file.hasSuffix("/Limits.swift") }).text
         #expect(text.contains("standard: 4000)"))
         #expect(text.contains("standard: 4001)"))
     }

@@ -5,13 +5,19 @@ import Testing
 
 /// The repository the tests were built from.
 enum Repository {
-    static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let root = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent()
 
+    /// What `protocol-spec/` says; read once.
     static func specification() throws -> Specification {
+        try #require(loaded.problems.isEmpty, "\(loaded.problems)")
+        return loaded.specification
+    }
+
+    private static let loaded: (specification: Specification, problems: [Problem]) = {
         var loader = SpecificationLoader(root: root.appending(path: "protocol-spec"))
         let specification = loader.load()
-        try #require(loader.problems.isEmpty, "\(loader.problems)")
-        return specification
-    }
+        return (specification, loader.problems)
+    }()
 }

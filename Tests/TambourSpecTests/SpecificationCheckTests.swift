@@ -17,7 +17,11 @@ struct SpecificationCheckTests {
         let expected: String
         let plant: @Sendable (inout Specification) throws -> Void
 
-        init(_ name: String, _ expected: String, _ plant: @escaping @Sendable (inout Specification) throws -> Void) {
+        init(
+            _ name: String,
+            _ expected: String,
+            _ plant: @escaping @Sendable (inout Specification) throws -> Void
+        ) {
             self.testDescription = name
             self.expected = expected
             self.plant = plant
@@ -25,19 +29,26 @@ struct SpecificationCheckTests {
 
         /// Mistakes in a field of a struct of `types.yaml`.
         static func field(
-            _ name: String, of type: String, _ key: String, _ expected: String,
+            _ name: String,
+            of type: String,
+            _ key: String,
+            _ expected: String,
             _ change: @escaping @Sendable (inout Field) -> Void
         ) -> Mistake {
             Mistake(name, expected) { specification in
                 let index = try #require(specification.structs.firstIndex { $0.name == type })
-                let field = try #require(specification.structs[index].fields.firstIndex { $0.key == key })
+                let field = try #require(
+                    specification.structs[index].fields.firstIndex { $0.key == key }
+                )
                 change(&specification.structs[index].fields[field])
             }
         }
 
         /// Mistakes in an opcode.
         static func opcode(
-            _ name: String, of opcode: String, _ expected: String,
+            _ name: String,
+            of opcode: String,
+            _ expected: String,
             _ change: @escaping @Sendable (inout OpcodeEntry) -> Void
         ) -> Mistake {
             Mistake(name, expected) { specification in
@@ -52,61 +63,108 @@ struct SpecificationCheckTests {
 
         /// Mistakes in the first example of a role.
         static func example(
-            _ name: String, of opcode: String, _ role: Example.Role, _ expected: String,
+            _ name: String,
+            of opcode: String,
+            _ role: Example.Role,
+            _ expected: String,
             _ change: @escaping @Sendable (inout Example) -> Void
         ) -> Mistake {
             Mistake(name, expected) { specification in
                 let file = try #require(specification.examples.firstIndex { $0.opcode == opcode })
-                let index = try #require(specification.examples[file].examples.firstIndex { $0.role == role })
+                let index = try #require(
+                    specification.examples[file].examples.firstIndex { $0.role == role }
+                )
                 change(&specification.examples[file].examples[index])
             }
         }
     }
 
     static let mistakes: [Mistake] = [
-        .opcode("a number that is taken", of: "MSG_SEND", "opcode 65 is there twice") { $0.number = 65 },
-        .opcode("a number outside every range", of: "MSG_SEND", "opcode 600 is outside every range") {
+        .opcode("a number that is taken", of: "MSG_SEND", "opcode 65 is there twice") {
+            $0.number = 65
+        },
+        .opcode("a number outside every range", of: "MSG_SEND", "opcode 600 is outside every range")
+        {
             $0.number = 600
         },
         .opcode("a name that is taken", of: "MSG_SEND", "opcode name MSG_EDIT is there twice") {
             $0.name = "MSG_EDIT"
         },
-        .opcode("an error nobody knows", of: "MSG_SEND", "unknown error chat.gone") { $0.errors.append("chat.gone") },
-        .opcode("an error that is common", of: "MSG_SEND", "internal: is common") { $0.errors.append("internal") },
+        .opcode("an error nobody knows", of: "MSG_SEND", "unknown error chat.gone") {
+            $0.errors.append("chat.gone")
+        },
+        .opcode("an error that is common", of: "MSG_SEND", "internal: is common") {
+            $0.errors.append("internal")
+        },
         .opcode("an effect that is no push", of: "MSG_SEND", "unknown push MSG_EDIT") {
             $0.effects[0].push = "MSG_EDIT"
         },
-        .opcode("a state nobody knows", of: "MSG_SEND", "unknown state ready") { $0.states = ["ready"] },
+        .opcode("a state nobody knows", of: "MSG_SEND", "unknown state ready") {
+            $0.states = ["ready"]
+        },
         .opcode("keyed by nothing", of: "MSG_SEND", "keyed goes with \"key\"") { $0.key = nil },
-        .opcode("a request without an answer", of: "MSG_SEND", "a request has a request and a reply") {
+        .opcode(
+            "a request without an answer",
+            of: "MSG_SEND",
+            "a request has a request and a reply"
+        ) {
             $0.reply = nil
         },
-        .opcode("a request without a kind", of: "MSG_SEND", "has kind, idempotency and states") { $0.kind = nil },
+        .opcode("a request without a kind", of: "MSG_SEND", "has kind, idempotency and states") {
+            $0.kind = nil
+        },
         .opcode("no text", of: "MSG_SEND", "the text must end with a full stop") { $0.doc = "" },
-        .opcode("a release of the future", of: "MSG_SEND", "since 2 is not a release up to 1") { $0.since = 2 },
+        .opcode("a release of the future", of: "MSG_SEND", "since 2 is not a release up to 1") {
+            $0.since = 2
+        },
         .field("a type nobody knows", of: "Chat", "lastMessage", "unknown type Massage") {
             $0.type = .named("Massage")
         },
         .field("a limit nobody knows", of: "NewMessage", "text", "unknown limit maxUnits") {
             $0.limitUnits = "maxUnits"
         },
+        .field("a capability nobody knows", of: "Chat", "title", "unknown capability titles") {
+            $0.capability = "titles"
+        },
         .field("a limit of texts on a number", of: "NewMessage", "cid", "limit is for texts") {
             $0.limitUnits = "maxTextUnits"
         },
-        .field("a text of clients without a limit", of: "Element", "type", "comes from clients and has no limit") {
+        .field(
+            "a text of clients without a limit",
+            of: "Element",
+            "type",
+            "comes from clients and has no limit"
+        ) {
             $0.limitBytes = nil
         },
-        .field("a list of clients without a limit", of: "NewMessage", "attaches", "has no limitItems") {
+        .field(
+            "a list of clients without a limit",
+            of: "NewMessage",
+            "attaches",
+            "has no limitItems"
+        ) {
             $0.limitItems = nil
         },
-        .field("a key that is taken", of: "Chat", "title", "Chat: key link is there twice") { $0.key = "link" },
-        .field("a property that is taken", of: "Chat", "title", "Chat: property link is there twice") {
+        .field("a key that is taken", of: "Chat", "title", "Chat: key link is there twice") {
+            $0.key = "link"
+        },
+        .field(
+            "a property that is taken",
+            of: "Chat",
+            "title",
+            "Chat: property link is there twice"
+        ) {
             $0.swiftName = "link"
         },
         .field("a property the reader uses", of: "Chat", "title", "the property name is taken") {
             $0.swiftName = "wireKey"
         },
-        .field("no text for a field", of: "Chat", "title", "Chat.title: the text must end with a full stop") {
+        .field(
+            "no text for a field",
+            of: "Chat",
+            "title",
+            "Chat.title: the text must end with a full stop"
+        ) {
             $0.doc = "?"
         },
         .field("required with a default", of: "Message", "text", "required and with a default") {
@@ -115,8 +173,13 @@ struct SpecificationCheckTests {
         .field("a default of another type", of: "Message", "text", "the default does not fit") {
             $0.defaultValue = .int(0)
         },
-        .field("a struct in itself", of: "MessageLink", "message", "one of the fields must be boxed") {
-            $0.isBoxed = false
+        .field(
+            "a struct in itself",
+            of: "Message",
+            "link",
+            "Message: holds itself; it must be packed"
+        ) {
+            $0.type = .named("MessageLink")
         },
         .field("a token that would be logged", of: "TokenAttr", "token", "must be sensitive") {
             $0.isSensitive = false
@@ -127,7 +190,9 @@ struct SpecificationCheckTests {
         Mistake("an error nobody answers", "login.flood: no opcode answers it") { specification in
             for family in specification.families.indices {
                 for index in specification.families[family].opcodes.indices {
-                    specification.families[family].opcodes[index].errors.removeAll { $0 == "login.flood" }
+                    specification.families[family].opcodes[index].errors.removeAll {
+                        $0 == "login.flood"
+                    }
                 }
             }
         },
@@ -138,11 +203,16 @@ struct SpecificationCheckTests {
         Mistake("a capability twice", "capability lz4-large is there twice") { specification in
             specification.capabilities += specification.capabilities
         },
-        Mistake("a value of an enumeration twice", "MarkType: value READ_MESSAGE is there twice") { specification in
+        Mistake("a value of an enumeration twice", "MarkType: value READ_MESSAGE is there twice") {
+            specification in
             let index = try #require(specification.enums.firstIndex { $0.name == "MarkType" })
             specification.enums[index].values.append(specification.enums[index].values[0])
         },
-        Mistake("an opcode without examples", "MSG_GET has no example of its reply") { specification in
+        .opcode("an error without an example", of: "MSG_GET", "no example of its error not.found") {
+            $0.errors.append("not.found")
+        },
+        Mistake("an opcode without examples", "MSG_GET has no example of its reply") {
+            specification in
             specification.examples.removeAll { $0.opcode == "MSG_GET" }
         },
         .example("other bytes", of: "PING", .request, "the value encodes to 0a0000020001") {
@@ -151,30 +221,56 @@ struct SpecificationCheckTests {
         .example("another value", of: "PING", .request, "the value encodes to 0a0000020001") {
             $0.value = .map([.init(key: .string("interactive"), value: .bool(false))])
         },
-        .example("a value of another type", of: "PING", .request, "the value is refused: /interactive: expected") {
+        .example(
+            "a value of another type",
+            of: "PING",
+            .request,
+            "the value is refused: /interactive: expected"
+        ) {
             $0.value = .map([.init(key: .string("interactive"), value: .int(1))])
         },
-        .example("an unknown key", of: "PING", .request, "the value is not what the server would write") {
+        .example(
+            "an unknown key",
+            of: "PING",
+            .request,
+            "the value is not what the server would write"
+        ) {
             $0.value = .map([.init(key: .string("active"), value: .bool(true))])
         },
-        .example("an encoding of something else", of: "PING", .request, "decodes to another value") {
+        .example("an encoding of something else", of: "PING", .request, "decodes to another value")
+        {
             $0.accepts[0].hex = "0a00000200010000000180"
             $0.accepts[0].wire = nil
         },
-        .example("a refusal in other words", of: "PING", .request, "is refused with: /interactive: expected") {
+        .example(
+            "a refusal in other words",
+            of: "PING",
+            .request,
+            "is refused with: /interactive: expected"
+        ) {
             $0.rejects[0].error = "wrong"
         },
         .example("a refusal of what is right", of: "PING", .request, "is not refused") {
             $0.rejects[0].wire = nil
             $0.rejects[0].hex = $0.hex
         },
-        .example("an error it does not answer", of: "MSG_GET", .error, "MSG_GET does not answer login.token") {
+        .example(
+            "an error it does not answer",
+            of: "MSG_GET",
+            .error,
+            "MSG_GET does not answer login.token"
+        ) {
             $0.value = .map([
                 .init(key: .string("error"), value: .string("login.token")),
                 .init(key: .string("message"), value: .string("FAIL_LOGIN_TOKEN")),
             ])
         },
-        .example("an error in other words", of: "MSG_GET", .error, "the message of chat.not.found is") {
+        .example(
+            "an error in other words",
+            of: "MSG_GET",
+            .error,
+            "the message of chat.not.found is"
+        ) {
             $0.value = .map([
                 .init(key: .string("error"), value: .string("chat.not.found")),
                 .init(key: .string("message"), value: .string("Gone")),
@@ -187,14 +283,20 @@ struct SpecificationCheckTests {
         var specification = try Repository.specification()
         try mistake.plant(&specification)
         let problems = SpecificationCheck.problems(of: specification).map(\.description)
-        #expect(problems.contains { $0.contains(mistake.expected) }, "\(problems.joined(separator: "\n"))")
+        #expect(
+            problems.contains { $0.contains(mistake.expected) },
+            "\(problems.joined(separator: "\n"))"
+        )
     }
 
     @Test("finds a misspelt key of the YAML and says where it is")
     func findsMisspeltKey() throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "tambour-spec-\(UUID())")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "tambour-spec-\(UUID())"
+        )
         defer { try? FileManager.default.removeItem(at: folder) }
-        try FileManager.default.copyItem(at: Repository.root.appending(path: "protocol-spec"), to: folder)
+        let original = Repository.root.appending(path: "protocol-spec").resolvingSymlinksInPath()
+        try FileManager.default.copyItem(at: original, to: folder)
         let file = folder.appending(path: "errors.yaml")
         let text = try String(contentsOf: file, encoding: .utf8)
         try Data(text.replacing("retry: refresh", with: "retries: refresh").utf8).write(to: file)
@@ -211,7 +313,9 @@ struct SpecificationCheckTests {
     func fillsIn() throws {
         let file = "examples/session/ping.yaml"
         let text = try String(
-            contentsOf: Repository.root.appending(path: "protocol-spec/\(file)"), encoding: .utf8)
+            contentsOf: Repository.root.appending(path: "protocol-spec/\(file)"),
+            encoding: .utf8
+        )
         let specification = try Repository.specification()
         #expect(try ExampleFiller(specification: specification).changes { _ in text }.isEmpty)
 

@@ -46,13 +46,18 @@ struct TypedMutationTests {
         var kinds: [String: Int] = [:]
         for seed in 0..<500 {
             var random = SplitMix64(seed: UInt64(seed))
-            let request = requests[Int.random(in: requests.indices, using: &random)]
+            var request = requests[0]
             var found: (site: Site, mutation: Mutation)?
             while found == nil {
+                request = requests[Int.random(in: requests.indices, using: &random)]
                 let sites = sites(of: request.value, as: request.type, at: [], in: specification)
                 let site = sites[Int.random(in: sites.indices, using: &random)]
-                let mutations = mutations(of: site, in: specification)
-                if let mutation = mutations.randomElement(using: &random) { found = (site, mutation) }
+                var mutations = mutations(of: site, in: specification)
+                // Few fields have a closed set of values; they get their share.
+                if seed.isMultiple(of: 25) { mutations.removeAll { $0.name != "unknown value" } }
+                if let mutation = mutations.randomElement(using: &random) {
+                    found = (site, mutation)
+                }
             }
             let (site, mutation) = try #require(found)
             let mutant = apply(mutation.change, at: site.steps[...], to: request.value)
@@ -61,7 +66,10 @@ struct TypedMutationTests {
 
             let error = #expect(throws: PayloadError.self, "\(name)") {
                 try ClientRequest.decode(
-                    Opcode(rawValue: UInt16(request.opcode.number)), payload, limits: .standard)
+                    Opcode(rawValue: UInt16(request.opcode.number)),
+                    payload,
+                    limits: .standard
+                )
             }
             #expect(error?.path == site.path, "\(name)")
             let opinion = #expect(throws: PayloadModel.Refusal.self, "\(name)") {
@@ -72,26 +80,39 @@ struct TypedMutationTests {
             kinds[mutation.name, default: 0] += 1
         }
         #expect(touched.count > 100, "\(touched.count) places")
-        #expect(kinds.keys.sorted() == ["duplicate", "missing", "over a limit", "unknown value", "wrong type"])
+        #expect(
+            kinds.keys.sorted() == [
+                "duplicate", "missing", "over a limit", "unknown value", "wrong type",
+            ]
+        )
     }
 
     // MARK: Where
 
     private func sites(
-        of value: WireNode, as type: StructType, at steps: [Step], in specification: Specification
+        of value: WireNode,
+        as type: StructType,
+        at steps: [Step],
+        in specification: Specification
     ) -> [Site] {
         var sites: [Site] = []
         for field in type.fields {
             let present = value[field.key]
             let steps = steps + [.key(field.key)]
-            sites.append(Site(steps: steps, field: field, type: field.type, isPresent: present != nil))
+            sites.append(
+                Site(steps: steps, field: field, type: field.type, isPresent: present != nil)
+            )
             if let present { sites += inner(of: present, field.type, field, steps, specification) }
         }
         return sites
     }
 
     private func inner(
-        of value: WireNode, _ type: WireType, _ field: Field, _ steps: [Step], _ specification: Specification
+        of value: WireNode,
+        _ type: WireType,
+        _ field: Field,
+        _ steps: [Step],
+        _ specification: Specification
     ) -> [Site] {
         switch (type, value) {
         case (.named(let name), _):
@@ -131,7 +152,9 @@ struct TypedMutationTests {
         if site.isPresent { mutations.append(Mutation(name: "duplicate", change: .repeated)) }
         if site.field.isRequired {
             mutations.append(Mutation(name: "missing", change: .remove))
-            if site.type != .any { mutations.append(Mutation(name: "wrong type", change: .set(.null))) }
+            if site.type != .any {
+                mutations.append(Mutation(name: "wrong type", change: .set(.null)))
+            }
         }
         if case .named(let name) = site.type, specification.enumType(named: name)?.isOpen == false {
             mutations.append(Mutation(name: "unknown value", change: .set(.string("NOBODY_KNOWS"))))
@@ -140,24 +163,35 @@ struct TypedMutationTests {
     }
 
     private func wrongValues(for type: WireType, in specification: Specification) -> [WireNode] {
-        let isStruct = if case .named(let name) = type { specification.structType(named: name) != nil } else { false }
+        let isStruct =
+            if case .named(let name) = type { specification.structType(named: name) != nil } else {
+                false
+            }
         return switch type {
         case .bool: [.int(1), .string("true"), .map([])]
         case .int, .ms: [.string("1"), .bool(true), .double(1), .uint(1 << 63), .array([])]
         case .chatID, .userID, .messageID:
-            [.string("x1"), .string(""), .bool(true), .double(1), .uint(1 << 63), .string("9223372036854775808")]
+            [
+                .string("x1"), .string(""), .bool(true), .double(1), .uint(1 << 63),
+                .string("9223372036854775808"),
+            ]
         case .double: [.string("1.5"), .bool(true), .array([.double(1)])]
-        case .text, .string: [.int(1), .bytes([0x61]), .bool(false), .badString([0xC3, 0x28]), .array([])]
+        case .text, .string:
+            [.int(1), .bytes([0x61]), .bool(false), .badString([0xC3, 0x28]), .array([])]
         case .bytes: [.int(1), .bool(true)]
         case .any: []
         case .list, .packed: [.map([]), .string("x"), .int(0)]
         case .map, .names: [.array([]), .string("x"), .int(0)]
-        case .named: isStruct ? [.array([]), .string("x"), .int(0)] : [.int(1), .map([]), .badString([0xFF])]
+        case .named:
+            isStruct
+                ? [.array([]), .string("x"), .int(0)] : [.int(1), .map([]), .badString([0xFF])]
         }
     }
 
     private func tooLarge(_ site: Site, in specification: Specification) -> WireNode? {
-        func size(_ limit: String?) -> Int? { limit.flatMap { specification.limit(named: $0)?.value }.map { $0 + 1 } }
+        func size(_ limit: String?) -> Int? {
+            limit.flatMap { specification.limit(named: $0)?.value }.map { $0 + 1 }
+        }
         switch site.type {
         case .text, .string:
             return (size(site.field.limitUnits) ?? size(site.field.limitBytes)).map {
@@ -171,7 +205,9 @@ struct TypedMutationTests {
         }
     }
 
-    private func apply(_ change: Mutation.Change, at steps: ArraySlice<Step>, to value: WireNode) -> WireNode {
+    private func apply(_ change: Mutation.Change, at steps: ArraySlice<Step>, to value: WireNode)
+        -> WireNode
+    {
         guard let step = steps.first else {
             guard case .set(let new) = change else { return value }
             return new

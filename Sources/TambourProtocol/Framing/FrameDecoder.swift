@@ -21,7 +21,7 @@ package struct FrameDecoder: Sendable {
     ) throws(FrameError) -> Frame? {
         let left = bytes.count - offset
         guard left > 0 else { return nil }
-        guard bytes[offset] == 10 || bytes[offset] == 11 else { throw .version(bytes[offset]) }
+        guard PacketHeader.reads(version: bytes[offset]) else { throw .version(bytes[offset]) }
         if left > 1, bytes[offset + 1] > 3 { throw .command(bytes[offset + 1]) }
         guard left >= PacketHeader.size else { return nil }
 

@@ -4,7 +4,7 @@
 ///   - payload: At most `PacketHeader.maxLength` bytes.
 ///   - compressFrom: The shortest payload that is worth the try, bytes: below 350 it never pays.
 package func encodePacket(
-    version: UInt8 = 10,
+    version: UInt8 = PacketHeader.writtenVersion,
     command: PacketCommand,
     sequence: UInt16,
     opcode: UInt16,
@@ -47,7 +47,7 @@ package func encodePacket(
 
 /// Appends a packet to `output`, see `encodePacket(version:command:sequence:opcode:payload:compression:compressFrom:into:)`.
 package func encodePacket(
-    version: UInt8 = 10,
+    version: UInt8 = PacketHeader.writtenVersion,
     command: PacketCommand,
     sequence: UInt16,
     opcode: UInt16,

@@ -28,7 +28,7 @@ package struct PacketHeader: Hashable, Sendable {
     package var length: Int
 
     package init(
-        version: UInt8 = 10,
+        version: UInt8 = Self.writtenVersion,
         command: UInt8,
         sequence: UInt16,
         opcode: UInt16,

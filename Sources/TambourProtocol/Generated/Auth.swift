@@ -114,6 +114,20 @@ package struct AuthRequestRequest: WirePayload, Hashable {
     }
 }
 
+extension AuthRequestRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "phone": "(secret)",
+            "type": type as Any,
+            "mode": mode as Any,
+            "language": language as Any,
+            "captchaToken": captchaToken as Any,
+            "requestType": requestType as Any,
+        ], displayStyle: .struct)
+    }
+}
+
 /// The answer to AUTH_REQUEST.
 package struct AuthRequestReply: WirePayload, Hashable {
     /// Names the code request; goes into AUTH.
@@ -204,6 +218,19 @@ package struct AuthRequestReply: WirePayload, Hashable {
     }
 }
 
+extension AuthRequestReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+            "codeLength": codeLength as Any,
+            "requestMaxDuration": requestMaxDuration as Any,
+            "requestCountLeft": requestCountLeft as Any,
+            "altActionDuration": altActionDuration as Any,
+        ], displayStyle: .struct)
+    }
+}
+
 /// Checks a login code. A known user gets a LOGIN token, a new phone a REGISTER token.
 package struct AuthCodeRequest: WirePayload, Hashable {
     /// From AUTH_REQUEST.
@@ -270,6 +297,17 @@ package struct AuthCodeRequest: WirePayload, Hashable {
             writer.writeKey("authTokenType")
             writer.writeString(authTokenType)
         }
+    }
+}
+
+extension AuthCodeRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+            "verifyCode": "(secret)",
+            "authTokenType": authTokenType as Any,
+        ], displayStyle: .struct)
     }
 }
 
@@ -570,6 +608,28 @@ package struct LoginRequest: WirePayload, Hashable {
     }
 }
 
+extension LoginRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+            "interactive": interactive as Any,
+            "userAgent": userAgent as Any,
+            "chatsSync": chatsSync as Any,
+            "contactsSync": contactsSync as Any,
+            "draftsSync": draftsSync as Any,
+            "presenceSync": presenceSync as Any,
+            "callsSync": callsSync as Any,
+            "bannersSync": bannersSync as Any,
+            "lastLogin": lastLogin as Any,
+            "chatsCount": chatsCount as Any,
+            "configHash": configHash as Any,
+            "chatCacheFingerprint": chatCacheFingerprint as Any,
+            "exp": exp as Any,
+        ], displayStyle: .struct)
+    }
+}
+
 /// The answer to LOGIN.
 package struct LoginReply: WirePayload, Hashable {
     /// The caller.
@@ -770,6 +830,27 @@ package struct LoginReply: WirePayload, Hashable {
             writer.writeKey("updates")
             writer.writeInt(updates)
         }
+    }
+}
+
+extension LoginReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "profile": profile as Any,
+            "chats": chats as Any,
+            "chatMarker": chatMarker as Any,
+            "messages": messages as Any,
+            "contacts": contacts as Any,
+            "presence": presence as Any,
+            "drafts": drafts as Any,
+            "calls": calls as Any,
+            "videoChatHistory": videoChatHistory as Any,
+            "config": config as Any,
+            "token": "(secret)",
+            "time": time as Any,
+            "updates": updates as Any,
+        ], displayStyle: .struct)
     }
 }
 
@@ -1108,6 +1189,22 @@ package struct AuthConfirmRequest: WirePayload, Hashable {
     }
 }
 
+extension AuthConfirmRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "firstName": firstName as Any,
+            "lastName": lastName as Any,
+            "token": "(secret)",
+            "tokenType": tokenType as Any,
+            "photoID": photoID as Any,
+            "avatarType": avatarType as Any,
+            "deviceType": deviceType as Any,
+            "deviceID": deviceID as Any,
+        ], displayStyle: .struct)
+    }
+}
+
 /// The answer to AUTH_CONFIRM.
 package struct AuthConfirmReply: WirePayload, Hashable {
     /// The new user's id.
@@ -1183,5 +1280,17 @@ package struct AuthConfirmReply: WirePayload, Hashable {
         tokenType.write(to: &writer)
         writer.writeKey("token")
         writer.writeString(token)
+    }
+}
+
+extension AuthConfirmReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "userToken": userToken as Any,
+            "profile": profile as Any,
+            "tokenType": tokenType as Any,
+            "token": "(secret)",
+        ], displayStyle: .struct)
     }
 }

@@ -268,7 +268,8 @@ package struct ChatHistoryReply: WirePayload, Hashable {
     package var messages: [Message]?
     /// The chat.
     package var chat: Chat?
-    /// Whether there is more in a direction asked for, also when the page was cut short.
+    /// Whether there is more in a direction asked for, also when the page was cut short. Only for clients
+    /// with the capability `history-more`.
     package var more: Bool?
 
     package init(

@@ -132,6 +132,15 @@ package struct ContactInfoByPhoneRequest: WirePayload, Hashable {
     }
 }
 
+extension ContactInfoByPhoneRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "phone": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
 /// The answer to CONTACT_INFO_BY_PHONE.
 package struct ContactInfoByPhoneReply: WirePayload, Hashable {
     /// The user.

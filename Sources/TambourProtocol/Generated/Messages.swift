@@ -285,7 +285,8 @@ package struct MsgTypingReply: WirePayload, Hashable {
     }
 }
 
-/// Deletes messages for the caller or for everybody.
+/// Deletes messages for the caller or for everybody. What the caller may not delete comes back in
+/// `failedMessageIds`.
 package struct MsgDeleteRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -600,19 +600,19 @@ package struct ErrorReply: WirePayload, Hashable {
 /// One of a user's names. Clients prefer the type ONEME, then the first.
 package struct UserName: WireValue, Hashable {
     /// Full name as shown.
-    package var name: Text?
+    package var name: String?
     /// First name.
-    package var firstName: Text?
+    package var firstName: String?
     /// Last name.
-    package var lastName: Text?
+    package var lastName: String?
     /// ONEME (chosen by the user), TT, or CUSTOM (given by the asking user).
-    package var type: Text?
+    package var type: String?
 
     package init(
-        name: Text? = nil,
-        firstName: Text? = nil,
-        lastName: Text? = nil,
-        type: Text? = nil
+        name: String? = nil,
+        firstName: String? = nil,
+        lastName: String? = nil,
+        type: String? = nil
     ) {
         self.name = name
         self.firstName = firstName
@@ -621,10 +621,10 @@ package struct UserName: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var name: Text?
-        var firstName: Text?
-        var lastName: Text?
-        var type: Text?
+        var name: String?
+        var firstName: String?
+        var lastName: String?
+        var type: String?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -634,19 +634,19 @@ package struct UserName: WireValue, Hashable {
                 if reader.matches(wireKey, "name") {
                     fieldName = "name"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { name = try reader.readText() }
+                    if !reader.readNilIfPresent() { name = try reader.readString() }
                 } else if reader.matches(wireKey, "firstName") {
                     fieldName = "firstName"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { firstName = try reader.readText() }
+                    if !reader.readNilIfPresent() { firstName = try reader.readString() }
                 } else if reader.matches(wireKey, "lastName") {
                     fieldName = "lastName"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastName = try reader.readText() }
+                    if !reader.readNilIfPresent() { lastName = try reader.readString() }
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { type = try reader.readText() }
+                    if !reader.readNilIfPresent() { type = try reader.readString() }
                 } else {
                     try reader.skip()
                 }
@@ -667,19 +667,19 @@ package struct UserName: WireValue, Hashable {
         writer.writeMapHeader(fieldCount)
         if let name {
             writer.writeKey("name")
-            writer.writeText(name)
+            writer.writeString(name)
         }
         if let firstName {
             writer.writeKey("firstName")
-            writer.writeText(firstName)
+            writer.writeString(firstName)
         }
         if let lastName {
             writer.writeKey("lastName")
-            writer.writeText(lastName)
+            writer.writeString(lastName)
         }
         if let type {
             writer.writeKey("type")
-            writer.writeText(type)
+            writer.writeString(type)
         }
     }
 }
@@ -914,6 +914,29 @@ package struct User: WireValue, Hashable {
             writer.writeKey("registrationTime")
             writer.writeInt(registrationTime)
         }
+    }
+}
+
+extension User: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "id": id as Any,
+            "accountStatus": accountStatus as Any,
+            "updateTime": updateTime as Any,
+            "names": names as Any,
+            "options": options as Any,
+            "phone": "(secret)",
+            "status": status as Any,
+            "baseUrl": baseUrl as Any,
+            "baseRawUrl": baseRawUrl as Any,
+            "photoID": photoID as Any,
+            "description": description as Any,
+            "country": country as Any,
+            "link": link as Any,
+            "gender": gender as Any,
+            "registrationTime": registrationTime as Any,
+        ], displayStyle: .struct)
     }
 }
 
@@ -1795,22 +1818,22 @@ package struct Chat: WireValue, Hashable {
     package var owner: UserID
     /// Read mark of each; 0 is never. In large groups only oneself and some others.
     package var participants: IDMap<UserID, Int64>
-    /// When it was made.
-    package var created: Int64
-    /// When the asking user joined.
-    package var joinTime: Int64
-    /// When anything but messages changed.
-    package var modified: Int64
+    /// Groups and channels.
+    package var title: Text?
+    /// The newest visible message.
+    package var lastMessage: Message?
     /// Sorts the list.
     package var lastEventTime: Int64
     /// When the scheduled messages changed.
     package var lastDelayedUpdateTime: Int64
     /// When a scheduled message failed.
     package var lastFireDelayedErrorTime: Int64
-    /// Groups and channels.
-    package var title: Text?
-    /// The newest visible message.
-    package var lastMessage: Message?
+    /// When it was made.
+    package var created: Int64
+    /// When the asking user joined.
+    package var joinTime: Int64
+    /// When anything but messages changed.
+    package var modified: Int64
     /// Unread messages.
     package var newMessages: Int64?
     /// Messages in all.
@@ -1846,14 +1869,14 @@ package struct Chat: WireValue, Hashable {
         status: ChatStatus,
         owner: UserID,
         participants: IDMap<UserID, Int64>,
-        created: Int64,
-        joinTime: Int64,
-        modified: Int64,
+        title: Text? = nil,
+        lastMessage: Message? = nil,
         lastEventTime: Int64,
         lastDelayedUpdateTime: Int64 = 0,
         lastFireDelayedErrorTime: Int64 = 0,
-        title: Text? = nil,
-        lastMessage: Message? = nil,
+        created: Int64,
+        joinTime: Int64,
+        modified: Int64,
         newMessages: Int64? = nil,
         messagesCount: Int64? = nil,
         participantsCount: Int64? = nil,
@@ -1874,14 +1897,14 @@ package struct Chat: WireValue, Hashable {
         self.status = status
         self.owner = owner
         self.participants = participants
-        self.created = created
-        self.joinTime = joinTime
-        self.modified = modified
+        self.title = title
+        self.lastMessage = lastMessage
         self.lastEventTime = lastEventTime
         self.lastDelayedUpdateTime = lastDelayedUpdateTime
         self.lastFireDelayedErrorTime = lastFireDelayedErrorTime
-        self.title = title
-        self.lastMessage = lastMessage
+        self.created = created
+        self.joinTime = joinTime
+        self.modified = modified
         self.newMessages = newMessages
         self.messagesCount = messagesCount
         self.participantsCount = participantsCount
@@ -1904,14 +1927,14 @@ package struct Chat: WireValue, Hashable {
         var status: ChatStatus?
         var owner: UserID?
         var participants: IDMap<UserID, Int64>?
-        var created: Int64?
-        var joinTime: Int64?
-        var modified: Int64?
+        var title: Text?
+        var lastMessage: Message?
         var lastEventTime: Int64?
         var lastDelayedUpdateTime: Int64 = 0
         var lastFireDelayedErrorTime: Int64 = 0
-        var title: Text?
-        var lastMessage: Message?
+        var created: Int64?
+        var joinTime: Int64?
+        var modified: Int64?
         var newMessages: Int64?
         var messagesCount: Int64?
         var participantsCount: Int64?
@@ -1952,38 +1975,38 @@ package struct Chat: WireValue, Hashable {
                     fieldName = "participants"
                     try claim(4, in: &fieldsSeen)
                     participants = try IDMap<UserID, Int64>.read(from: &reader)
-                } else if reader.matches(wireKey, "created") {
-                    fieldName = "created"
-                    try claim(5, in: &fieldsSeen)
-                    created = try reader.readInt()
-                } else if reader.matches(wireKey, "joinTime") {
-                    fieldName = "joinTime"
-                    try claim(6, in: &fieldsSeen)
-                    joinTime = try reader.readInt()
-                } else if reader.matches(wireKey, "modified") {
-                    fieldName = "modified"
-                    try claim(7, in: &fieldsSeen)
-                    modified = try reader.readInt()
-                } else if reader.matches(wireKey, "lastEventTime") {
-                    fieldName = "lastEventTime"
-                    try claim(8, in: &fieldsSeen)
-                    lastEventTime = try reader.readInt()
-                } else if reader.matches(wireKey, "lastDelayedUpdateTime") {
-                    fieldName = "lastDelayedUpdateTime"
-                    try claim(9, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastDelayedUpdateTime = try reader.readInt() }
-                } else if reader.matches(wireKey, "lastFireDelayedErrorTime") {
-                    fieldName = "lastFireDelayedErrorTime"
-                    try claim(10, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { lastFireDelayedErrorTime = try reader.readInt() }
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
-                    try claim(11, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { title = try reader.readText() }
                 } else if reader.matches(wireKey, "lastMessage") {
                     fieldName = "lastMessage"
-                    try claim(12, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { lastMessage = try Message.read(from: &reader) }
+                } else if reader.matches(wireKey, "lastEventTime") {
+                    fieldName = "lastEventTime"
+                    try claim(7, in: &fieldsSeen)
+                    lastEventTime = try reader.readInt()
+                } else if reader.matches(wireKey, "lastDelayedUpdateTime") {
+                    fieldName = "lastDelayedUpdateTime"
+                    try claim(8, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastDelayedUpdateTime = try reader.readInt() }
+                } else if reader.matches(wireKey, "lastFireDelayedErrorTime") {
+                    fieldName = "lastFireDelayedErrorTime"
+                    try claim(9, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastFireDelayedErrorTime = try reader.readInt() }
+                } else if reader.matches(wireKey, "created") {
+                    fieldName = "created"
+                    try claim(10, in: &fieldsSeen)
+                    created = try reader.readInt()
+                } else if reader.matches(wireKey, "joinTime") {
+                    fieldName = "joinTime"
+                    try claim(11, in: &fieldsSeen)
+                    joinTime = try reader.readInt()
+                } else if reader.matches(wireKey, "modified") {
+                    fieldName = "modified"
+                    try claim(12, in: &fieldsSeen)
+                    modified = try reader.readInt()
                 } else if reader.matches(wireKey, "newMessages") {
                     fieldName = "newMessages"
                     try claim(13, in: &fieldsSeen)
@@ -2053,11 +2076,11 @@ package struct Chat: WireValue, Hashable {
         guard let status else { throw missing("status") }
         guard let owner else { throw missing("owner") }
         guard let participants else { throw missing("participants") }
+        guard let lastEventTime else { throw missing("lastEventTime") }
         guard let created else { throw missing("created") }
         guard let joinTime else { throw missing("joinTime") }
         guard let modified else { throw missing("modified") }
-        guard let lastEventTime else { throw missing("lastEventTime") }
-        return Self(id: id, type: type, status: status, owner: owner, participants: participants, created: created, joinTime: joinTime, modified: modified, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, title: title, lastMessage: lastMessage, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, cid: cid)
+        return Self(id: id, type: type, status: status, owner: owner, participants: participants, title: title, lastMessage: lastMessage, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, created: created, joinTime: joinTime, modified: modified, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, cid: cid)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -2089,18 +2112,6 @@ package struct Chat: WireValue, Hashable {
         writer.writeInt(owner.rawValue)
         writer.writeKey("participants")
         participants.write(to: &writer)
-        writer.writeKey("created")
-        writer.writeInt(created)
-        writer.writeKey("joinTime")
-        writer.writeInt(joinTime)
-        writer.writeKey("modified")
-        writer.writeInt(modified)
-        writer.writeKey("lastEventTime")
-        writer.writeInt(lastEventTime)
-        writer.writeKey("lastDelayedUpdateTime")
-        writer.writeInt(lastDelayedUpdateTime)
-        writer.writeKey("lastFireDelayedErrorTime")
-        writer.writeInt(lastFireDelayedErrorTime)
         if let title {
             writer.writeKey("title")
             writer.writeText(title)
@@ -2109,6 +2120,18 @@ package struct Chat: WireValue, Hashable {
             writer.writeKey("lastMessage")
             lastMessage.write(to: &writer)
         }
+        writer.writeKey("lastEventTime")
+        writer.writeInt(lastEventTime)
+        writer.writeKey("lastDelayedUpdateTime")
+        writer.writeInt(lastDelayedUpdateTime)
+        writer.writeKey("lastFireDelayedErrorTime")
+        writer.writeInt(lastFireDelayedErrorTime)
+        writer.writeKey("created")
+        writer.writeInt(created)
+        writer.writeKey("joinTime")
+        writer.writeInt(joinTime)
+        writer.writeKey("modified")
+        writer.writeInt(modified)
         if let newMessages {
             writer.writeKey("newMessages")
             writer.writeInt(newMessages)
@@ -2669,6 +2692,15 @@ package struct TokenAttr: WireValue, Hashable {
         writer.writeMapHeader(1)
         writer.writeKey("token")
         writer.writeString(token)
+    }
+}
+
+extension TokenAttr: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+        ], displayStyle: .struct)
     }
 }
 

@@ -520,3 +520,12 @@ package struct SessionsCloseReply: WirePayload, Hashable {
         }
     }
 }
+
+extension SessionsCloseReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+        ], displayStyle: .struct)
+    }
+}

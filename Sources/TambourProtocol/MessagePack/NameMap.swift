@@ -13,7 +13,9 @@ package struct NameMap<Value> {
     /// How many entries there are.
     package var count: Int { pairs.count }
 
-    /// The value under a name; the last one if a peer sent the name twice. Looks at every entry.
+    /// The value under a name; the last one if a peer sent the name twice.
+    ///
+    /// Looks at every entry.
     package subscript(name: Text) -> Value? {
         pairs.last { $0.0 == name }?.1
     }

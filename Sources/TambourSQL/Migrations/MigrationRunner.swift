@@ -11,7 +11,8 @@ package enum MigrationRunner {
     ///   nothing behind.
     @discardableResult
     package static func migrate(
-        _ connection: any SQLConnection, with migrations: [Migration]
+        _ connection: any SQLConnection,
+        with migrations: [Migration]
     ) throws(MigrationError) -> [Int] {
         for (index, migration) in migrations.enumerated() {
             precondition(migration.version == index + 1, "migrations are numbered 1, 2, 3 …")
@@ -25,7 +26,8 @@ package enum MigrationRunner {
 
     /// Checks what is recorded and applies one step; nil when there was none left.
     private static func applyNext(
-        of migrations: [Migration], on connection: any SQLConnection
+        of migrations: [Migration],
+        on connection: any SQLConnection
     ) throws(MigrationError) -> Int? {
         var current = 0
         do {
@@ -41,7 +43,9 @@ package enum MigrationRunner {
                         version {int64} NOT NULL PRIMARY KEY,
                         name {text} NOT NULL,
                         checksum {int64} NOT NULL)
-                    """))
+                    """
+                )
+            )
             let recorded = try recordedSteps(on: connection)
             if let problem = problem(with: recorded, knowing: migrations, on: connection.dialect) {
                 connection.rollback()
@@ -77,18 +81,25 @@ package enum MigrationRunner {
         on connection: any SQLConnection
     ) throws(SQLError) -> [Step] {
         let select = try connection.prepare(
-            "SELECT version, name, checksum FROM schema_migration ORDER BY version")
+            "SELECT version, name, checksum FROM schema_migration ORDER BY version"
+        )
         var steps: [Step] = []
         while try select.step() {
             steps.append(
                 Step(
-                    version: Int(select.int(0)), name: select.string(1), checksum: select.int(2)))
+                    version: Int(select.int(0)),
+                    name: select.string(1),
+                    checksum: select.int(2)
+                )
+            )
         }
         return steps
     }
 
     private static func problem(
-        with recorded: [Step], knowing migrations: [Migration], on dialect: SQLDialect
+        with recorded: [Step],
+        knowing migrations: [Migration],
+        on dialect: SQLDialect
     ) -> MigrationError? {
         if let last = recorded.last, last.version > migrations.count {
             return .newerDatabase(found: last.version, known: migrations.count)
@@ -103,10 +114,12 @@ package enum MigrationRunner {
     }
 
     private static func record(
-        _ migration: Migration, on connection: any SQLConnection
+        _ migration: Migration,
+        on connection: any SQLConnection
     ) throws(SQLError) {
         let insert = try connection.prepare(
-            "INSERT INTO schema_migration(version, name, checksum) VALUES ($1, $2, $3)")
+            "INSERT INTO schema_migration(version, name, checksum) VALUES ($1, $2, $3)"
+        )
         insert.bind(1, migration.version)
         insert.bindText(2, migration.name)
         insert.bind(3, migration.checksum(for: connection.dialect))

@@ -56,7 +56,9 @@ package final class SQLiteConnection: SQLConnection {
             beginImmediate = try SQLiteConnection.compile("BEGIN IMMEDIATE", on: opened)
             beginDeferred = try SQLiteConnection.compile("BEGIN", on: opened)
             openSnapshot = try SQLiteConnection.compile(
-                "SELECT 1 FROM sqlite_schema LIMIT 1", on: opened)
+                "SELECT 1 FROM sqlite_schema LIMIT 1",
+                on: opened
+            )
             commitStatement = try SQLiteConnection.compile("COMMIT", on: opened)
             rollbackStatement = try SQLiteConnection.compile("ROLLBACK", on: opened)
         } catch {
@@ -181,7 +183,9 @@ package final class SQLiteConnection: SQLConnection {
     }
 
     private static func open(
-        path: String, mode: Mode, vfs: String?
+        path: String,
+        mode: Mode,
+        vfs: String?
     ) throws(SQLError) -> OpaquePointer {
         let access =
             switch mode {
@@ -200,7 +204,9 @@ package final class SQLiteConnection: SQLConnection {
     }
 
     private static func configure(
-        _ handle: OpaquePointer, mode: Mode, synchronous: SynchronousMode
+        _ handle: OpaquePointer,
+        mode: Mode,
+        synchronous: SynchronousMode
     ) throws(SQLError) {
         if mode == .readWrite {
             // The page size must come before the log: WAL mode fixes it.
@@ -217,7 +223,8 @@ package final class SQLiteConnection: SQLConnection {
             PRAGMA foreign_keys = OFF;
             PRAGMA trusted_schema = OFF;
             """,
-            on: handle)
+            on: handle
+        )
 
         // Promise 2 of the design stands on these two, so they are not taken on trust.
         let journal = try text("PRAGMA journal_mode", on: handle)
@@ -227,7 +234,9 @@ package final class SQLiteConnection: SQLConnection {
         let actual = try pragma("synchronous", on: handle)
         guard actual == synchronous.rawValue else {
             throw SQLError(
-                kind: .other, message: "synchronous is \(actual), not \(synchronous.rawValue)")
+                kind: .other,
+                message: "synchronous is \(actual), not \(synchronous.rawValue)"
+            )
         }
     }
 
@@ -239,7 +248,8 @@ package final class SQLiteConnection: SQLConnection {
     }
 
     private static func compile(
-        _ sql: String, on handle: OpaquePointer
+        _ sql: String,
+        on handle: OpaquePointer
     ) throws(SQLError) -> OpaquePointer {
         var statement: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
@@ -251,7 +261,8 @@ package final class SQLiteConnection: SQLConnection {
     }
 
     private static func pragma(
-        _ name: String, on handle: OpaquePointer
+        _ name: String,
+        on handle: OpaquePointer
     ) throws(SQLError) -> Int64 {
         let value = try text("PRAGMA \(name)", on: handle)
         guard let number = Int64(value) else {
@@ -262,7 +273,8 @@ package final class SQLiteConnection: SQLConnection {
 
     /// The first column of the first row, as text; empty when there is no row.
     private static func text(
-        _ sql: String, on handle: OpaquePointer
+        _ sql: String,
+        on handle: OpaquePointer
     ) throws(SQLError) -> String {
         let statement = try compile(sql, on: handle)
         defer { sqlite3_finalize(statement) }

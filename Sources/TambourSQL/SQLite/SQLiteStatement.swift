@@ -26,8 +26,13 @@ final class SQLiteStatement: SQLStatement {
             utf8.withMemoryRebound(to: CChar.self) { chars in
                 var tail: UnsafePointer<CChar>?
                 let code = sqlite3_prepare_v3(
-                    connection.handle, chars.baseAddress, Int32(clamping: chars.count),
-                    UInt32(SQLITE_PREPARE_PERSISTENT), &compiled, &tail)
+                    connection.handle,
+                    chars.baseAddress,
+                    Int32(clamping: chars.count),
+                    UInt32(SQLITE_PREPARE_PERSISTENT),
+                    &compiled,
+                    &tail
+                )
                 if let start = chars.baseAddress, let tail {
                     isWhole = chars[(tail - start)...].allSatisfy { byte in
                         byte == 0x20 || byte == 0x0a || byte == 0x09 || byte == 0x0d
@@ -46,7 +51,10 @@ final class SQLiteStatement: SQLStatement {
         guard let positions = SQLiteStatement.positions(of: compiled) else {
             sqlite3_finalize(compiled)
             throw SQLError(
-                kind: .other, message: "parameters must be $1 to $n without a gap", sql: sql)
+                kind: .other,
+                message: "parameters must be $1 to $n without a gap",
+                sql: sql
+            )
         }
         self.connection = connection
         self.handle = compiled
@@ -57,7 +65,8 @@ final class SQLiteStatement: SQLStatement {
 
     deinit {
         connection.stepsOfFinalizedStatements += Int(
-            sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0))
+            sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)
+        )
         sqlite3_finalize(handle)
     }
 
@@ -154,7 +163,9 @@ final class SQLiteStatement: SQLStatement {
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bindText(
-        _ index: Int, _ utf8: UnsafeRawBufferPointer, _ owner: sqlite3_destructor_type?
+        _ index: Int,
+        _ utf8: UnsafeRawBufferPointer,
+        _ owner: sqlite3_destructor_type?
     ) {
         // A nil pointer would be NULL, which an empty text is not.
         let empty = ("" as StaticString).utf8Start
@@ -162,13 +173,21 @@ final class SQLiteStatement: SQLStatement {
         start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { chars in
             note(
                 sqlite3_bind_text64(
-                    handle, position(index), chars, UInt64(utf8.count), owner,
-                    UInt8(SQLITE_UTF8)))
+                    handle,
+                    position(index),
+                    chars,
+                    UInt64(utf8.count),
+                    owner,
+                    UInt8(SQLITE_UTF8)
+                )
+            )
         }
     }
 
     private func bindBlob(
-        _ index: Int, _ bytes: UnsafeRawBufferPointer, _ owner: sqlite3_destructor_type?
+        _ index: Int,
+        _ bytes: UnsafeRawBufferPointer,
+        _ owner: sqlite3_destructor_type?
     ) {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
             note(sqlite3_bind_zeroblob(handle, position(index), 0))

@@ -84,7 +84,11 @@ package final class ServerMetrics: Sendable {
         counter("connections_opened_total", "Accepted connections.", connectionsOpened)
         counter("connections_closed_total", "Ended connections.", connectionsClosed)
         counter("logins_total", "Answered LOGIN requests.", logins)
-        counter("slow_readers_closed_total", "Connections closed for not reading.", slowReadersClosed)
+        counter(
+            "slow_readers_closed_total",
+            "Connections closed for not reading.",
+            slowReadersClosed
+        )
         counter("frames_refused_total", "Frames that broke the framing.", framesRefused)
         counter("received_bytes_total", "Bytes read from clients.", bytesIn)
         counter("pushes_total", "Pushes handed to sessions.", pushes)
@@ -92,15 +96,21 @@ package final class ServerMetrics: Sendable {
         counter("committed_commands_total", "Commands in committed batches.", committedCommands)
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
         labelled(
-            "requests_total", "Requests by opcode.", "opcode",
+            "requests_total",
+            "Requests by opcode.",
+            "opcode",
             requestCounts.map { (Opcode(rawValue: $0.key).name ?? "\($0.key)", $0.value) }
         )
         labelled(
-            "refusals_total", "Error replies by code.", "code",
+            "refusals_total",
+            "Error replies by code.",
+            "code",
             refusalCounts.map { ($0.key, $0.value) }
         )
         labelled(
-            "log_events_total", "Telemetry events by type.", "type",
+            "log_events_total",
+            "Telemetry events by type.",
+            "type",
             logEventCounts.map { ($0.key, $0.value) }
         )
         for gauge in gauges {

@@ -1,6 +1,6 @@
 import TambourProtocol
-package import TambourStore
 import TambourSQL
+package import TambourStore
 
 /// Something for the engine to run in a write transaction.
 package struct Command: Sendable {

@@ -1,6 +1,6 @@
 import Dispatch
-package import TambourStore
 import Synchronization
+package import TambourStore
 
 /// A few connections that only read, each on a queue of its own; jobs go to whichever is free.
 ///

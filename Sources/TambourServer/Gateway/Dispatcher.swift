@@ -1,6 +1,6 @@
 import TambourProtocol
-import TambourStore
 import TambourSQL
+import TambourStore
 
 /// Calls the handler of each request. Exhaustive switches: an opcode without a handler does not
 /// compile.
@@ -115,7 +115,10 @@ struct Dispatcher: Sendable {
             return .reply(try chats.chatInfo(request, from: caller, in: snapshot).encoded())
         case .chatHistory(let request):
             let reply = try chats.chatHistory(
-                request, from: caller, capabilities: requester.capabilities, in: snapshot
+                request,
+                from: caller,
+                capabilities: requester.capabilities,
+                in: snapshot
             )
             return .reply(reply.encoded())
         case .chatsList(let request):

@@ -18,7 +18,7 @@ enum LaneMessage: Sendable {
 final class LaneGateway: @unchecked Sendable {
     let lane: Lane
     let shared: SharedServices
-    private var mailbox: Mailbox<LaneMessage>!
+    private let mailbox: Mailbox<LaneMessage>
     private var sessions: [ObjectIdentifier: Session] = [:]
     private var byUser: [UserID: [Session]] = [:]
     private var isStopping = false
@@ -26,9 +26,16 @@ final class LaneGateway: @unchecked Sendable {
     init(lane: Lane, shared: SharedServices) {
         self.lane = lane
         self.shared = shared
-        mailbox = Mailbox(queue: lane.queue) { [unowned self] messages in
-            self.lane.round { for message in messages { self.handle(message) } }
-        }
+        let addressee = Addressee()
+        mailbox = Mailbox(queue: lane.queue) { addressee.gateway?.handle($0) }
+        addressee.gateway = self
+    }
+
+    /// Lets the mailbox be made before the gateway it delivers to is complete.
+    ///
+    /// `@unchecked Sendable`: set once, before anything can be posted.
+    private final class Addressee: @unchecked Sendable {
+        weak var gateway: LaneGateway?
     }
 
     func post(_ message: LaneMessage) {
@@ -66,6 +73,10 @@ final class LaneGateway: @unchecked Sendable {
 
     // MARK: - Messages
 
+    private func handle(_ messages: [LaneMessage]) {
+        lane.round { for message in messages { handle(message) } }
+    }
+
     private func handle(_ message: LaneMessage) {
         switch message {
         case .events(let events):
@@ -85,13 +96,17 @@ final class LaneGateway: @unchecked Sendable {
     private func deliver(_ event: Event) {
         switch event {
         case .push(let push, let users, let except):
-            var encoded: EncodedPush?
+            var encoded = EncodedPush(push, limits: shared.limits)
+            var dialog: ChatID?
+            if case .message(let message) = push, message.chatID.rawValue > 0 {
+                dialog = message.chatID
+            }
             for user in users {
                 guard let sessions = byUser[user] else { continue }
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
-                    if encoded == nil { encoded = EncodedPush(push, limits: shared.limits) }
-                    session.push(encoded!.packet(session.compression))
+                    if let dialog { session.noteDialog(dialog) }
+                    session.push(encoded.packet(session.compression))
                 }
             }
         case .sessionsClosed(let ids):

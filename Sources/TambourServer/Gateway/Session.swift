@@ -40,7 +40,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private unowned let gateway: LaneGateway
     private let shared: SharedServices
-    private var connection: Connection!
+    private var opened: Connection?
     private var machine = SessionStateMachine()
     private var decoder: FrameDecoder
     private(set) var caller: Caller?
@@ -64,21 +64,26 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
 
-    private let openedAt: Int64
-    private var lastByteAt: Int64
+    private var openedAt: Int64 = 0
+    private var lastByteAt: Int64 = 0
     private var partialSince: Int64?
     private var timer: TimerToken?
     private var timerAt = Int64.max
 
-    init(gateway: LaneGateway, now: Int64) {
+    init(gateway: LaneGateway) {
         self.gateway = gateway
         shared = gateway.shared
         decoder = FrameDecoder(limits: gateway.shared.limits)
-        openedAt = now
-        lastByteAt = now
     }
 
     private var limits: Limits { shared.limits }
+
+    private var connection: Connection {
+        guard let opened else {
+            preconditionFailure("a lane tells of a connection before anything is done with it")
+        }
+        return opened
+    }
 
     /// How what is sent to this client may be compressed.
     var compression: Compression { capabilities.contains(.lz4Large) ? .large : .classic }
@@ -86,9 +91,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Connection
 
     func connectionOpened(_ connection: Connection) {
-        self.connection = connection
+        opened = connection
+        openedAt = gateway.lane.now
+        lastByteAt = openedAt
         origin = SessionOrigin(
-            installation: "", client: "", info: "", address: Self.host(of: connection.peer)
+            installation: "",
+            client: "",
+            info: "",
+            address: Self.host(of: connection.peer)
         )
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
@@ -148,7 +158,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func close(reason: String) {
         connection.closeAfterFlush(
-            .local(reason), within: .milliseconds(limits.closeDrainMs)
+            .local(reason),
+            within: .milliseconds(limits.closeDrainMs)
         )
     }
 
@@ -268,11 +279,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let requester = requester
         let answered: @Sendable (Outcome) -> Void = { outcome in
             let answer = Answer(
-                sequence: request.sequence, opcode: request.opcode, lane: request.lane,
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: request.lane,
                 outcome: outcome
             )
             gateway.post(.answered(self, answer))
         }
+        noteInterest(request.request)
         switch request.lane {
         case .command:
             let command = Command { tx in
@@ -280,7 +294,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             shared.engine.post(command, done: answered)
         case .query, .exclusive:
-            noteInterest(request.request)
             shared.readers.post { store in
                 let result = shared.dispatcher.query(request.request, from: requester, on: store)
                 shared.router.route(result.events)
@@ -325,7 +338,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             let result = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
             gateway.post(
                 .tokenResolved(
-                    self, TokenResolution(request: request, login: login, result: result)
+                    self,
+                    TokenResolution(request: request, login: login, result: result)
                 )
             )
         }
@@ -339,7 +353,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .failure(let error):
             return answered(
                 Answer(
-                    sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                    sequence: request.sequence,
+                    opcode: request.opcode,
+                    lane: .exclusive,
                     outcome: .refusal(error)
                 )
             )
@@ -355,10 +371,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.readers.post { store in
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
             let result = shared.dispatcher.login(
-                resolution.login, caller: caller, time: time, on: store
+                resolution.login,
+                caller: caller,
+                time: time,
+                on: store
             )
             var answer = Answer(
-                sequence: request.sequence, opcode: request.opcode, lane: .exclusive,
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: .exclusive,
                 outcome: result.outcome
             )
             answer.login = result.partners.map { LoginResult(partners: $0) }
@@ -368,7 +389,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func register(_ session: SessionRecord) {
         caller = Caller(
-            userID: session.userID, sessionID: session.id, deviceID: session.deviceID,
+            userID: session.userID,
+            sessionID: session.id,
+            deviceID: session.deviceID,
             connectionID: ConnectionID(connection.id)
         )
         gateway.register(self, user: session.userID)
@@ -446,12 +469,26 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.watch(added, by: caller.userID)
     }
 
-    /// An opened dialog is one whose other side's presence is worth a push.
+    /// Where somebody writes or reads, the other side's presence is worth a push.
     private func noteInterest(_ request: ClientRequest) {
-        guard case .chatSubscribe(let subscribe) = request, let caller else { return }
-        let chat = subscribe.chatID.rawValue
-        guard chat > 0, subscribe.subscribe, watched.count < 2 * limits.presenceWatch else { return }
-        watch([UserID(chat ^ caller.userID.rawValue)])
+        switch request {
+        case .chatSubscribe(let subscribe) where subscribe.subscribe: noteDialog(subscribe.chatID)
+        case .msgSend(let send):
+            if let chat = send.chatID {
+                noteDialog(chat)
+            } else if let user = send.userID, let caller {
+                noteDialog(ChatID(user.rawValue ^ caller.userID.rawValue))
+            }
+        default: break
+        }
+    }
+
+    /// Follows the presence of the other side of a dialog that is alive.
+    func noteDialog(_ chat: ChatID) {
+        guard let caller, chat.rawValue > 0 else { return }
+        let partner = UserID(chat.rawValue ^ caller.userID.rawValue)
+        guard !watched.contains(partner), watched.count < 2 * limits.presenceWatch else { return }
+        watch([partner])
     }
 
     // MARK: - Writing
@@ -482,7 +519,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let sequence = (lastSequence &+ 128) & 0xFF
         withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
             packet.withUnsafeBytes { packet in
-                header.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<PacketHeader.size]))
+                header.copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: packet[..<PacketHeader.size])
+                )
                 header.storeBytes(of: sequence.bigEndian, toByteOffset: 2, as: UInt16.self)
                 connection.write(UnsafeRawBufferPointer(header))
                 connection.write(UnsafeRawBufferPointer(rebasing: packet[PacketHeader.size...]))
@@ -510,7 +549,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        send(.error, sequence, opcode, ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded())
+        send(
+            .error,
+            sequence,
+            opcode,
+            ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded()
+        )
     }
 
     private func send(
@@ -523,8 +567,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
         var packet: [UInt8] = []
         encodePacket(
-            command: command, sequence: sequence, opcode: opcode.rawValue, payload: payload,
-            compression: compression, compressFrom: limits.compressFromBytes, into: &packet
+            command: command,
+            sequence: sequence,
+            opcode: opcode.rawValue,
+            payload: payload,
+            compression: compression,
+            compressFrom: limits.compressFromBytes,
+            into: &packet
         )
         connection.write(packet)
     }

@@ -56,9 +56,9 @@ final class TokenConnections: Sendable {
     /// - Returns: the connections that are too many now, the oldest ones.
     func add(_ session: Session, to id: SessionID) -> [Session] {
         connections.withLock { connections in
-            connections[id, default: []].append(session)
-            let excess = connections[id]!.count - limit
-            return excess > 0 ? Array(connections[id]!.prefix(excess)) : []
+            let all = connections[id, default: []] + [session]
+            connections[id] = all
+            return Array(all.prefix(max(0, all.count - limit)))
         }
     }
 

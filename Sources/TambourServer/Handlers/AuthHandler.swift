@@ -10,12 +10,6 @@ struct AuthHandler: Sendable {
     let fixedCode: String?
     private static let codeWindowMs: Int64 = 3_600_000
 
-    init(limits: Limits, environment: Environment, fixedCode: String?) {
-        self.limits = limits
-        self.environment = environment
-        self.fixedCode = fixedCode
-    }
-
     /// Answers `AUTH_REQUEST` (17): makes a code and sends it to the phone, known or not.
     ///
     /// - Throws: `error.phone.wrong`, `auth.blocked` when the phone or the address asks too often.
@@ -202,7 +196,9 @@ struct AuthHandler: Sendable {
     ) throws -> String {
         let token = Tokens.make(environment)
         _ = try tx.createSession(
-            of: user, tokenHash: Tokens.hash(token), origin: requester.origin
+            of: user,
+            tokenHash: Tokens.hash(token),
+            origin: requester.origin
         )
         return token
     }

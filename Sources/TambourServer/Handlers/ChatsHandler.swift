@@ -48,8 +48,13 @@ struct ChatsHandler: Sendable {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
-            // Clients that ask from now, or from tomorrow, mean the newest.
-            if from >= now || from < 0 { from = newest }
+            // Clients that ask from now, or from tomorrow, mean the newest; in a burst a message's own
+            // time runs ahead of the clock, and a page may begin there.
+            if from < 0 {
+                from = newest
+            } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
+                from = newest
+            }
             let backward = Int(min(request.backward, Int64(limits.maxHistoryPage)))
             let forward = Int(min(request.forward, Int64(limits.maxHistoryPage - backward)))
             page = try snapshot.history(
@@ -111,13 +116,16 @@ struct ChatsHandler: Sendable {
             // Others are told of what was read, never of what was put back.
             let hear = setAsUnread || chat.isBig ? [caller.userID] : chat.memberIDs
             let push = NotifMark(
-                chatID: chat.wireID, userID: caller.userID, mark: member.readTime,
+                chatID: chat.wireID,
+                userID: caller.userID,
+                mark: member.readTime,
                 setAsUnread: setAsUnread
             )
             tx.emit(.push(.mark(push), to: hear, except: caller.connectionID))
         }
         return ChatMarkReply(
-            unread: try tx.unread(of: caller.userID, in: chat), mark: member.readTime
+            unread: try tx.unread(of: caller.userID, in: chat),
+            mark: member.readTime
         )
     }
 
@@ -158,17 +166,19 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Chat? {
         if let view = try snapshot.view(id, for: caller.userID) { return try snapshot.chat(view) }
-        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else { return nil }
+        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else {
+            return nil
+        }
         return Chat(
             id: id,
             type: .dialog,
             status: .active,
             owner: caller.userID,
             participants: IDMap([(caller.userID, 0)]),
+            lastEventTime: account.registered,
             created: account.registered,
             joinTime: account.registered,
             modified: account.registered,
-            lastEventTime: account.registered,
             newMessages: 0
         )
     }

@@ -13,7 +13,9 @@ struct ContactsHandler: Sendable {
     ) throws -> ContactInfoReply {
         var seen: Set<UserID> = []
         let contacts = try request.contactIDs.compactMap { id -> User? in
-            guard seen.insert(id).inserted, let account = try snapshot.account(id) else { return nil }
+            guard seen.insert(id).inserted, let account = try snapshot.account(id) else {
+                return nil
+            }
             return account.user(showingPhone: id == caller.userID)
         }
         return ContactInfoReply(contacts: contacts)

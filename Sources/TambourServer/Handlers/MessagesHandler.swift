@@ -31,7 +31,10 @@ struct MessagesHandler: Sendable {
         let target = try target(of: request, for: caller, in: tx)
         if let chat = target.chat,
             let first = try tx.sent(
-                cid: message.cid, from: caller.userID, on: caller.deviceID, in: chat
+                cid: message.cid,
+                from: caller.userID,
+                on: caller.deviceID,
+                in: chat
             )
         {
             return try reply(to: first, in: chat, created: false, for: caller, in: tx)
@@ -57,7 +60,10 @@ struct MessagesHandler: Sendable {
             try target.chat
             ?? tx.createPairChat(caller.userID, target.partner, by: caller.userID)
         let (record, previous) = try tx.append(
-            draft, to: chat, from: caller.userID, on: caller.deviceID
+            draft,
+            to: chat,
+            from: caller.userID,
+            on: caller.deviceID
         )
         let stored = try tx.message(record, in: chat)
         if target.chat == nil {
@@ -65,7 +71,12 @@ struct MessagesHandler: Sendable {
         }
         tell(stored, previous: previous, in: chat, by: caller, in: tx)
         return try reply(
-            stored, previous: previous, in: chat, created: target.chat == nil, for: caller, in: tx
+            stored,
+            previous: previous,
+            in: chat,
+            created: target.chat == nil,
+            for: caller,
+            in: tx
         )
     }
 
@@ -164,7 +175,10 @@ struct MessagesHandler: Sendable {
             )
         }
         if let first = try tx.sent(
-            cid: message.cid, from: caller.userID, on: caller.deviceID, in: nil
+            cid: message.cid,
+            from: caller.userID,
+            on: caller.deviceID,
+            in: nil
         ), let chat = try tx.chat(holding: first) {
             return try reply(to: first, in: chat, created: true, for: caller, in: tx)
         }
@@ -190,7 +204,9 @@ struct MessagesHandler: Sendable {
         }
 
         let chat = try tx.createGroup(
-            title: title, owner: caller.userID, members: Array(members)
+            title: title,
+            owner: caller.userID,
+            members: Array(members)
         )
         let created = Attach(
             type: .control,
@@ -202,13 +218,20 @@ struct MessagesHandler: Sendable {
         )
         let (record, previous) = try tx.append(
             MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
-            to: chat, from: caller.userID, on: caller.deviceID
+            to: chat,
+            from: caller.userID,
+            on: caller.deviceID
         )
         let stored = try tx.message(record, in: chat)
         announce(chat, to: chat.memberIDs, last: stored, by: caller, in: tx)
         tell(stored, previous: previous, in: chat, by: caller, in: tx)
         return try reply(
-            stored, previous: previous, in: chat, created: true, for: caller, in: tx
+            stored,
+            previous: previous,
+            in: chat,
+            created: true,
+            for: caller,
+            in: tx
         )
     }
 
@@ -224,7 +247,10 @@ struct MessagesHandler: Sendable {
         try reply(
             tx.message(first, in: chat),
             previous: tx.previousID(of: first, in: chat),
-            in: chat, created: created, for: caller, in: tx
+            in: chat,
+            created: created,
+            for: caller,
+            in: tx
         )
     }
 
@@ -284,14 +310,15 @@ struct MessagesHandler: Sendable {
                 status: .active,
                 owner: chat.owner,
                 participants: IDMap(
-                    chat.isBig ? [] : chat.memberIDs.map { ($0, $0 == caller.userID ? last.time : 0) }
+                    chat.isBig
+                        ? [] : chat.memberIDs.map { ($0, $0 == caller.userID ? last.time : 0) }
                 ),
+                title: chat.title,
+                lastMessage: last,
+                lastEventTime: last.time,
                 created: chat.created,
                 joinTime: chat.created,
                 modified: tx.ct,
-                lastEventTime: last.time,
-                title: chat.title,
-                lastMessage: last,
                 participantsCount: isGroup ? Int64(chat.memberCount) : nil,
                 access: isGroup ? .private : nil
             )
@@ -349,7 +376,11 @@ struct MessagesHandler: Sendable {
         let edited = try tx.edit(record, in: chat)
         let message = try tx.message(edited, in: chat)
         tell(
-            message, previous: try tx.previousID(of: edited, in: chat), in: chat, by: caller, in: tx
+            message,
+            previous: try tx.previousID(of: edited, in: chat),
+            in: chat,
+            by: caller,
+            in: tx
         )
         return MsgEditReply(message: message, chatID: chat.wireID)
     }

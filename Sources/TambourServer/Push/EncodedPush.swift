@@ -19,14 +19,14 @@ extension Push {
 ///
 /// Only the sequence number differs between receivers; it is put in when the packet leaves.
 struct EncodedPush {
-    private let opcode: Opcode
-    private let payload: [UInt8]
+    private let push: Push
     private let compressFrom: Int
     private var classic: [UInt8]?
     private var large: [UInt8]?
 
+    /// Costs nothing until somebody is to receive it.
     init(_ push: Push, limits: Limits) {
-        (opcode, payload) = push.encoded()
+        self.push = push
         compressFrom = limits.compressFromBytes
     }
 
@@ -47,10 +47,16 @@ struct EncodedPush {
     }
 
     private func encode(_ compression: Compression) -> [UInt8] {
+        let (opcode, payload) = push.encoded()
         var packet: [UInt8] = []
         encodePacket(
-            command: .request, sequence: 0, opcode: opcode.rawValue, payload: payload,
-            compression: compression, compressFrom: compressFrom, into: &packet
+            command: .request,
+            sequence: 0,
+            opcode: opcode.rawValue,
+            payload: payload,
+            compression: compression,
+            compressFrom: compressFrom,
+            into: &packet
         )
         return packet
     }

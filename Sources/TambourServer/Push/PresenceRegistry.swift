@@ -111,7 +111,9 @@ package final class PresenceRegistry: Sendable {
     private func event(_ id: UserID, _ user: User, _ state: State) -> Event? {
         guard let watchers = state.watchers[id], !watchers.isEmpty else { return nil }
         let push = NotifPresence(
-            userID: id, presence: user.presence(stored: 0), time: user.changed
+            userID: id,
+            presence: user.presence(stored: 0),
+            time: user.changed
         )
         return .push(.presence(push), to: Array(watchers.keys), except: nil)
     }

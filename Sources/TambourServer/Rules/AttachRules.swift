@@ -69,7 +69,10 @@ enum AttachRules {
             throw RequestError.protoPayload("\(path)/longitude: not between -180 and 180")
         }
         return Attach(
-            type: .location, latitude: latitude, longitude: longitude, zoom: attach.zoom
+            type: .location,
+            latitude: latitude,
+            longitude: longitude,
+            zoom: attach.zoom
         )
     }
 

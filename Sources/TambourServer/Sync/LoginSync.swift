@@ -26,7 +26,9 @@ struct LoginSync: Sendable {
         time: Int64,
         in snapshot: ReadTransaction
     ) throws -> (reply: LoginReply, partners: [UserID]) {
-        guard let account = try snapshot.account(caller.userID) else { throw RequestError.loginToken }
+        guard let account = try snapshot.account(caller.userID) else {
+            throw RequestError.loginToken
+        }
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let partners = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
@@ -78,7 +80,9 @@ struct LoginSync: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Login2Reply {
-        guard let account = try snapshot.account(caller.userID) else { throw RequestError.loginToken }
+        guard let account = try snapshot.account(caller.userID) else {
+            throw RequestError.loginToken
+        }
         var contacts: [User] = []
         let since = request.contactsSync ?? 0
         if since >= 0 {

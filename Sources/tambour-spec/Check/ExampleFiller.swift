@@ -1,4 +1,6 @@
-/// Fills in the bytes of examples that say `hex: auto`. Afterwards they are frozen: a change is a change of the protocol.
+/// Fills in the bytes of examples that say `hex: auto`.
+///
+/// Afterwards they are frozen: a change is a change of the protocol.
 struct ExampleFiller {
     let specification: Specification
 
@@ -8,8 +10,11 @@ struct ExampleFiller {
         for file in specification.examples {
             let hexes = autos(of: file)
             guard !hexes.isEmpty else { continue }
-            var lines = try read(file.origin.file).split(separator: "\n", omittingEmptySubsequences: false)
-                .map(String.init)
+            var lines = try read(file.origin.file).split(
+                separator: "\n",
+                omittingEmptySubsequences: false
+            )
+            .map(String.init)
             for (line, hex) in hexes {
                 lines[line - 1].replace("hex: auto", with: "hex: \"\(hex)\"", maxReplacements: 1)
             }
@@ -23,12 +28,20 @@ struct ExampleFiller {
         let model = PayloadModel(specification: specification)
         var found: [(Int, String)] = []
         for example in file.examples {
-            guard let type = ExampleCheck.type(of: example, opcode: opcode, in: specification) else { continue }
+            guard let type = ExampleCheck.type(of: example, opcode: opcode, in: specification)
+            else { continue }
             func packet(_ node: WireNode) -> String {
                 Hex.text(
-                    ExampleCheck.packet(example, opcode: opcode.number, payload: WireEncoder.encode(node)))
+                    ExampleCheck.packet(
+                        example,
+                        opcode: opcode.number,
+                        payload: WireEncoder.encode(node)
+                    )
+                )
             }
-            if example.hex == "auto", let value = example.value, let canonical = try? model.canonical(value, as: type) {
+            if example.hex == "auto", let value = example.value,
+                let canonical = try? model.canonical(value, as: type)
+            {
                 found.append((example.hexLine, packet(canonical)))
             }
             for accept in example.accepts where accept.hex == "auto" {

@@ -22,7 +22,9 @@ struct PayloadModel {
         var values: [String: WireNode] = [:]
         var seen: Set<String> = []
         for pair in pairs {
-            guard case .string(let key) = pair.key, let field = type.fields.first(where: { $0.key == key }) else {
+            guard case .string(let key) = pair.key,
+                let field = type.fields.first(where: { $0.key == key })
+            else {
                 continue
             }
             do throws(Refusal) {
@@ -54,7 +56,9 @@ struct PayloadModel {
         }
     }
 
-    private func canonical(_ node: WireNode, as type: WireType, of field: Field) throws(Refusal) -> WireNode {
+    private func canonical(_ node: WireNode, as type: WireType, of field: Field) throws(Refusal)
+        -> WireNode
+    {
         switch type {
         case .bool:
             guard case .bool = node else { throw unexpected("a boolean", node) }
@@ -98,7 +102,11 @@ struct PayloadModel {
                 let key = "\(try id(pair.key))"
                 do throws(Refusal) {
                     result.append(
-                        .init(key: .string(key), value: try canonical(pair.value, as: value, of: field)))
+                        .init(
+                            key: .string(key),
+                            value: try canonical(pair.value, as: value, of: field)
+                        )
+                    )
                 } catch {
                     throw error.within(key)
                 }
@@ -108,10 +116,16 @@ struct PayloadModel {
             guard case .map(let pairs) = node else { throw unexpected("a map", node) }
             var result: [WireNode.Pair] = []
             for pair in pairs {
-                guard case .string(let name) = pair.key else { throw unexpected("a string", pair.key) }
+                guard case .string(let name) = pair.key else {
+                    throw unexpected("a string", pair.key)
+                }
                 do throws(Refusal) {
                     result.append(
-                        .init(key: .string(name), value: try canonical(pair.value, as: value, of: field)))
+                        .init(
+                            key: .string(name),
+                            value: try canonical(pair.value, as: value, of: field)
+                        )
+                    )
                 } catch {
                     throw error.within(name)
                 }
@@ -119,7 +133,9 @@ struct PayloadModel {
             return .map(result)
         case .packed(let inner): return try canonical(node, as: inner, of: field)
         case .named(let name):
-            if let type = specification.structType(named: name) { return try canonical(node, as: type) }
+            if let type = specification.structType(named: name) {
+                return try canonical(node, as: type)
+            }
             guard let type = specification.enumType(named: name) else { return node }
             if case .badString = node { throw Refusal(reason: "not valid UTF-8") }
             guard case .string(let text) = node else { throw unexpected("a string", node) }
@@ -150,7 +166,8 @@ struct PayloadModel {
     }
 
     private func check(_ count: Int, _ unit: String, _ limit: String?) throws(Refusal) {
-        guard let limit, let most = overrides[limit] ?? specification.limit(named: limit)?.value else { return }
+        guard let limit, let most = overrides[limit] ?? specification.limit(named: limit)?.value
+        else { return }
         if count > most { throw Refusal(reason: "\(count) \(unit), limit \(most)") }
     }
 }

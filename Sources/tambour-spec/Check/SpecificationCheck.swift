@@ -1,4 +1,6 @@
-/// The rules the YAML must keep beside being well-formed. Each function holds rules of one subject.
+/// The rules the YAML must keep beside being well-formed.
+///
+/// Each function holds rules of one subject.
 struct SpecificationCheck {
     let specification: Specification
     private(set) var problems: [Problem] = []
@@ -32,7 +34,10 @@ struct SpecificationCheck {
     private mutating func documented(_ doc: String, since: Int, _ what: String, _ origin: Origin) {
         if doc.last != "." { complain(origin, "\(what): the text must end with a full stop") }
         if !(1...specification.version).contains(since) {
-            complain(origin, "\(what): since \(since) is not a release up to \(specification.version)")
+            complain(
+                origin,
+                "\(what): since \(since) is not a release up to \(specification.version)"
+            )
         }
     }
 
@@ -53,9 +58,17 @@ struct SpecificationCheck {
             ("capability", specification.capabilities), ("feature", specification.features),
         ] {
             unique(entries.map { ($0.name, $0.origin) }, what)
-            for entry in entries { documented(entry.doc, since: entry.since, entry.name, entry.origin) }
+            for entry in entries {
+                documented(entry.doc, since: entry.since, entry.name, entry.origin)
+            }
         }
         unique(specification.states.map { ($0.name, $0.origin) }, "state")
+        if !specification.acceptedVersions.contains(specification.writtenVersion) {
+            complain(
+                Origin(file: "protocol.yaml", line: 0),
+                "the version written is not one that is read"
+            )
+        }
     }
 
     private mutating func checkErrors() {
@@ -86,7 +99,9 @@ struct SpecificationCheck {
         }
         unique(
             specification.enums.map { ($0.name, $0.origin) }
-                + (specification.structs + payloads).map { ($0.name, $0.origin) }, "type")
+                + (specification.structs + payloads).map { ($0.name, $0.origin) },
+            "type"
+        )
         for type in specification.enums {
             documented(type.doc, since: type.since, type.name, type.origin)
             unique(type.values.map { ($0.value, type.origin) }, "\(type.name): value")
@@ -126,17 +141,32 @@ struct SpecificationCheck {
             if field.isRequired, field.since > type.since {
                 complain(field.origin, "\(place): a later field cannot be required")
             }
-            if field.key.utf8.count > 31 { complain(field.origin, "\(place): a key has at most 31 bytes") }
+            if field.key.utf8.count > 31 {
+                complain(field.origin, "\(place): a key has at most 31 bytes")
+            }
             if Self.taken.contains(field.swiftName) {
-                complain(field.origin, "\(place): the property name is taken; give another one by swift:")
+                complain(
+                    field.origin,
+                    "\(place): the property name is taken; give another one by swift:"
+                )
             }
             for name in field.type.mentioned
-            where specification.structType(named: name) == nil && specification.enumType(named: name) == nil {
+            where specification.structType(named: name) == nil
+                && specification.enumType(named: name) == nil
+            {
                 complain(field.origin, "\(place): unknown type \(name)")
             }
             for limit in [field.limitUnits, field.limitBytes, field.limitItems].compactMap({ $0 })
             where specification.limit(named: limit) == nil {
                 complain(field.origin, "\(place): unknown limit \(limit)")
+            }
+            if let capability = field.capability,
+                !specification.capabilities.contains(where: { $0.name == capability })
+            {
+                complain(field.origin, "\(place): unknown capability \(capability)")
+            }
+            if field.capability != nil, !field.isOptional {
+                complain(field.origin, "\(place): only an optional field can need a capability")
             }
             checkDefault(field, place)
             checkLimits(field, place, isInbound: isInbound)
@@ -152,7 +182,8 @@ struct SpecificationCheck {
         if field.isRequired { complain(field.origin, "\(place): required and with a default") }
         let fits =
             switch (value, field.type) {
-            case (.bool, .bool), (.int, .int), (.int, .ms), (.string, .text), (.string, .string): true
+            case (.bool, .bool), (.int, .int), (.int, .ms), (.string, .text), (.string, .string):
+                true
             case (.emptyList, .list), (.emptyList, .packed(.list)): true
             case (.emptyMap, .map), (.emptyMap, .names): true
             default: false
@@ -169,11 +200,15 @@ struct SpecificationCheck {
         }
         let isText = element == .text
         let isBytes = isText || element == .string || element == .bytes
-        if field.limitUnits != nil, !isText { complain(field.origin, "\(place): limit is for texts") }
+        if field.limitUnits != nil, !isText {
+            complain(field.origin, "\(place): limit is for texts")
+        }
         if field.limitBytes != nil, !isBytes {
             complain(field.origin, "\(place): limitBytes is for texts, strings and bytes")
         }
-        if field.limitItems != nil, !isList { complain(field.origin, "\(place): limitItems is for lists") }
+        if field.limitItems != nil, !isList {
+            complain(field.origin, "\(place): limitItems is for lists")
+        }
         guard isInbound else { return }
         if isBytes, field.limitUnits == nil, field.limitBytes == nil {
             complain(field.origin, "\(place): comes from clients and has no limit")
@@ -183,11 +218,11 @@ struct SpecificationCheck {
         }
     }
 
-    /// A struct may hold itself only through a box or a list.
+    /// A struct may hold itself only packed or in a list.
     private mutating func checkRecursion() {
         func direct(_ type: StructType) -> [String] {
             type.fields.compactMap { field in
-                if case .named(let name) = field.type, !field.isBoxed { name } else { nil }
+                if case .named(let name) = field.type { name } else { nil }
             }
         }
         for type in specification.structs {
@@ -195,7 +230,10 @@ struct SpecificationCheck {
             var seen: Set<String> = []
             while let name = open.popLast() {
                 if name == type.name {
-                    complain(type.origin, "\(type.name): holds itself; one of the fields must be boxed")
+                    complain(
+                        type.origin,
+                        "\(type.name): holds itself; it must be packed or in a list"
+                    )
                     break
                 }
                 if seen.insert(name).inserted {
@@ -210,10 +248,18 @@ struct SpecificationCheck {
     private mutating func checkOpcodes() {
         let served = specification.families.flatMap(\.opcodes)
         let known = specification.families.flatMap(\.known)
-        unique(served.map { ("\($0.number)", $0.origin) } + known.map { ("\($0.number)", $0.origin) }, "opcode")
-        unique(served.map { ($0.name, $0.origin) } + known.map { ($0.name, $0.origin) }, "opcode name")
-        for (number, origin) in served.map({ ($0.number, $0.origin) }) + known.map({ ($0.number, $0.origin) })
-        where !specification.idRanges.contains(where: { $0.from <= number && number <= $0.through }) {
+        unique(
+            served.map { ("\($0.number)", $0.origin) } + known.map { ("\($0.number)", $0.origin) },
+            "opcode"
+        )
+        unique(
+            served.map { ($0.name, $0.origin) } + known.map { ($0.name, $0.origin) },
+            "opcode name"
+        )
+        for (number, origin) in served.map({ ($0.number, $0.origin) })
+            + known.map({ ($0.number, $0.origin) })
+        where !specification.idRanges.contains(where: { $0.from <= number && number <= $0.through })
+        {
             complain(origin, "opcode \(number) is outside every range")
         }
         for opcode in served { check(opcode) }
@@ -224,18 +270,26 @@ struct SpecificationCheck {
         documented(opcode.doc, since: opcode.since, opcode.name, origin)
         let fromClient = opcode.direction != .serverToClient
         if (opcode.request != nil) != fromClient || (opcode.reply != nil) != fromClient {
-            complain(origin, "\(opcode.name): a request has a request and a reply, a push has neither")
+            complain(
+                origin,
+                "\(opcode.name): a request has a request and a reply, a push has neither"
+            )
         }
         if (opcode.push != nil) != (opcode.direction != .clientToServer) {
             complain(origin, "\(opcode.name): a push, and only a push, has \"push\"")
         }
-        if fromClient != (opcode.kind != nil && opcode.idempotency != nil && !opcode.states.isEmpty) {
-            complain(origin, "\(opcode.name): a request, and only a request, has kind, idempotency and states")
+        if fromClient != (opcode.kind != nil && opcode.idempotency != nil && !opcode.states.isEmpty)
+        {
+            complain(
+                origin,
+                "\(opcode.name): a request, and only a request, has kind, idempotency and states"
+            )
         }
         if (opcode.idempotency == .keyed) != (opcode.key != nil) {
             complain(origin, "\(opcode.name): keyed goes with \"key\"")
         }
-        for state in opcode.states where !specification.states.contains(where: { $0.name == state }) {
+        for state in opcode.states where !specification.states.contains(where: { $0.name == state })
+        {
             complain(origin, "\(opcode.name): unknown state \(state)")
         }
         unique(opcode.errors.map { ($0, origin) }, "\(opcode.name): error")

@@ -3,7 +3,10 @@ struct ExampleVectorsSource {
     let specification: Specification
 
     func text() -> String {
-        var source = SourceText(from: "protocol-spec/examples/", imports: ["import TambourProtocol", "import Testing"])
+        var source = SourceText(
+            from: "protocol-spec/examples/",
+            imports: ["import TambourProtocol", "import Testing"]
+        )
         source.lines(
             """
             /// A packet of the specification: bytes that decode and encode to themselves, others that decode to the same
@@ -34,7 +37,8 @@ struct ExampleVectorsSource {
                 var testDescription: String { name }
             }
 
-            """)
+            """
+        )
         source.block("extension ExampleVector") { source in
             source.block("static let all: [ExampleVector] =", "}()") { source in
                 source.line("var all: [ExampleVector] = []")
@@ -49,7 +53,8 @@ struct ExampleVectorsSource {
                 source.block("switch type") { source in
                     for name in typeNames() {
                         source.line(
-                            "case \(literal(name)): try \(name).decode(payload, limits: limits).encoded()")
+                            "case \(literal(name)): try \(name).decode(payload, limits: limits).encoded()"
+                        )
                     }
                     source.line("default: nil")
                 }
@@ -61,16 +66,21 @@ struct ExampleVectorsSource {
     private func write(_ file: ExampleFile, to source: inout SourceText) {
         guard let opcode = specification.opcode(named: file.opcode) else { return }
         for example in file.examples {
-            guard let type = ExampleCheck.type(of: example, opcode: opcode, in: specification) else { continue }
+            guard let type = ExampleCheck.type(of: example, opcode: opcode, in: specification)
+            else { continue }
             source.line("all.append(ExampleVector(")
             source.line(
                 "    name: \(literal("\(opcode.name) \(example.role.rawValue): \(example.name)")), type: \(literal(type.name)), opcode: \(opcode.number), command: \(example.command), sequence: \(example.sequence),"
             )
             source.line("    hex: \(literal(example.hex ?? "")),")
-            let accepts = example.accepts.map { ".init(name: \(literal($0.name)), hex: \(literal($0.hex ?? "")))" }
+            let accepts = example.accepts.map {
+                ".init(name: \(literal($0.name)), hex: \(literal($0.hex ?? "")))"
+            }
             writeList("accept", accepts, closing: ",", to: &source)
             let rejects = example.rejects.map { reject in
-                let limits = reject.limits.sorted { $0.key < $1.key }.map { "\(literal($0.key)): \($0.value)" }
+                let limits = reject.limits.sorted { $0.key < $1.key }.map {
+                    "\(literal($0.key)): \($0.value)"
+                }
                 return
                     ".init(name: \(literal(reject.name)), hex: \(literal(reject.hex ?? "")), limits: [\(limits.isEmpty ? ":" : limits.joined(separator: ", "))], error: \(literal(reject.error)))"
             }
@@ -78,7 +88,12 @@ struct ExampleVectorsSource {
         }
     }
 
-    private func writeList(_ label: String, _ items: [String], closing: String, to source: inout SourceText) {
+    private func writeList(
+        _ label: String,
+        _ items: [String],
+        closing: String,
+        to source: inout SourceText
+    ) {
         guard !items.isEmpty else {
             source.line("    \(label): []\(closing)")
             return

@@ -7,17 +7,32 @@ enum GeneratedFiles {
         var problems: [Problem] = []
         let files = Generator(specification: specification).files()
         for file in files {
-            let committed = try? String(contentsOf: root.appending(path: file.path), encoding: .utf8)
+            let committed = try? String(
+                contentsOf: root.appending(path: file.path),
+                encoding: .utf8
+            )
             guard committed != file.content else { continue }
             let text = committed.map { difference(from: $0, to: file.content) } ?? "does not exist"
             problems.append(
-                Problem(origin: Origin(file: file.path, line: 0), text: "is not current; run make generate\n\(text)"))
+                Problem(
+                    origin: Origin(file: file.path, line: 0),
+                    text: "is not current; run make generate\n\(text)"
+                )
+            )
         }
         for folder in [Generator.sources, Generator.tests] {
-            let present = (try? FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path)) ?? []
-            for name in present.sorted() where !files.contains(where: { $0.path == "\(folder)/\(name)" }) {
+            let present =
+                (try? FileManager.default.contentsOfDirectory(
+                    atPath: root.appending(path: folder).path
+                )) ?? []
+            for name in present.sorted()
+            where !files.contains(where: { $0.path == "\(folder)/\(name)" }) {
                 problems.append(
-                    Problem(origin: Origin(file: "\(folder)/\(name)", line: 0), text: "is not generated; remove it"))
+                    Problem(
+                        origin: Origin(file: "\(folder)/\(name)", line: 0),
+                        text: "is not generated; remove it"
+                    )
+                )
             }
         }
         return problems

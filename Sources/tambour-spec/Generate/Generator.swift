@@ -8,21 +8,54 @@ struct Generator {
     /// Path and content of every generated file, in the order of their paths.
     func files() -> [(path: String, content: String)] {
         var files = [
-            ("\(Self.sources)/Capabilities.swift", CapabilitiesSource(specification: specification).text()),
-            ("\(Self.sources)/ClientRequest.swift", ClientRequestSource(specification: specification).text()),
+            (
+                "\(Self.sources)/Capabilities.swift",
+                CapabilitiesSource(specification: specification).text()
+            ),
+            (
+                "\(Self.sources)/ClientRequest.swift",
+                ClientRequestSource(specification: specification).text()
+            ),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
+            ("\(Self.sources)/Framing.swift", framing()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
             ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
         ]
         for family in specification.families where !family.opcodes.isEmpty {
-            files.append(("\(Self.sources)/\(Names.pascal(fromOpcode: family.name)).swift", payloads(of: family)))
+            files.append(
+                (
+                    "\(Self.sources)/\(Names.pascal(fromOpcode: family.name)).swift",
+                    payloads(of: family)
+                )
+            )
         }
         if !specification.examples.isEmpty {
             files.append(
-                ("\(Self.tests)/ExampleVectors.swift", ExampleVectorsSource(specification: specification).text()))
+                (
+                    "\(Self.tests)/ExampleVectors.swift",
+                    ExampleVectorsSource(specification: specification).text()
+                )
+            )
         }
         return files.sorted { $0.0 < $1.0 }
+    }
+
+    private func framing() -> String {
+        var source = SourceText(from: "protocol-spec/protocol.yaml")
+        source.block("extension PacketHeader") { source in
+            source.doc("The version of what we send.")
+            source.line(
+                "package static let writtenVersion: UInt8 = \(specification.writtenVersion)"
+            )
+            source.line()
+            source.doc("Whether packets of a version are read.")
+            source.block("package static func reads(version: UInt8) -> Bool") { source in
+                let versions = specification.acceptedVersions.map { "version == \($0)" }
+                source.line(versions.joined(separator: " || "))
+            }
+        }
+        return source.text
     }
 
     private func objects() -> String {

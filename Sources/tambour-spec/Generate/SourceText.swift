@@ -23,7 +23,9 @@ struct SourceText {
     }
 
     mutating func lines(_ content: String) {
-        for one in content.split(separator: "\n", omittingEmptySubsequences: false) { line(String(one)) }
+        for one in content.split(separator: "\n", omittingEmptySubsequences: false) {
+            line(String(one))
+        }
     }
 
     /// A documentation comment, wrapped.
@@ -40,8 +42,12 @@ struct SourceText {
         line(current)
     }
 
-    mutating func block(_ opening: String, _ closing: String = "}", _ body: (inout SourceText) -> Void) {
-        line(opening.isEmpty ? "{" : opening + " {")
+    mutating func block(
+        _ opening: String,
+        _ closing: String = "}",
+        _ body: (inout SourceText) -> Void
+    ) {
+        line(opening.hasSuffix("[") ? opening : opening + " {")
         depth += 1
         body(&self)
         depth -= 1

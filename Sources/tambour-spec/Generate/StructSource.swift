@@ -15,6 +15,7 @@ struct StructSource {
             source.line()
             writeWriter(to: &source)
         }
+        if type.fields.contains(where: \.isSensitive) { writeMirror(to: &source) }
     }
 
     // MARK: Properties and initializer
@@ -26,20 +27,9 @@ struct StructSource {
     }
 
     private func writeProperty(_ field: Field, to source: inout SourceText) {
-        source.doc(field.doc)
-        guard field.isBoxed else {
-            source.line("package var \(name(field)): \(propertyType(field))")
-            return
-        }
-        source.block("package var \(name(field)): \(field.type.swift)") { source in
-            source.line("get { boxed\(capitalised(field)).value }")
-            source.line("set { boxed\(capitalised(field)) = Boxed(newValue) }")
-        }
-        source.line("private var boxed\(capitalised(field)): Boxed<\(field.type.swift)>")
-    }
-
-    private func capitalised(_ field: Field) -> String {
-        field.swiftName.prefix(1).uppercased() + field.swiftName.dropFirst()
+        let condition = field.capability.map { " Only for clients with the capability `\($0)`." }
+        source.doc(field.doc + (condition ?? ""))
+        source.line("package var \(name(field)): \(propertyType(field))")
     }
 
     private func writeInitializer(to source: inout SourceText) {
@@ -50,15 +40,12 @@ struct StructSource {
         source.line("package init(")
         for (index, field) in type.fields.enumerated() {
             let comma = index == type.fields.count - 1 ? "" : ","
-            source.line("    \(field.swiftName): \(propertyType(field))\(initialValue(field))\(comma)")
+            source.line(
+                "    \(field.swiftName): \(propertyType(field))\(initialValue(field))\(comma)"
+            )
         }
         source.block(")") { source in
-            for field in type.fields {
-                source.line(
-                    field.isBoxed
-                        ? "self.boxed\(capitalised(field)) = Boxed(\(name(field)))"
-                        : "self.\(field.swiftName) = \(name(field))")
-            }
+            for field in type.fields { source.line("self.\(field.swiftName) = \(name(field))") }
         }
     }
 
@@ -72,11 +59,28 @@ struct StructSource {
         switch value {
         case .bool(let bool): return String(bool)
         case .int(let int): return String(int)
-        case .string(let string): return string.isEmpty && type == .text ? ".empty" : literal(string)
+        case .string(let string):
+            return string.isEmpty && type == .text ? ".empty" : literal(string)
         case .emptyList:
             if case .packed(let inner) = type { return "Packed<\(inner.swift)>([])" }
             return "[]"
         case .emptyMap: return "\(type.swift)([])"
+        }
+    }
+
+    /// What printing and logging show: everything but secrets.
+    private func writeMirror(to source: inout SourceText) {
+        source.line()
+        source.block("extension \(type.name): CustomReflectable") { source in
+            source.doc("What printing shows: no secrets.")
+            source.block("package var customMirror: Mirror") { source in
+                source.block("Mirror(self, children: [", "], displayStyle: .struct)") { source in
+                    for field in type.fields {
+                        let value = field.isSensitive ? "\"(secret)\"" : "\(name(field)) as Any"
+                        source.line("\(literal(field.swiftName)): \(value),")
+                    }
+                }
+            }
         }
     }
 
@@ -95,12 +99,15 @@ struct StructSource {
                     }
                     reader.endContainer()
                     return Self()
-                    """)
+                    """
+                )
                 return
             }
             for field in type.fields {
                 if let value = field.defaultValue {
-                    source.line("var \(name(field)): \(field.type.swift) = \(swiftDefault(value, type: field.type))")
+                    source.line(
+                        "var \(name(field)): \(field.type.swift) = \(swiftDefault(value, type: field.type))"
+                    )
                 } else {
                     source.line("var \(name(field)): \(field.type.swift)?")
                 }
@@ -113,14 +120,18 @@ struct StructSource {
                     source.line("let wireKey = try reader.readKey()")
                     for (index, field) in type.fields.enumerated() {
                         source.line(
-                            (index == 0 ? "" : "} else ") + "if reader.matches(wireKey, \(literal(field.key))) {")
+                            (index == 0 ? "" : "} else ")
+                                + "if reader.matches(wireKey, \(literal(field.key))) {"
+                        )
                         source.line("    fieldName = \(literal(field.key))")
                         source.line("    try claim(\(index), in: &fieldsSeen)")
-                        let assignment = "\(name(field)) = \(readExpression(field.type, field: field))"
+                        let assignment =
+                            "\(name(field)) = \(readExpression(field.type, field: field))"
                         source.line(
                             field.isRequired
                                 ? "    " + assignment
-                                : "    if !reader.readNilIfPresent() { \(assignment) }")
+                                : "    if !reader.readNilIfPresent() { \(assignment) }"
+                        )
                     }
                     source.line("} else {")
                     source.line("    try reader.skip()")
@@ -131,11 +142,15 @@ struct StructSource {
             source.line("}")
             source.line("reader.endContainer()")
             for field in type.fields where field.isRequired {
-                source.line("guard let \(name(field)) else { throw missing(\(literal(field.key))) }")
+                source.line(
+                    "guard let \(name(field)) else { throw missing(\(literal(field.key))) }"
+                )
             }
             source.line(
                 "return Self("
-                    + type.fields.map { "\($0.swiftName): \(name($0))" }.joined(separator: ", ") + ")")
+                    + type.fields.map { "\($0.swiftName): \(name($0))" }.joined(separator: ", ")
+                    + ")"
+            )
         }
     }
 
@@ -152,12 +167,14 @@ struct StructSource {
         case .double: return "try reader.readDouble()"
         case .chatID, .userID, .messageID: return "\(type.swift)(try reader.readID())"
         case .text:
-            return "try reader.readText(\(limits(("maxUTF16", field.limitUnits), ("maxBytes", field.limitBytes))))"
+            return
+                "try reader.readText(\(limits(("maxUTF16", field.limitUnits), ("maxBytes", field.limitBytes))))"
         case .string: return "try reader.readString(\(limits(("maxBytes", field.limitBytes))))"
         case .bytes: return "try reader.readBytes(\(limits(("maxBytes", field.limitBytes))))"
         case .list(let element):
             let inner = readExpression(element, field: field)
-            let limits = field.limitItems == nil ? "" : "(\(limits(("maxItems", field.limitItems))))"
+            let limits =
+                field.limitItems == nil ? "" : "(\(limits(("maxItems", field.limitItems))))"
             return "try reader.readList\(limits) "
                 + "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(element.swift) in \(inner) }"
         case .any, .map, .names, .packed, .named:
@@ -175,7 +192,9 @@ struct StructSource {
                 source.line("writer.writeMapHeader(\(always))")
             } else {
                 source.line("var fieldCount = \(always)")
-                for field in optional { source.line("if \(field.swiftName) != nil { fieldCount += 1 }") }
+                for field in optional {
+                    source.line("if \(field.swiftName) != nil { fieldCount += 1 }")
+                }
                 source.line("writer.writeMapHeader(fieldCount)")
             }
             for field in type.fields {
@@ -238,11 +257,15 @@ struct EnumSource {
             source.line()
             source.doc(
                 type.isOpen
-                    ? "The value of a name; an unknown one becomes `other`." : "The value of a name, nil if unknown.")
-            source.block(type.isOpen ? "package init(name: Text)" : "package init?(name: Text)") { source in
+                    ? "The value of a name; an unknown one becomes `other`."
+                    : "The value of a name, nil if unknown."
+            )
+            source.block(type.isOpen ? "package init(name: Text)" : "package init?(name: Text)") {
+                source in
                 for (index, value) in type.values.enumerated() {
                     source.line(
-                        (index == 0 ? "" : "} else ") + "if name.equals(\(literal(value.value))) {")
+                        (index == 0 ? "" : "} else ") + "if name.equals(\(literal(value.value))) {"
+                    )
                     source.line("    self = .\(value.swiftName)")
                 }
                 source.line("} else {")
@@ -254,11 +277,14 @@ struct EnumSource {
                 "package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self"
             ) { source in
                 source.line(
-                    "let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)")
+                    "let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)"
+                )
                 if type.isOpen {
                     source.line("return Self(name: name)")
                 } else {
-                    source.line("guard let value = Self(name: name) else { throw unknownValue(name) }")
+                    source.line(
+                        "guard let value = Self(name: name) else { throw unknownValue(name) }"
+                    )
                     source.line("return value")
                 }
             }
@@ -266,7 +292,9 @@ struct EnumSource {
             source.block("package func write(to writer: inout MessagePackWriter)") { source in
                 source.block("switch self") { source in
                     for value in type.values {
-                        source.line("case .\(value.swiftName): writer.writeKey(\(literal(value.value)))")
+                        source.line(
+                            "case .\(value.swiftName): writer.writeKey(\(literal(value.value)))"
+                        )
                     }
                     if type.isOpen { source.line("case .other(let name): writer.writeText(name)") }
                 }

@@ -8,7 +8,9 @@ struct OpcodesSource {
         let known = specification.families.flatMap(\.known).sorted { $0.number < $1.number }
 
         source.doc("The number that says what a packet is about.")
-        source.block("package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible") {
+        source.block(
+            "package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible"
+        ) {
             source in
             source.line("package let rawValue: UInt16")
             source.line()
@@ -38,23 +40,33 @@ struct OpcodesSource {
     }
 
     private func writeOpInfo(
-        served: [OpcodeEntry], known: [Specification.KnownOpcode], to source: inout SourceText
+        served: [OpcodeEntry],
+        known: [Specification.KnownOpcode],
+        to source: inout SourceText
     ) {
         source.doc("What the specification says about one opcode.")
         source.block("package struct OpInfo: Sendable") { source in
             source.doc("Who sends it first.")
-            source.line("package enum Direction: Sendable { case clientToServer, serverToClient, both }")
-            source.doc("Where its handler runs: on the session itself, on a reader, or in the engine's transaction.")
+            source.line(
+                "package enum Direction: Sendable { case clientToServer, serverToClient, both }"
+            )
+            source.doc(
+                "Where its handler runs: on the session itself, on a reader, or in the engine's transaction."
+            )
             source.line("package enum Kind: Sendable { case session, query, command }")
             source.doc("What sending it twice does.")
-            source.line("package enum Idempotency: Sendable { case safe, idempotent, keyed, unsafe }")
+            source.line(
+                "package enum Idempotency: Sendable { case safe, idempotent, keyed, unsafe }"
+            )
             source.doc("States of a connection.")
             source.block("package struct States: OptionSet, Sendable") { source in
                 source.line("package let rawValue: UInt8")
                 source.line("package init(rawValue: UInt8) { self.rawValue = rawValue }")
                 for (index, state) in specification.states.enumerated() {
                     source.doc(state.doc)
-                    source.line("package static let \(state.name) = States(rawValue: \(1 << index))")
+                    source.line(
+                        "package static let \(state.name) = States(rawValue: \(1 << index))"
+                    )
                 }
             }
             source.line()
@@ -70,7 +82,9 @@ struct OpcodesSource {
             source.line("package let idempotency: Idempotency?")
             source.doc("What the opcode may answer beside `RequestError.Code.common`.")
             source.line("package let errors: [RequestError.Code]")
-            source.doc("Whether a request is answered; known numbers that are not answer `proto.opcode`.")
+            source.doc(
+                "Whether a request is answered; known numbers that are not answer `proto.opcode`."
+            )
             source.line("package let isServed: Bool")
             source.line()
             source.doc("By number. Numbers nobody has seen are nil.")
@@ -84,7 +98,8 @@ struct OpcodesSource {
                         "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, isServed: kind != nil)"
                     )
                 }
-                source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") { source in
+                source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") {
+                    source in
                     source.line("served(number, name, direction, [], nil, nil, [])")
                 }
                 for opcode in served {
@@ -99,7 +114,9 @@ struct OpcodesSource {
                     )
                 }
                 for opcode in known {
-                    source.line("known(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue))")
+                    source.line(
+                        "known(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue))"
+                    )
                 }
                 source.line("return table")
             }
@@ -135,7 +152,8 @@ struct ClientRequestSource {
                 source.block("switch opcode") { source in
                     for opcode in requests {
                         source.line(
-                            "case .\(name(opcode)): .\(name(opcode))(try .decode(payload, limits: limits))")
+                            "case .\(name(opcode)): .\(name(opcode))(try .decode(payload, limits: limits))"
+                        )
                     }
                     source.line("default: nil")
                 }
@@ -144,7 +162,9 @@ struct ClientRequestSource {
             source.doc("The opcode it travels under.")
             source.block("package var opcode: Opcode") { source in
                 source.block("switch self") { source in
-                    for opcode in requests { source.line("case .\(name(opcode)): .\(name(opcode))") }
+                    for opcode in requests {
+                        source.line("case .\(name(opcode)): .\(name(opcode))")
+                    }
                 }
             }
         }
@@ -161,7 +181,9 @@ struct ErrorsSource {
     func text() -> String {
         var source = SourceText(from: "protocol-spec/errors.yaml")
         source.doc("A refusal as it is answered: a code machines read and a message people read.")
-        source.block("package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible") { source in
+        source.block(
+            "package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible"
+        ) { source in
             source.line("package var code: Code")
             source.doc("English; sometimes read by machines, see `Code.loginToken`.")
             source.line("package var message: String")
@@ -187,13 +209,21 @@ struct ErrorsSource {
                 source.line()
                 let common = specification.errors.filter(\.isCommon).map { ".\($0.swiftName)" }
                 source.doc("What any opcode may answer.")
-                source.line("package static let common: [Code] = [\(common.joined(separator: ", "))]")
+                source.line(
+                    "package static let common: [Code] = [\(common.joined(separator: ", "))]"
+                )
                 source.line()
-                source.doc("Soft: answered, the connection carries on. Hard: answered if possible, then closed.")
+                source.doc(
+                    "Soft: answered, the connection carries on. Hard: answered if possible, then closed."
+                )
                 source.block("package var errorClass: Class") { source in
-                    let hard = specification.errors.filter { $0.errorClass == .hard }.map { ".\($0.swiftName)" }
+                    let hard = specification.errors.filter { $0.errorClass == .hard }.map {
+                        ".\($0.swiftName)"
+                    }
                     source.block("switch self") { source in
-                        if !hard.isEmpty { source.line("case \(hard.joined(separator: ", ")): .hard") }
+                        if !hard.isEmpty {
+                            source.line("case \(hard.joined(separator: ", ")): .hard")
+                        }
                         source.line("default: .soft")
                     }
                 }
@@ -202,9 +232,13 @@ struct ErrorsSource {
                 source.block("package var retry: Retry") { source in
                     source.block("switch self") { source in
                         for retry in Specification.ErrorCode.Retry.allCases {
-                            let codes = specification.errors.filter { $0.retry == retry }.map { ".\($0.swiftName)" }
+                            let codes = specification.errors.filter { $0.retry == retry }.map {
+                                ".\($0.swiftName)"
+                            }
                             let name = Names.camel(fromSeparated: retry.rawValue)
-                            if !codes.isEmpty { source.line("case \(codes.joined(separator: ", ")): .\(name)") }
+                            if !codes.isEmpty {
+                                source.line("case \(codes.joined(separator: ", ")): .\(name)")
+                            }
                         }
                     }
                 }
@@ -220,7 +254,8 @@ struct ErrorsSource {
                         "package static let \(name) = RequestError(code: .\(error.swiftName), message: \(literal(message)))"
                     )
                 }
-                source.block("package static func \(name)(_ message: String) -> RequestError") { source in
+                source.block("package static func \(name)(_ message: String) -> RequestError") {
+                    source in
                     source.line("RequestError(code: .\(error.swiftName), message: message)")
                 }
             }
@@ -235,14 +270,27 @@ struct CapabilitiesSource {
 
     func text() -> String {
         var source = SourceText(from: "protocol-spec/protocol.yaml")
-        write("Capabilities", "What a client build can read, as it said in SESSION_INIT.", specification.capabilities, &source)
+        write(
+            "Capabilities",
+            "What a client build can read, as it said in SESSION_INIT.",
+            specification.capabilities,
+            &source
+        )
         source.line()
-        write("Features", "What a client build has code for, as it said in SESSION_INIT.", specification.features, &source)
+        write(
+            "Features",
+            "What a client build has code for, as it said in SESSION_INIT.",
+            specification.features,
+            &source
+        )
         return source.text
     }
 
     private func write(
-        _ name: String, _ doc: String, _ entries: [Specification.Documented], _ source: inout SourceText
+        _ name: String,
+        _ doc: String,
+        _ entries: [Specification.Documented],
+        _ source: inout SourceText
     ) {
         source.doc(doc)
         source.block("package struct \(name): OptionSet, Hashable, Sendable") { source in
@@ -252,13 +300,17 @@ struct CapabilitiesSource {
             for (index, entry) in entries.enumerated() {
                 source.doc(entry.doc)
                 source.line(
-                    "package static let \(Names.camel(fromSeparated: entry.name)) = \(name)(rawValue: 1 << \(index))")
+                    "package static let \(Names.camel(fromSeparated: entry.name)) = \(name)(rawValue: 1 << \(index))"
+                )
             }
             if !entries.isEmpty { source.line() }
             source.doc("Every known name and what it stands for.")
-            let table = entries.map { "(\(literal($0.name)), .\(Names.camel(fromSeparated: $0.name)))" }
+            let table = entries.map {
+                "(\(literal($0.name)), .\(Names.camel(fromSeparated: $0.name)))"
+            }
             source.line(
-                "package static let table: [(name: String, value: \(name))] = [\(table.joined(separator: ", "))]")
+                "package static let table: [(name: String, value: \(name))] = [\(table.joined(separator: ", "))]"
+            )
             source.line()
             source.doc("The known ones among names; unknown names are ignored.")
             source.block("package init(names: [String])") { source in
@@ -269,12 +321,14 @@ struct CapabilitiesSource {
                         for entry in Self.table where entry.name == name { all.formUnion(entry.value) }
                     }
                     self = all
-                    """)
+                    """
+                )
             }
             source.line()
             source.doc("Its names in the order of the specification.")
             source.line(
-                "package var names: [String] { Self.table.filter { contains($0.value) }.map(\\.name) }")
+                "package var names: [String] { Self.table.filter { contains($0.value) }.map(\\.name) }"
+            )
         }
     }
 }
@@ -299,7 +353,8 @@ struct LimitsSource {
                 for limit in specification.limits {
                     let most = limit.max.map { ", max: \(literal($0))" } ?? ""
                     source.line(
-                        "\(limit.name) = overrides.value(of: \(literal(limit.name)), standard: \(literal(limit.value))\(most))")
+                        "\(limit.name) = overrides.value(of: \(literal(limit.name)), standard: \(literal(limit.value))\(most))"
+                    )
                 }
             }
             source.line()
@@ -310,7 +365,8 @@ struct LimitsSource {
             source.line()
             source.doc("The values of the specification but for some.")
             source.doc("- Throws: `LimitError` naming what is unknown or out of range.")
-            source.block("package convenience init(overrides: [String: Int]) throws(LimitError)") { source in
+            source.block("package convenience init(overrides: [String: Int]) throws(LimitError)") {
+                source in
                 source.line("var left = LimitOverrides(overrides)")
                 source.line("self.init(&left)")
                 source.line("try left.finish()")

@@ -1,16 +1,16 @@
 /// Examples of one opcode: one file under `examples/`.
-struct ExampleFile {
+struct ExampleFile: Sendable {
     var opcode: String
     var examples: [Example]
     var origin: Origin
 }
 
 /// A packet as a value and as bytes, with other encodings that must be read and some that must be refused.
-struct Example {
-    enum Role: String { case request, reply, error, push }
+struct Example: Sendable {
+    enum Role: String, Sendable { case request, reply, error, push }
 
     /// Another legal encoding of the same value.
-    struct Accept {
+    struct Accept: Sendable {
         var name: String
         var wire: WireNode?
         var hex: String?
@@ -19,7 +19,7 @@ struct Example {
     }
 
     /// An encoding that must be refused, with the text of the refusal.
-    struct Reject {
+    struct Reject: Sendable {
         var name: String
         var wire: WireNode?
         var hex: String?

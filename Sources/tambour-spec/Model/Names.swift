@@ -35,7 +35,9 @@ enum Names {
     }
 
     private static let reserved: Set<String> = [
-        "internal", "public", "private", "default", "case", "in", "is", "as", "self", "init", "func", "var", "let",
-        "for", "switch", "where", "while", "return", "repeat", "import", "operator", "protocol", "static", "struct",
+        "internal", "public", "private", "default", "case", "in", "is", "as", "self", "init",
+        "func", "var", "let",
+        "for", "switch", "where", "while", "return", "repeat", "import", "operator", "protocol",
+        "static", "struct",
     ]
 }

@@ -1,6 +1,11 @@
-/// Everything `protocol-spec/` says, as values. Loaded by `SpecificationLoader`.
-struct Specification {
+/// Everything `protocol-spec/` says, as values.
+///
+/// Loaded by `SpecificationLoader`.
+struct Specification: Sendable {
     var version = 1
+    /// First bytes of a header that are read, and the one that is written.
+    var acceptedVersions: [Int] = []
+    var writtenVersion = 0
     var idRanges: [IDRange] = []
     var states: [Documented] = []
     var capabilities: [Documented] = []
@@ -13,21 +18,21 @@ struct Specification {
     var examples: [ExampleFile] = []
 
     /// A range opcode numbers may lie in; both ends belong to it.
-    struct IDRange {
+    struct IDRange: Sendable {
         var name: String
         var from: Int
         var through: Int
     }
 
     /// A name with its meaning: a state, capability or feature.
-    struct Documented {
+    struct Documented: Sendable {
         var name: String
         var since: Int
         var doc: String
         var origin: Origin
     }
 
-    struct Limit {
+    struct Limit: Sendable {
         var name: String
         var value: Int
         /// The largest legal override, nil where any is legal.
@@ -38,9 +43,13 @@ struct Specification {
         var origin: Origin
     }
 
-    struct ErrorCode {
-        enum Class: String { case soft, hard }
-        enum Retry: String, CaseIterable { case never, later, afterLogin = "after-login", refresh }
+    struct ErrorCode: Sendable {
+        enum Class: String, Sendable { case soft, hard }
+        enum Retry: String, CaseIterable, Sendable {
+            case never, later
+            case afterLogin = "after-login"
+            case refresh
+        }
 
         var code: String
         var swiftName: String
@@ -55,7 +64,7 @@ struct Specification {
     }
 
     /// Opcodes of one subject: one file under `opcodes/`.
-    struct Family {
+    struct Family: Sendable {
         var name: String
         var doc: String
         var opcodes: [OpcodeEntry]
@@ -64,7 +73,7 @@ struct Specification {
     }
 
     /// A number with a name that is not served.
-    struct KnownOpcode {
+    struct KnownOpcode: Sendable {
         var number: Int
         var name: String
         var direction: Direction
@@ -90,7 +99,7 @@ struct Specification {
 }
 
 /// Where something was read from, for messages.
-struct Origin: Equatable, CustomStringConvertible {
+struct Origin: Equatable, Sendable, CustomStringConvertible {
     var file: String
     var line: Int
     var description: String {
@@ -106,14 +115,14 @@ struct Problem: Error, Equatable, CustomStringConvertible {
     var description: String { "\(origin): \(text)" }
 }
 
-enum Direction: String, CaseIterable {
+enum Direction: String, CaseIterable, Sendable {
     case clientToServer, serverToClient, both
 }
 
 /// A served opcode or push.
-struct OpcodeEntry {
-    enum Kind: String, CaseIterable { case session, query, command }
-    enum Idempotency: String, CaseIterable { case safe, idempotent, keyed, unsafe }
+struct OpcodeEntry: Sendable {
+    enum Kind: String, CaseIterable, Sendable { case session, query, command }
+    enum Idempotency: String, CaseIterable, Sendable { case safe, idempotent, keyed, unsafe }
 
     var number: Int
     var name: String
@@ -134,7 +143,7 @@ struct OpcodeEntry {
     var push: StructType?
     var origin: Origin
 
-    struct Effect {
+    struct Effect: Sendable {
         var push: String
         var to: String
         var when: String
@@ -142,8 +151,8 @@ struct OpcodeEntry {
 }
 
 /// A MessagePack map with known keys.
-struct StructType {
-    enum Role { case object, payload, request, reply, push }
+struct StructType: Sendable {
+    enum Role: Sendable { case object, payload, request, reply, push }
 
     var name: String
     var role: Role
@@ -153,7 +162,7 @@ struct StructType {
     var origin: Origin
 }
 
-struct Field {
+struct Field: Sendable {
     var key: String
     var swiftName: String
     var type: WireType
@@ -163,7 +172,8 @@ struct Field {
     var limitUnits: String?
     var limitBytes: String?
     var limitItems: String?
-    var isBoxed: Bool
+    /// The capability without which the field is not sent.
+    var capability: String?
     var isSensitive: Bool
     var since: Int
     var doc: String
@@ -173,7 +183,7 @@ struct Field {
     var isOptional: Bool { !isRequired && defaultValue == nil }
 }
 
-enum DefaultValue: Equatable {
+enum DefaultValue: Equatable, Sendable {
     case bool(Bool)
     case int(Int64)
     case string(String)
@@ -181,8 +191,10 @@ enum DefaultValue: Equatable {
     case emptyMap
 }
 
-/// A set of strings. An open one carries unknown strings through; a closed one refuses them.
-struct EnumType {
+/// A set of strings.
+///
+/// An open one carries unknown strings through; a closed one refuses them.
+struct EnumType: Sendable {
     var name: String
     var isOpen: Bool
     var doc: String
@@ -190,7 +202,7 @@ struct EnumType {
     var values: [Value]
     var origin: Origin
 
-    struct Value {
+    struct Value: Sendable {
         var value: String
         var swiftName: String
         var doc: String

@@ -46,14 +46,21 @@ struct SpecificationLoader {
             }
             return map(node, file: file)
         } catch {
-            problems.append(Problem(origin: Origin(file: file, line: 0), text: "cannot be read: \(error)"))
+            problems.append(
+                Problem(origin: Origin(file: file, line: 0), text: "cannot be read: \(error)")
+            )
             return nil
         }
     }
 
     private mutating func map(_ node: Node, file: String) -> YAMLMap? {
         guard let map = YAMLMap(node, file: file) else {
-            problems.append(Problem(origin: Origin(file: file, line: node.mark?.line ?? 0), text: "expected a map"))
+            problems.append(
+                Problem(
+                    origin: Origin(file: file, line: node.mark?.line ?? 0),
+                    text: "expected a map"
+                )
+            )
             return nil
         }
         for key in map.duplicateKeys {
@@ -80,12 +87,19 @@ struct SpecificationLoader {
     private mutating func loadProtocol(into specification: inout Specification) {
         guard let map = document("protocol.yaml") else { return }
         specification.version = map.int("version") ?? 1
-        _ = map.node("framing")
+        if let framing = map.node("framing").flatMap({ self.map($0, file: "protocol.yaml") }) {
+            specification.acceptedVersions = framing.strings("versions").compactMap(Int.init)
+            specification.writtenVersion = framing.requiredInt("answer")
+            finish(framing)
+        }
         for range in maps(map, "idRanges") {
             specification.idRanges.append(
                 .init(
-                    name: range.required("name"), from: range.int("from") ?? 0,
-                    through: range.int("through") ?? 0))
+                    name: range.required("name"),
+                    from: range.int("from") ?? 0,
+                    through: range.int("through") ?? 0
+                )
+            )
             _ = range.required("doc")
             finish(range)
         }
@@ -99,8 +113,11 @@ struct SpecificationLoader {
         maps(map, key).map { entry in
             defer { finish(entry) }
             return .init(
-                name: entry.required("name"), since: entry.int("since") ?? 1, doc: entry.required("doc"),
-                origin: entry.origin)
+                name: entry.required("name"),
+                since: entry.int("since") ?? 1,
+                doc: entry.required("doc"),
+                origin: entry.origin
+            )
         }
     }
 
@@ -109,9 +126,15 @@ struct SpecificationLoader {
         for entry in maps(map, "limits") {
             specification.limits.append(
                 .init(
-                    name: entry.required("name"), value: entry.requiredInt("value"), max: entry.int("max"),
-                    unit: entry.required("unit"), reason: entry.required("reason"),
-                    since: entry.requiredInt("since"), origin: entry.origin))
+                    name: entry.required("name"),
+                    value: entry.requiredInt("value"),
+                    max: entry.int("max"),
+                    unit: entry.required("unit"),
+                    reason: entry.required("reason"),
+                    since: entry.requiredInt("since"),
+                    origin: entry.origin
+                )
+            )
             finish(entry)
         }
         finish(map)
@@ -123,10 +146,17 @@ struct SpecificationLoader {
             let code = entry.required("code")
             specification.errors.append(
                 .init(
-                    code: code, swiftName: entry.string("swift") ?? Names.camel(fromSeparated: code),
-                    errorClass: entry.choice("class") ?? .soft, retry: entry.choice("retry") ?? .never,
-                    isCommon: entry.bool("common") ?? false, message: entry.string("message"),
-                    when: entry.required("when"), since: entry.requiredInt("since"), origin: entry.origin))
+                    code: code,
+                    swiftName: entry.string("swift") ?? Names.camel(fromSeparated: code),
+                    errorClass: entry.choice("class") ?? .soft,
+                    retry: entry.choice("retry") ?? .never,
+                    isCommon: entry.bool("common") ?? false,
+                    message: entry.string("message"),
+                    when: entry.required("when"),
+                    since: entry.requiredInt("since"),
+                    origin: entry.origin
+                )
+            )
             finish(entry)
         }
         finish(map)
@@ -141,7 +171,9 @@ struct SpecificationLoader {
                 guard let entry = self.map(node, file: "types.yaml") else { continue }
                 specification.enums.append(
                     EnumType(
-                        name: name, isOpen: entry.bool("open") ?? false, doc: entry.required("doc"),
+                        name: name,
+                        isOpen: entry.bool("open") ?? false,
+                        doc: entry.required("doc"),
                         since: entry.requiredInt("since"),
                         values: maps(entry, "values").map { value in
                             defer { finish(value) }
@@ -149,9 +181,12 @@ struct SpecificationLoader {
                             return .init(
                                 value: text,
                                 swiftName: value.string("swift") ?? Names.camel(fromUpper: text),
-                                doc: value.required("doc"))
+                                doc: value.required("doc")
+                            )
                         },
-                        origin: entry.origin))
+                        origin: entry.origin
+                    )
+                )
                 finish(entry)
             }
         }
@@ -160,9 +195,14 @@ struct SpecificationLoader {
                 guard let entry = self.map(node, file: "types.yaml") else { continue }
                 specification.structs.append(
                     StructType(
-                        name: name, role: entry.bool("payload") == true ? .payload : .object, doc: entry.required("doc"),
-                        since: entry.requiredInt("since"), fields: fields(entry, "fields"),
-                        origin: entry.origin))
+                        name: name,
+                        role: entry.bool("payload") == true ? .payload : .object,
+                        doc: entry.required("doc"),
+                        since: entry.requiredInt("since"),
+                        fields: fields(entry, "fields"),
+                        origin: entry.origin
+                    )
+                )
                 finish(entry)
             }
         }
@@ -176,15 +216,25 @@ struct SpecificationLoader {
             let expression = entry.required("type")
             let type = WireType(expression)
             if type == nil {
-                problems.append(Problem(origin: entry.origin, text: "unknown type \"\(expression)\""))
+                problems.append(
+                    Problem(origin: entry.origin, text: "unknown type \"\(expression)\"")
+                )
             }
             return Field(
-                key: wireKey, swiftName: entry.string("swift") ?? Names.property(fromKey: wireKey),
-                type: type ?? .any, isRequired: entry.bool("required") ?? false,
-                defaultValue: defaultValue(entry), limitUnits: entry.string("limit"),
-                limitBytes: entry.string("limitBytes"), limitItems: entry.string("limitItems"),
-                isBoxed: entry.bool("boxed") ?? false, isSensitive: entry.bool("sensitive") ?? false,
-                since: entry.requiredInt("since"), doc: entry.required("doc"), origin: entry.origin)
+                key: wireKey,
+                swiftName: entry.string("swift") ?? Names.property(fromKey: wireKey),
+                type: type ?? .any,
+                isRequired: entry.bool("required") ?? false,
+                defaultValue: defaultValue(entry),
+                limitUnits: entry.string("limit"),
+                limitBytes: entry.string("limitBytes"),
+                limitItems: entry.string("limitItems"),
+                capability: entry.string("capability"),
+                isSensitive: entry.bool("sensitive") ?? false,
+                since: entry.requiredInt("since"),
+                doc: entry.required("doc"),
+                origin: entry.origin
+            )
         }
     }
 
@@ -209,7 +259,12 @@ struct SpecificationLoader {
         guard let map = document(file) else { return }
         let name = map.required("family")
         var family = Specification.Family(
-            name: name, doc: map.required("doc"), opcodes: [], known: [], origin: map.origin)
+            name: name,
+            doc: map.required("doc"),
+            opcodes: [],
+            known: [],
+            origin: map.origin
+        )
         for entry in maps(map, "opcodes") {
             family.opcodes.append(opcode(entry, family: name))
             finish(entry)
@@ -217,8 +272,12 @@ struct SpecificationLoader {
         for entry in maps(map, "known") {
             family.known.append(
                 .init(
-                    number: entry.requiredInt("opcode"), name: entry.required("name"),
-                    direction: entry.choice("direction") ?? .clientToServer, origin: entry.origin))
+                    number: entry.requiredInt("opcode"),
+                    name: entry.required("name"),
+                    direction: entry.choice("direction") ?? .clientToServer,
+                    origin: entry.origin
+                )
+            )
             finish(entry)
         }
         specification.families.append(family)
@@ -230,24 +289,45 @@ struct SpecificationLoader {
         let stem = entry.string("swift") ?? Names.pascal(fromOpcode: name)
         let doc = entry.required("doc")
         let since = entry.requiredInt("since")
-        func body(_ key: String, _ role: StructType.Role, suffix: String, doc: String) -> StructType? {
+        func body(_ key: String, _ role: StructType.Role, suffix: String, doc: String)
+            -> StructType?
+        {
             guard entry.node(key) != nil else { return nil }
             return StructType(
-                name: stem + suffix, role: role, doc: doc, since: since, fields: fields(entry, key),
-                origin: entry.origin)
+                name: stem + suffix,
+                role: role,
+                doc: doc,
+                since: since,
+                fields: fields(entry, key),
+                origin: entry.origin
+            )
         }
         return OpcodeEntry(
-            number: entry.requiredInt("opcode"), name: name, swiftStem: stem, family: family,
-            direction: entry.choice("direction") ?? .clientToServer, since: since, doc: doc,
-            states: entry.strings("states"), kind: entry.choice("kind"), idempotency: entry.choice("idempotency"),
-            key: entry.string("key"), errors: entry.strings("errors"),
+            number: entry.requiredInt("opcode"),
+            name: name,
+            swiftStem: stem,
+            family: family,
+            direction: entry.choice("direction") ?? .clientToServer,
+            since: since,
+            doc: doc,
+            states: entry.strings("states"),
+            kind: entry.choice("kind"),
+            idempotency: entry.choice("idempotency"),
+            key: entry.string("key"),
+            errors: entry.strings("errors"),
             effects: maps(entry, "effects").map { effect in
                 defer { finish(effect) }
-                return .init(push: effect.required("push"), to: effect.required("to"), when: effect.required("when"))
+                return .init(
+                    push: effect.required("push"),
+                    to: effect.required("to"),
+                    when: effect.required("when")
+                )
             },
             request: body("request", .request, suffix: "Request", doc: doc),
             reply: body("reply", .reply, suffix: "Reply", doc: "The answer to \(name)."),
-            push: body("push", .push, suffix: "", doc: doc), origin: entry.origin)
+            push: body("push", .push, suffix: "", doc: doc),
+            origin: entry.origin
+        )
     }
 
     // MARK: examples/
@@ -257,16 +337,26 @@ struct SpecificationLoader {
         var result = ExampleFile(opcode: map.required("opcode"), examples: [], origin: map.origin)
         for entry in maps(map, "examples") {
             var example = Example(
-                name: entry.required("name"), role: entry.choice("role") ?? .request,
-                sequence: entry.int("seq") ?? 0, value: wireValue(entry, "value"), hex: entry.string("hex"),
-                        hexLine: entry.line("hex"),
-                accepts: [], rejects: [], origin: entry.origin)
+                name: entry.required("name"),
+                role: entry.choice("role") ?? .request,
+                sequence: entry.int("seq") ?? 0,
+                value: wireValue(entry, "value"),
+                hex: entry.string("hex"),
+                hexLine: entry.line("hex"),
+                accepts: [],
+                rejects: [],
+                origin: entry.origin
+            )
             for accept in maps(entry, "accept") {
                 example.accepts.append(
                     .init(
-                        name: accept.required("name"), wire: wireValue(accept, "wire"),
+                        name: accept.required("name"),
+                        wire: wireValue(accept, "wire"),
                         hex: accept.string("hex"),
-                        hexLine: accept.line("hex"), origin: accept.origin))
+                        hexLine: accept.line("hex"),
+                        origin: accept.origin
+                    )
+                )
                 finish(accept)
             }
             for reject in maps(entry, "reject") {
@@ -276,10 +366,15 @@ struct SpecificationLoader {
                 }
                 example.rejects.append(
                     .init(
-                        name: reject.required("name"), wire: wireValue(reject, "wire"),
+                        name: reject.required("name"),
+                        wire: wireValue(reject, "wire"),
                         hex: reject.string("hex"),
-                        hexLine: reject.line("hex"), limits: limits, error: reject.required("error"),
-                        origin: reject.origin))
+                        hexLine: reject.line("hex"),
+                        limits: limits,
+                        error: reject.required("error"),
+                        origin: reject.origin
+                    )
+                )
                 finish(reject)
             }
             result.examples.append(example)

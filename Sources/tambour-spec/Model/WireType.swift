@@ -26,7 +26,8 @@ indirect enum WireType: Hashable, Sendable {
             return
         }
         guard let open = text.firstIndex(of: "<") else {
-            guard let first = text.first, first.isUppercase, text.allSatisfy(\.isLetterOrDigit) else {
+            guard let first = text.first, first.isUppercase, text.allSatisfy(\.isLetterOrDigit)
+            else {
                 return nil
             }
             self = .named(text)

@@ -1,4 +1,6 @@
-/// Reads MessagePack into a `WireNode`. An independent opinion: it shares nothing with `TambourProtocol`.
+/// Reads MessagePack into a `WireNode`.
+///
+/// An independent opinion: it shares nothing with `TambourProtocol`.
 struct WireDecoder {
     struct Failure: Error, CustomStringConvertible {
         var description: String

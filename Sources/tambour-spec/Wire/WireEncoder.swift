@@ -1,4 +1,6 @@
-/// Writes a `WireNode` as MessagePack. An independent opinion: it shares nothing with `TambourProtocol`.
+/// Writes a `WireNode` as MessagePack.
+///
+/// An independent opinion: it shares nothing with `TambourProtocol`.
 struct WireEncoder {
     private(set) var bytes: [UInt8] = []
 

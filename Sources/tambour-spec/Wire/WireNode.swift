@@ -1,7 +1,7 @@
 import Yams
 
 /// A MessagePack value without a type: what examples are written in, with an opinion on its encoding where one is given.
-indirect enum WireNode: Equatable {
+indirect enum WireNode: Equatable, Sendable {
     case null
     case bool(Bool)
     case int(Int64)
@@ -20,7 +20,7 @@ indirect enum WireNode: Equatable {
     /// Bytes put in as they are.
     case raw([UInt8])
 
-    struct Pair: Equatable {
+    struct Pair: Equatable, Sendable {
         var key: WireNode
         var value: WireNode
     }
@@ -30,18 +30,24 @@ indirect enum WireNode: Equatable {
     }
 
     private static let encodings: Set<String> = [
-        "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64", "str8", "str16", "str32",
+        "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64", "str8", "str16",
+        "str32",
         "array16", "array32", "map16", "map32",
     ]
 
-    /// Reads a YAML node. Tags ask for encodings: `!u64 1`, `!str32 "x"`, `!bin "0A0B"`, `!raw "C1"`, `!repeat "a*12"`.
+    /// Reads a YAML node.
+    ///
+    /// Tags ask for encodings: `!u64 1`, `!str32 "x"`, `!bin "0A0B"`, `!raw "C1"`, `!repeat
+    /// "a*12"`.
     init(yaml node: Node) throws(YAMLError) {
         let tag = node.tag.description
         let name = tag.hasPrefix("!") ? String(tag.dropFirst()) : ""
         let scalar = node.scalar?.string ?? ""
         switch name {
         case "bin", "raw", "badstr":
-            guard let bytes = Hex.bytes(scalar) else { throw YAMLError(description: "!\(name) needs hex digits") }
+            guard let bytes = Hex.bytes(scalar) else {
+                throw YAMLError(description: "!\(name) needs hex digits")
+            }
             self = name == "bin" ? .bytes(bytes) : name == "raw" ? .raw(bytes) : .badString(bytes)
         case "repeat":
             let parts = scalar.split(separator: "*")
@@ -62,7 +68,9 @@ indirect enum WireNode: Equatable {
                 self = try Self.container(node)
                 return
             }
-            self = scalar.style == .plain || scalar.style == .any ? Self.plain(scalar.string) : .string(scalar.string)
+            self =
+                scalar.style == .plain || scalar.style == .any
+                ? Self.plain(scalar.string) : .string(scalar.string)
         }
     }
 
@@ -72,7 +80,9 @@ indirect enum WireNode: Equatable {
             for item in sequence { items.append(try WireNode(yaml: item)) }
             return .array(items)
         }
-        guard let mapping = node.mapping else { throw YAMLError(description: "aliases are not used here") }
+        guard let mapping = node.mapping else {
+            throw YAMLError(description: "aliases are not used here")
+        }
         var pairs: [Pair] = []
         for (key, value) in mapping {
             pairs.append(Pair(key: try WireNode(yaml: key), value: try WireNode(yaml: value)))
@@ -89,7 +99,9 @@ indirect enum WireNode: Equatable {
         }
         if let int = Int64(text) { return .int(int) }
         if let uint = UInt64(text) { return .uint(uint) }
-        if text.first.map({ $0.isNumber || $0 == "-" }) == true, let double = Double(text) { return .double(double) }
+        if text.first.map({ $0.isNumber || $0 == "-" }) == true, let double = Double(text) {
+            return .double(double)
+        }
         return .string(text)
     }
 

@@ -4,13 +4,21 @@ import Testing
 @Suite("Migrations")
 struct MigrationRunnerTests {
     static let first = Migration(
-        1, "users", "CREATE TABLE u(id {int64} NOT NULL PRIMARY KEY, name {text}) {without_rowid};")
+        1,
+        "users",
+        "CREATE TABLE u(id {int64} NOT NULL PRIMARY KEY, name {text}) {without_rowid};"
+    )
     static let second = Migration(
-        2, "pictures",
+        2,
+        "pictures",
         sqlite: "ALTER TABLE u ADD COLUMN picture BLOB; INSERT INTO u(id) VALUES (2)",
-        postgreSQL: "ALTER TABLE u ADD COLUMN picture bytea; INSERT INTO u(id) VALUES (2)")
+        postgreSQL: "ALTER TABLE u ADD COLUMN picture bytea; INSERT INTO u(id) VALUES (2)"
+    )
     static let broken = Migration(
-        3, "broken", "INSERT INTO u(id) VALUES (3); INSERT INTO u(id) VALUES (2)")
+        3,
+        "broken",
+        "INSERT INTO u(id) VALUES (3); INSERT INTO u(id) VALUES (2)"
+    )
 
     private func ids(on connection: any SQLConnection) throws -> [Int64] {
         let select = try connection.prepare("SELECT id FROM u ORDER BY id")
@@ -37,7 +45,8 @@ struct MigrationRunnerTests {
 
     @Test(
         "one that fails leaves nothing behind and can be tried again",
-        arguments: SQLEngine.available)
+        arguments: SQLEngine.available
+    )
     func failing(engine: SQLEngine) throws {
         let database = try TestDatabase(engine)
         let connection = try database.connect()

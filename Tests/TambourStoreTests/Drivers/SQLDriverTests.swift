@@ -68,7 +68,9 @@ struct SQLDriverTests {
     }
 
     @Test(
-        "parameters go by their number, in any order and repeated", arguments: SQLEngine.available)
+        "parameters go by their number, in any order and repeated",
+        arguments: SQLEngine.available
+    )
     func parameterNumbers(engine: SQLEngine) throws {
         let (database, connection) = try open(engine)
         defer { withExtendedLifetime(database) {} }
@@ -76,7 +78,8 @@ struct SQLDriverTests {
             """
             SELECT CAST($3 AS bigint), CAST($1 AS bigint), CAST($2 AS bigint),
                 CAST($1 AS bigint) + CAST($3 AS bigint)
-            """)
+            """
+        )
         select.bind(1, 10)
         select.bind(2, 200)
         select.bind(3, 3_000)
@@ -102,7 +105,8 @@ struct SQLDriverTests {
         [
             "SELECT id FROM t WHERE id = $2", "SELECT 1; SELECT 2", "SELEC", "",
             "SELECT id FROM missing",
-        ])
+        ]
+    )
     func wrongTexts(engine: SQLEngine, sql: String) throws {
         let (database, connection) = try open(engine)
         defer { withExtendedLifetime(database) {} }
@@ -196,7 +200,8 @@ struct SQLDriverTests {
             """
             INSERT INTO t(id, name) VALUES ($1, $2)
             ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING id, name
-            """)
+            """
+        )
         for name in ["a", "b"] {
             upsert.bind(1, 7)
             upsert.bindText(2, name)
@@ -212,19 +217,20 @@ struct SQLDriverTests {
     func aggregates(engine: SQLEngine) throws {
         let (database, connection) = try open(engine)
         defer { withExtendedLifetime(database) {} }
-        try insert(-20_000...20_001, into: connection)
+        try connection.transaction(.immediate) { try insert(-2_000...2_001, into: connection) }
         let select = try connection.prepare(
             """
-            SELECT sum(id), count(*), max(id), sum(id * 1000000000), sum(id - 20001 * 2),
+            SELECT sum(id), count(*), max(id), sum(id * 1000000000000), sum(id - 20001 * 2),
                 count(*) > 5, sum(id) FILTER (WHERE id > 90000)
             FROM t
-            """)
+            """
+        )
         #expect(try select.step())
-        #expect(select.int(0) == 20_001)
-        #expect(select.int(1) == 40_002)
-        #expect(select.int(2) == 20_001)
-        #expect(select.int(3) == 20_001_000_000_000)
-        #expect(select.int(4) == 20_001 - 40_002 * 40_002)
+        #expect(select.int(0) == 2_001)
+        #expect(select.int(1) == 4_002)
+        #expect(select.int(2) == 2_001)
+        #expect(select.int(3) == 2_001_000_000_000_000)
+        #expect(select.int(4) == 2_001 - 4_002 * 40_002)
         #expect(select.bool(5))
         #expect(select.isNull(6))
         #expect(select.int(6) == 0)
@@ -232,7 +238,8 @@ struct SQLDriverTests {
     }
 
     @Test(
-        "a broken rule is a constraint, and the values are not told", arguments: SQLEngine.available
+        "a broken rule is a constraint, and the values are not told",
+        arguments: SQLEngine.available
     )
     func constraint(engine: SQLEngine) throws {
         let (database, connection) = try open(engine)

@@ -34,7 +34,9 @@ final class TestDatabase {
             let directory = FileManager.default.temporaryDirectory
                 .appendingPathComponent("tambour-\(UUID().uuidString)")
             try FileManager.default.createDirectory(
-                at: directory, withIntermediateDirectories: false)
+                at: directory,
+                withIntermediateDirectories: false
+            )
             let file = directory.appendingPathComponent("test.db").path
             makeConnection = { mode in try SQLiteConnection(path: file, mode: mode) }
             remove = { try? FileManager.default.removeItem(at: directory) }

@@ -95,7 +95,8 @@
                 message: [primary, words].first { !$0.isEmpty }
                     ?? String(cString: PQresStatus(status)),
                 engineCode: state,
-                sql: sql)
+                sql: sql
+            )
         }
 
         /// One field of an error, by the letter the protocol gives it.

@@ -131,7 +131,14 @@
                         offset.flatMap { start in chars.baseAddress.map { $0 + start } }
                     }
                     return PQexecPrepared(
-                        connection.handle, name, Int32(values.count), values, lengths, formats, 1)
+                        connection.handle,
+                        name,
+                        Int32(values.count),
+                        values,
+                        lengths,
+                        formats,
+                        1
+                    )
                 }
             }
         }
@@ -149,7 +156,8 @@
         func borrowedBytes(_ column: Int) -> UnsafeRawBufferPointer {
             UnsafeRawBufferPointer(
                 start: PQgetvalue(result, row, Int32(column)),
-                count: Int(PQgetlength(result, row, Int32(column))))
+                count: Int(PQgetlength(result, row, Int32(column)))
+            )
         }
 
         func int(_ column: Int) -> Int64 {

@@ -1,0 +1,72 @@
+# The doors of the repository; .ci/run uses the same ones.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help run build test lint format generate soak asan tsan deps deps-test clean
+
+LISTEN ?= 127.0.0.1:7770
+DATA ?= ./var
+SOAK_RUNS ?= 20
+
+# The tests start a PostgreSQL cluster of their own and drive a stock client.
+export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
+export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
+
+BUILD_TESTS := swift build --build-tests --traits PostgreSQL
+TEST := swift test --skip-build --disable-xctest --traits PostgreSQL
+
+help: ## Says what there is
+	@sed -n 's/^\([a-z%-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+deps:
+	@scripts/deps build
+
+deps-test:
+	@scripts/deps test
+
+run: deps ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
+	swift build -c release --product tambourd
+	@echo "Tambour starts on $(LISTEN), keeps its data in $(DATA) and stops with Ctrl-C."
+	@echo "Point a client at it without TLS and log in with any phone number: the code appears below."
+	@echo "Accounts with tokens: .build/release/tambourd admin users create --data $(DATA) --count 2 --first-phone +79990000001 --tokens-out tokens.txt"
+	@exec .build/release/tambourd serve --listen $(LISTEN) --data $(DATA) --login-codes console
+
+build: deps ## Builds everything, debug
+	swift build
+
+test: deps-test ## Runs every test
+	$(BUILD_TESTS)
+	$(TEST)
+
+test-%: deps-test ## Runs the tests of one target, as in make test-TambourNet
+	@test -d Tests/$*Tests || { echo "there is no Tests/$*Tests" >&2; exit 1; }
+	$(BUILD_TESTS)
+	$(TEST) --filter '^$*Tests\.'
+
+lint: ## Checks the format
+	swift format lint --strict --parallel --recursive Package.swift Sources Tests
+
+format: ## Formats the sources
+	swift format format --in-place --parallel --recursive Package.swift Sources Tests
+
+generate: deps ## Writes Sources/TambourProtocol/Generated from protocol-spec
+	swift run tambour-spec generate
+
+soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
+	$(BUILD_TESTS)
+	TAMBOUR_SOAK=1 $(TEST)
+	@for run in $$(seq $(SOAK_RUNS)); do echo "run $$run of $(SOAK_RUNS)"; $(TEST) 2>&1 | tail -n 1; done
+
+asan: deps-test ## Runs every test under the address sanitizer
+	$(BUILD_TESTS) --sanitize=address --scratch-path .build/asan
+	$(TEST) --sanitize=address --scratch-path .build/asan
+
+tsan: deps-test ## Runs every test under the thread sanitizer
+	$(BUILD_TESTS) --sanitize=thread --scratch-path .build/tsan
+	clang -O1 -shared -fPIC -o .build/tsan/mutex.so Tests/Sanitizers/mutex.c
+	LD_PRELOAD=$(CURDIR)/.build/tsan/mutex.so $(TEST) --sanitize=thread --scratch-path .build/tsan
+
+clean: ## Removes what was built
+	rm -rf .build

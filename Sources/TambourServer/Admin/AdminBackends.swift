@@ -1,0 +1,124 @@
+import Dispatch
+package import TambourProtocol
+import TambourSQL
+package import TambourStore
+
+/// A running server: admin commands are engine commands like any other.
+struct LiveAdminBackend: AdminBackend {
+    private unowned let server: Server
+
+    init(_ server: Server) {
+        self.server = server
+    }
+
+    var environment: Environment { server.configuration.environment }
+    var limits: Limits { server.configuration.limits }
+
+    func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        let failure = Box<(any Error)?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        let command = Command { tx in
+            failure.value = nil
+            do {
+                try body(tx)
+            } catch let error as AdminService.Failure {
+                // A refusal like any other: it must not take the batch of others with it.
+                failure.value = error
+                throw RequestError.notAllowed
+            }
+            return .reply([])
+        }
+        server.shared.engine.post(command) { outcome in
+            if case .refusal(let error) = outcome, failure.value == nil { failure.value = error }
+            done.signal()
+        }
+        done.wait()
+        if let error = failure.value { throw error }
+    }
+
+    func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
+        let failure = Box<(any Error)?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        server.shared.readers.post { store in
+            do { try body(store) } catch { failure.value = error }
+            done.signal()
+        }
+        done.wait()
+        if let error = failure.value { throw error }
+    }
+
+    var metricsText: String? {
+        let now = environment.wallMs()
+        return server.metrics.prometheusText(gauges: [
+            ("connections", "Open connections.", server.connectionCount),
+            ("sessions", "Logged-in connections.", server.shared.tokens.count),
+            (
+                "uptime_seconds", "Seconds since the start.",
+                Int(now - server.metrics.startedMs) / 1000
+            ),
+            (
+                "clock_drift_milliseconds", "How far the commit clock runs ahead of the wall.",
+                Int(server.shared.clock.drift(wall: now))
+            ),
+        ])
+    }
+}
+
+/// A store that no server has open: commands run here, under the directory's lock.
+///
+/// `@unchecked Sendable`: used by the one thread of a command-line program.
+package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
+    package let environment: Environment
+    package let limits: Limits
+    private let directory: DataDirectory
+    private let core: EngineCore
+    private let store: StoreConnection
+
+    package init(
+        dataDirectory: String,
+        environment: Environment = .live,
+        limits: Limits = .standard
+    ) throws {
+        self.environment = environment
+        self.limits = limits
+        directory = try DataDirectory(dataDirectory)
+        let connection = try SQLiteConnection(path: directory.databasePath, mode: .readWrite)
+        try StoreConnection.migrate(connection)
+        let writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        core = EngineCore(
+            writer: writer,
+            clock: CommitClock(
+                persisted: try writer.persistedClock(),
+                leaseMs: limits.commitLeaseMs
+            ),
+            metrics: ServerMetrics(startedMs: environment.wallMs()),
+            report: { _ in }
+        )
+        store = try StoreConnection(
+            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
+            limits: limits
+        )
+    }
+
+    package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        let failure = Box<(any Error)?>(nil)
+        let command = Command { tx in
+            do {
+                try body(tx)
+            } catch {
+                failure.value = error
+                throw error
+            }
+            return .reply([])
+        }
+        let result = core.run([command][...], wall: environment.wallMs)
+        if let error = failure.value { throw error }
+        if case .refusal(let error)? = result.outcomes.first { throw error }
+    }
+
+    package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
+        try body(store)
+    }
+
+    package var metricsText: String? { nil }
+}

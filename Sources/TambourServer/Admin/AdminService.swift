@@ -1,0 +1,204 @@
+package import TambourProtocol
+package import TambourStore
+
+/// What admin commands run against: a server's engine and readers, or a store nobody serves.
+package protocol AdminBackend: Sendable {
+    /// Runs `body` in a write transaction and waits for its commit.
+    func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
+    /// Runs `body` over a connection that reads.
+    func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
+    var environment: Environment { get }
+    var limits: Limits { get }
+    /// The Prometheus text, or nil when no server runs.
+    var metricsText: String? { get }
+}
+
+/// The admin commands, the same through the socket and on a store nobody serves.
+package struct AdminService: Sendable {
+    /// A command that cannot be done, in words for the person who gave it.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// What can be asked, as words on the wire of the admin socket.
+    package enum Request: Sendable {
+        case createUsers(count: Int, firstPhone: Int64)
+        case listUsers
+        case block(user: String, isBlocked: Bool)
+        case metrics
+        case check
+
+        package var words: [String] {
+            switch self {
+            case .createUsers(let count, let phone): ["create-users", "\(count)", "\(phone)"]
+            case .listUsers: ["list-users"]
+            case .block(let user, let isBlocked): [isBlocked ? "block" : "unblock", user]
+            case .metrics: ["metrics"]
+            case .check: ["check"]
+            }
+        }
+
+        package init?(words: [String]) {
+            switch (words.first, words.count) {
+            case ("create-users", 3):
+                guard let count = Int(words[1]), let phone = Int64(words[2]) else { return nil }
+                self = .createUsers(count: count, firstPhone: phone)
+            case ("list-users", 1): self = .listUsers
+            case ("block", 2): self = .block(user: words[1], isBlocked: true)
+            case ("unblock", 2): self = .block(user: words[1], isBlocked: false)
+            case ("metrics", 1): self = .metrics
+            case ("check", 1): self = .check
+            default: return nil
+            }
+        }
+    }
+
+    private let backend: any AdminBackend
+    /// Users made per transaction: other commands get their turn in between.
+    private static let usersPerBatch = 200
+
+    package init(_ backend: any AdminBackend) {
+        self.backend = backend
+    }
+
+    /// Runs a request; `output` gets its lines one by one.
+    package func run(_ request: Request, output: (String) throws -> Void) throws {
+        switch request {
+        case .createUsers(let count, let phone):
+            try createUsers(count, firstPhone: phone, output: output)
+        case .listUsers: try listUsers(output)
+        case .block(let user, let isBlocked): try block(user, isBlocked, output)
+        case .metrics:
+            guard let text = backend.metricsText else {
+                throw Failure(description: "no server runs on this data directory")
+            }
+            for line in text.split(separator: "\n") { try output(String(line)) }
+        case .check: try check(output)
+        }
+    }
+
+    private func createUsers(
+        _ count: Int,
+        firstPhone: Int64,
+        output: (String) throws -> Void
+    ) throws {
+        guard count > 0, PhoneNumber.parse(PhoneNumber.format(firstPhone)) != nil,
+            PhoneNumber.parse(PhoneNumber.format(firstPhone + Int64(count) - 1)) != nil
+        else { throw Failure(description: "the phones are no phone numbers") }
+        var next = 0
+        while next < count {
+            let range = next..<min(next + Self.usersPerBatch, count)
+            let lines = Box<[String]>([])
+            let environment = backend.environment
+            try backend.write { tx in
+                var made: [String] = []
+                let phones = range.map { firstPhone + Int64($0) }
+                for phone in phones where try tx.direct.account(phone: phone) != nil {
+                    throw Failure(description: "\(PhoneNumber.format(phone)) is taken")
+                }
+                for phone in phones {
+                    let id = try tx.createAccount(
+                        phone: phone,
+                        firstName: "User \(phone % 10_000)",
+                        lastName: nil
+                    )
+                    let token = Tokens.make(environment)
+                    _ = try tx.createSession(
+                        of: id,
+                        tokenHash: Tokens.hash(token),
+                        origin: SessionOrigin(
+                            installation: "admin",
+                            client: "admin",
+                            info: "users create",
+                            address: ""
+                        )
+                    )
+                    made.append("\(PhoneNumber.format(phone)) \(id.rawValue) \(token)")
+                }
+                lines.value = made
+            }
+            for line in lines.value { try output(line) }
+            next = range.upperBound
+        }
+    }
+
+    private func listUsers(_ output: (String) throws -> Void) throws {
+        var last = UserID(0)
+        while true {
+            let page = Box<[Account]>([])
+            let after = last
+            try backend.read { store in
+                page.value = try store.read { try $0.accounts(after: after, limit: 500) }
+            }
+            guard let newest = page.value.last else { return }
+            for account in page.value {
+                let state = account.isBlocked ? "blocked" : "active"
+                try output(
+                    "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) \(state) "
+                        + account.name
+                )
+            }
+            last = newest.id
+        }
+    }
+
+    private func block(
+        _ user: String,
+        _ isBlocked: Bool,
+        _ output: (String) throws -> Void
+    ) throws {
+        let done = Box("")
+        try backend.write { tx in
+            guard let account = try Self.account(user, in: tx.direct) else {
+                throw Failure(description: "no user has the phone or id \(user)")
+            }
+            if account.isBlocked != isBlocked {
+                try tx.setBlocked(isBlocked, account.id)
+                if isBlocked {
+                    try tx.closeSessions(try tx.direct.sessions(of: account.id).map(\.id))
+                }
+            }
+            done.value =
+                "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) "
+                + (isBlocked ? "blocked" : "active")
+        }
+        try output(done.value)
+    }
+
+    /// A phone begins with a plus, an id does not.
+    private static func account(
+        _ user: String,
+        in snapshot: ReadTransaction
+    ) throws -> Account? {
+        if user.hasPrefix("+") {
+            guard let phone = PhoneNumber.parse(user) else { return nil }
+            return try snapshot.account(phone: phone)
+        }
+        guard let id = Int64(user) else { return nil }
+        return try snapshot.account(UserID(id))
+    }
+
+    private func check(_ output: (String) throws -> Void) throws {
+        let lines = Box<[String]>([])
+        let wall = backend.environment.wallMs()
+        try backend.read { store in
+            lines.value = try StoreCheck.problems(of: store, wall: wall)
+        }
+        guard lines.value.isEmpty else {
+            for line in lines.value { try output(line) }
+            throw Failure(description: "\(lines.value.count) problems found")
+        }
+        try output("ok")
+    }
+}
+
+/// Carries a result out of a closure that another queue runs before its caller goes on.
+///
+/// `@unchecked Sendable`: written by the one before the other waits for it.
+final class Box<Value>: @unchecked Sendable {
+    var value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}

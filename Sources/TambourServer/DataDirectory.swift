@@ -1,0 +1,39 @@
+import Glibc
+
+/// The directory that holds everything of one server, and the lock that says whose it is.
+package final class DataDirectory {
+    /// Why a data directory cannot be used.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    package let path: String
+    private let lock: Int32
+
+    package var databasePath: String { "\(path)/tambour.db" }
+    package var adminSocketPath: String { "\(path)/admin.sock" }
+
+    /// Creates the directory when it is missing and takes its lock.
+    ///
+    /// - Throws: when another process holds the lock or the directory cannot be written.
+    package init(_ path: String) throws(Failure) {
+        self.path = path
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw Failure(description: "cannot create \(path): \(Self.reason())")
+        }
+        lock = open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard lock >= 0 else {
+            throw Failure(description: "cannot write in \(path): \(Self.reason())")
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw Failure(description: "another process serves \(path)")
+        }
+    }
+
+    deinit {
+        close(lock)
+    }
+
+    static func reason() -> String { String(cString: strerror(errno)) }
+}

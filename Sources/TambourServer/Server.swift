@@ -1,0 +1,190 @@
+import Dispatch
+import Glibc
+import Logging
+import Synchronization
+import TambourNet
+import TambourProtocol
+import TambourSQL
+import TambourStore
+
+/// The whole messenger in one object: opens the store, starts lanes and listeners, stops gracefully.
+///
+/// `@unchecked Sendable`: what changes after `init` (`listeners`, `isStopping`) is guarded by `state`.
+package final class Server: @unchecked Sendable {
+    /// Why a server cannot start.
+    package struct StartError: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(_ description: String) {
+            self.description = description
+        }
+    }
+
+    private struct State {
+        var listeners: [Listener] = []
+        var isStopping = false
+    }
+
+    package let metrics: ServerMetrics
+    let configuration: ServerConfiguration
+    let shared: SharedServices
+    private let directory: DataDirectory
+    private let writerConnection: SQLiteConnection
+    private let lanes: [Lane]
+    private let gateways: [LaneGateway]
+    private let state = Mutex(State())
+    private let nextLane = Atomic<Int>(0)
+    private var admin: AdminSocket?
+
+    /// How long a stop waits for what is under way.
+    private static let stopDeadline: Duration = .seconds(5)
+    private static let readers = 2
+
+    /// Opens the store and brings its schema up to date; nothing is served yet.
+    package init(_ configuration: ServerConfiguration) throws {
+        self.configuration = configuration
+        if configuration.loginCodes.fixedDigits != nil,
+            let open = configuration.listen.first(where: { !$0.isLoopback })
+        {
+            throw StartError(
+                "fixed login codes let anybody in: \(open) is not a loopback address"
+            )
+        }
+        let logger = configuration.logger
+        let limits = configuration.limits
+        let environment = configuration.environment
+        directory = try DataDirectory(configuration.dataDirectory)
+        metrics = ServerMetrics(startedMs: environment.wallMs())
+        let report: @Sendable (String) -> Void = { logger.error("\($0)") }
+
+        let path = directory.databasePath
+        writerConnection = try SQLiteConnection(path: path, mode: .readWrite)
+        try StoreConnection.migrate(writerConnection)
+        let writer = try StoreWriter(
+            StoreConnection(writerConnection, limits: limits),
+            firstCounter: UInt16(environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) })
+        )
+        let clock = CommitClock(
+            persisted: try writer.persistedClock(),
+            leaseMs: limits.commitLeaseMs
+        )
+        let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
+        let router = PushRouter(codes: configuration.loginCodes)
+        let presence = PresenceRegistry()
+        let stores = try (0..<Self.readers).map { _ in
+            try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
+        }
+        shared = SharedServices(
+            limits: limits,
+            environment: environment,
+            logger: logger,
+            metrics: metrics,
+            engine: Engine(
+                core: core,
+                limits: limits,
+                environment: environment,
+                router: router
+            ),
+            readers: ReaderPool(stores),
+            clock: clock,
+            presence: presence,
+            router: router,
+            dispatcher: Dispatcher(
+                limits: limits,
+                environment: environment,
+                fixedLoginCode: configuration.loginCodes.fixedDigits,
+                presence: presence,
+                report: report
+            )
+        )
+        lanes = (0..<configuration.lanes).map { index in
+            Lane(
+                index: index,
+                label: "tambour.lane-\(index)",
+                poisonAfterCallback: configuration.poisonsBuffers || Lane.poisonsByDefault
+            )
+        }
+        let shared = shared
+        gateways = lanes.map { LaneGateway(lane: $0, shared: shared) }
+        router.connect(gateways)
+    }
+
+    /// Begins to serve.
+    ///
+    /// - Returns: the addresses it listens on, ports filled in.
+    package func start() throws -> [String] {
+        for lane in lanes { lane.start() }
+        admin = try AdminSocket(
+            path: directory.adminSocketPath,
+            backend: LiveAdminBackend(self),
+            logger: configuration.logger
+        )
+        var addresses: [String] = []
+        for address in configuration.listen {
+            let listener = try Listener(address: address)
+            state.withLock { $0.listeners.append(listener) }
+            addresses.append(listener.boundAddress)
+            listener.start { [self] socket, peer in accept(socket, peer) }
+        }
+        return addresses
+    }
+
+    private func accept(_ socket: Int32, _ peer: String) {
+        let index = nextLane.add(1, ordering: .relaxed).oldValue
+        let gateway = gateways[(index & Int.max) % gateways.count]
+        gateway.lane.adopt(fileDescriptor: socket, peer: peer, delegate: Session(gateway: gateway))
+    }
+
+    /// Live connections, logged in or not.
+    package var connectionCount: Int {
+        metrics.connectionsOpened.count - metrics.connectionsClosed.count
+    }
+
+    /// Stops accepting, answers what is under way, checkpoints, lets go of the data directory.
+    ///
+    /// - Parameter completion: called once, on some queue, when all of that is done.
+    package func stop(completion: @escaping @Sendable () -> Void) {
+        let listeners: [Listener]? = state.withLock { state in
+            guard !state.isStopping else { return nil }
+            state.isStopping = true
+            defer { state.listeners = [] }
+            return state.listeners
+        }
+        guard let listeners else { return }
+        for listener in listeners { listener.stop() }
+        admin?.stop()
+        for gateway in gateways { gateway.post(.stop) }
+        let deadline = ContinuousClock.now + Self.stopDeadline
+        waitForSessions(until: deadline) { [self] in
+            let stopped = DispatchGroup()
+            for lane in lanes {
+                stopped.enter()
+                lane.stop { stopped.leave() }
+            }
+            stopped.notify(queue: .global()) { [self] in
+                shared.engine.whenIdle { [self] in
+                    shared.readers.close { [self] in
+                        shared.engine.queue.async { [self] in
+                            do {
+                                try writerConnection.checkpoint()
+                            } catch {
+                                configuration.logger.error("the last checkpoint failed: \(error)")
+                            }
+                            completion()
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func waitForSessions(
+        until deadline: ContinuousClock.Instant,
+        then body: @escaping @Sendable () -> Void
+    ) {
+        if connectionCount == 0 || ContinuousClock.now >= deadline { return body() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { [self] in
+            waitForSessions(until: deadline, then: body)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import TambourSQL
+
+/// What must hold in every store; `tambourd admin check` and the crash tests ask.
+package enum StoreCheck {
+    /// A commit clock this far ahead of the wall was set by a clock that was wrong, milliseconds.
+    private static let maxDriftMs: Int64 = 5_000
+
+    /// - Parameter wall: Unix milliseconds.
+    /// - Returns: what is wrong, one line each; nothing when all is well.
+    package static func problems(of store: StoreConnection, wall: Int64) throws -> [String] {
+        var problems: [String] = []
+        if let sqlite = store.sql as? SQLiteConnection { problems += try sqlite.quickCheck() }
+        let clock = try store.meta.value("ct") ?? 0
+        if clock > wall + maxDriftMs {
+            problems.append("the commit clock is \(clock - wall) ms ahead of the wall clock")
+        }
+        problems += try rows(
+            store.sql,
+            """
+            SELECT c.id, c.member_count, count(m.user_id) FROM chat c
+            LEFT JOIN member m ON m.chat = c.id
+            GROUP BY c.id, c.member_count HAVING c.member_count <> count(m.user_id)
+            """
+        ) { "chat \($0[0]): \($0[1]) members recorded, \($0[2]) found" }
+        problems += try rows(
+            store.sql,
+            """
+            SELECT chat, count(*), max(n), min(n) FROM message
+            GROUP BY chat HAVING count(*) <> max(n) OR min(n) <> 1
+            """
+        ) { "chat \($0[0]): \($0[1]) messages are numbered \($0[3]) to \($0[2])" }
+        problems += try rows(
+            store.sql,
+            """
+            SELECT a.chat, a.id, a.n FROM message a
+            JOIN message b ON b.chat = a.chat AND b.n = a.n + 1
+            WHERE b.id <= a.id
+            """
+        ) { "chat \($0[0]): message \($0[1]) (number \($0[2])) is not before the next one" }
+        problems += try rows(
+            store.sql,
+            "SELECT user_id, chat, ct FROM member WHERE ct > (\(clockValue))"
+        ) { "member \($0[0]) of chat \($0[1]): changed at \($0[2]), after the commit clock" }
+        problems += try rows(
+            store.sql,
+            """
+            SELECT m.user_id, m.chat, m.read_n FROM member m
+            WHERE m.read_n > COALESCE((SELECT max(x.n) FROM message x WHERE x.chat = m.chat), 0)
+            """
+        ) { "member \($0[0]) of chat \($0[1]): has read \($0[2]), more than there is" }
+        return problems
+    }
+
+    private static let clockValue = "SELECT v FROM meta WHERE k = 'ct'"
+
+    private static func rows(
+        _ sql: any SQLConnection,
+        _ text: String,
+        _ line: ([Int64]) -> String
+    ) throws -> [String] {
+        let statement = try sql.prepare(text)
+        defer { statement.reset() }
+        var lines: [String] = []
+        while try statement.step() {
+            lines.append(line((0..<statement.columnCount).map { statement.int($0) }))
+        }
+        return lines
+    }
+}

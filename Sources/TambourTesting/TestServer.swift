@@ -1,0 +1,232 @@
+import Dispatch
+import Glibc
+import Logging
+import Synchronization
+import TambourNet
+package import TambourProtocol
+package import TambourServer
+import TambourStore
+
+/// A whole server in this process: a data directory of its own, a free port, codes kept in memory.
+package final class TestServer: Sendable {
+    package let server: Server
+    package let address: String
+    package let dataDirectory: String
+    private let codes: Codes
+    private let nextPhone = Atomic<Int64>(79_990_000_000)
+    private let ownsDirectory: Bool
+
+    /// Codes as a person's phone would show them.
+    private final class Codes: Sendable {
+        private let known = Mutex<[Int64: String]>([:])
+        private let arrived = DispatchSemaphore(value: 0)
+
+        func deliver(_ phone: Int64, _ code: String) {
+            known.withLock { $0[phone] = code }
+            arrived.signal()
+        }
+
+        func wait(for phone: Int64) throws -> String {
+            let deadline = DispatchTime.now() + 20
+            while true {
+                if let code = known.withLock({ $0.removeValue(forKey: phone) }) { return code }
+                guard arrived.wait(timeout: deadline) == .success else {
+                    throw WireClient.Failure.timedOut("a login code")
+                }
+            }
+        }
+    }
+
+    /// - Parameters:
+    ///   - overrides: limits by name; codes per address are not limited unless named.
+    ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
+    ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
+    package init(
+        overrides: [String: Int] = [:],
+        lanes: Int? = nil,
+        environment: Environment = .live,
+        dataDirectory: String? = nil
+    ) throws {
+        let codes = Codes()
+        self.codes = codes
+        self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
+        ownsDirectory = dataDirectory == nil
+        var limits = ["maxCodesPerAddressPerHour": 1_000_000, "maxCodesPerPhonePerHour": 1_000_000]
+        limits.merge(overrides) { $1 }
+        var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .error
+        let lanesOfRun = getenv("TAMBOUR_TEST_LANES").flatMap { Int(String(cString: $0)) }
+        server = try Server(
+            ServerConfiguration(
+                listen: [ListenAddress("127.0.0.1:0")],
+                dataDirectory: self.dataDirectory,
+                loginCodes: LoginCodeSource { codes.deliver($0, $1) },
+                lanes: lanes ?? lanesOfRun ?? 2,
+                limits: Limits(overrides: limits),
+                environment: environment,
+                logger: logger,
+                poisonsBuffers: true
+            )
+        )
+        address = try server.start()[0]
+    }
+
+    /// Stops gracefully and waits for it.
+    package func stop() {
+        let done = DispatchSemaphore(value: 0)
+        server.stop { done.signal() }
+        done.wait()
+    }
+
+    /// Stops and removes the data directory if it was made here.
+    package func remove() {
+        stop()
+        if ownsDirectory { Self.removeDirectory(dataDirectory) }
+    }
+
+    // MARK: - Clients
+
+    /// A connection that has said SESSION_INIT.
+    package func connect(
+        device: String = "test",
+        capabilities: [String]? = nil
+    ) throws -> WireClient {
+        let client = try WireClient(address: address)
+        _ = try client.call(
+            SessionInitRequest(
+                userAgent: UserAgent(deviceType: "DESKTOP", appVersion: "1", deviceName: device),
+                deviceID: device,
+                capabilities: capabilities
+            )
+        )
+        return client
+    }
+
+    /// Registers a new user and logs it in.
+    package func signUp(
+        _ name: String,
+        device: String = "phone",
+        capabilities: [String]? = nil
+    ) throws -> WireClient {
+        let phone = nextPhone.add(1, ordering: .relaxed).newValue
+        let client = try connect(device: device, capabilities: capabilities)
+        let attributes = try code(for: phone, on: client)
+        guard let registration = attributes.register?.token else {
+            throw WireClient.Failure.unexpected("\(phone) is registered already")
+        }
+        let confirmed = try client.call(
+            AuthConfirmRequest(firstName: Text(name), token: registration, tokenType: "REGISTER")
+        )
+        client.token = confirmed.token
+        _ = try login(client)
+        return client
+    }
+
+    /// Logs a known user in on another device.
+    package func signIn(
+        phoneOf other: WireClient,
+        device: String,
+        capabilities: [String]? = nil
+    ) throws -> WireClient {
+        let profile = try other.call(ContactInfoRequest(contactIDs: [other.userID]))
+        guard let phone = profile.contacts.first?.phone else {
+            throw WireClient.Failure.unexpected("no phone in the own contact")
+        }
+        let client = try connect(device: device, capabilities: capabilities)
+        guard let token = try code(for: phone, on: client).login?.token else {
+            throw WireClient.Failure.unexpected("\(phone) is not registered")
+        }
+        client.token = token
+        _ = try login(client)
+        return client
+    }
+
+    /// A new connection with the same token.
+    package func reconnect(
+        _ other: WireClient,
+        device: String = "phone",
+        since mark: Int64 = -1
+    ) throws -> (client: WireClient, login: LoginReply) {
+        let client = try connect(device: device)
+        client.token = other.token
+        return (client, try login(client, since: mark))
+    }
+
+    package func login(_ client: WireClient, since mark: Int64 = -1) throws -> LoginReply {
+        let reply = try client.call(
+            LoginRequest(
+                token: client.token,
+                interactive: true,
+                chatsSync: mark,
+                contactsSync: mark,
+                draftsSync: mark,
+                presenceSync: mark
+            )
+        )
+        client.userID = reply.profile.contact.id
+        return reply
+    }
+
+    private func code(for phone: Int64, on client: WireClient) throws -> TokenAttrs {
+        let asked = try client.call(
+            AuthRequestRequest(phone: PhoneNumber.format(phone), type: "START_AUTH")
+        )
+        let code = try codes.wait(for: phone)
+        return try client.call(
+            AuthCodeRequest(token: asked.token, verifyCode: code, authTokenType: "CHECK_CODE")
+        ).tokenAttrs
+    }
+
+    // MARK: - Directories
+
+    package static func temporaryDirectory() throws -> String {
+        var template = Array("/tmp/tambour-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw WireClient.Failure.unexpected("no temporary directory")
+        }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    package static func removeDirectory(_ path: String) {
+        guard let directory = opendir(path) else { return }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { unlink("\(path)/\(name)") }
+        }
+        closedir(directory)
+        rmdir(path)
+    }
+}
+
+extension WireClient {
+    /// The id of the dialog with somebody else.
+    package func dialog(with other: WireClient) -> ChatID {
+        ChatID(userID.rawValue ^ other.userID.rawValue)
+    }
+
+    /// Sends a text.
+    @discardableResult
+    package func send(_ text: String, to chat: ChatID, cid: Int64) throws -> MsgSendReply {
+        try call(
+            MsgSendRequest(chatID: chat, message: NewMessage(cid: cid, text: Text(text)))
+        )
+    }
+
+    /// Creates a group with others.
+    package func createGroup(_ title: String, with others: [WireClient], cid: Int64) throws
+        -> ChatID
+    {
+        let control = NewAttach(
+            type: .control,
+            title: Text(title),
+            event: "new",
+            chatType: "CHAT",
+            userIDs: others.map(\.userID)
+        )
+        return try call(
+            MsgSendRequest(message: NewMessage(cid: cid, attaches: [control]))
+        ).chatID
+    }
+}

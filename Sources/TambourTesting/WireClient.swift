@@ -1,0 +1,246 @@
+import Glibc
+package import TambourProtocol
+
+/// What a test knows of a protocol's exchange: the request's type and the reply's.
+package protocol WireRequest: WirePayload {
+    associatedtype Reply: WirePayload
+    static var opcode: Opcode { get }
+}
+
+/// A client that does exactly what it is told, for tests: blocking, one thread at a time.
+///
+/// Nothing waits longer than `deadline`; a wait that runs out throws instead of hanging.
+package final class WireClient {
+    package enum Failure: Error, CustomStringConvertible {
+        case refused(RequestError)
+        case timedOut(String)
+        case closed
+        case unexpected(String)
+
+        package var description: String {
+            switch self {
+            case .refused(let error): "refused: \(error)"
+            case .timedOut(let what): "timed out waiting for \(what)"
+            case .closed: "the server closed the connection"
+            case .unexpected(let what): what
+            }
+        }
+    }
+
+    /// A push as it came.
+    package struct Push: Sendable {
+        package let opcode: Opcode
+        package let sequence: UInt16
+        package let payload: [UInt8]
+
+        package func decode<Payload: WirePayload>(as type: Payload.Type) throws -> Payload {
+            try Payload.decode(payload, limits: .standard)
+        }
+    }
+
+    private let socket: Int32
+    private let decoder: FrameDecoder
+    private var received: [UInt8] = []
+    private var sequence: UInt16 = 0
+    /// Replies that came while another one was waited for.
+    private var replies: [UInt16: Packet] = [:]
+    /// Pushes that nobody has looked at yet, oldest first.
+    package private(set) var pushes: [Push] = []
+    /// Whole packets in the order they came, replies and pushes.
+    package private(set) var receivedPackets = 0
+    package private(set) var receivedBytes = 0
+    package var deadline: Duration = .seconds(20)
+    /// Who it is logged in as, filled in by whoever logs it in.
+    package var userID = UserID(0)
+    package var token = ""
+
+    /// Connects to `HOST:PORT`, an IPv4 address.
+    package init(address: String) throws {
+        let parts = address.split(separator: ":")
+        guard parts.count == 2, let port = UInt16(parts[1]) else {
+            throw Failure.unexpected("no address: \(address)")
+        }
+        decoder = {
+            var decoder = FrameDecoder(limits: .standard)
+            decoder.authenticated = true
+            return decoder
+        }()
+        socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var target = sockaddr_in()
+        target.sin_family = sa_family_t(AF_INET)
+        target.sin_port = port.bigEndian
+        inet_pton(AF_INET, String(parts[0]), &target.sin_addr)
+        let connected = withUnsafePointer(to: &target) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else {
+            Glibc.close(socket)
+            throw Failure.closed
+        }
+        var on: Int32 = 1
+        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(4))
+    }
+
+    deinit {
+        close()
+    }
+
+    private var isClosed = false
+
+    /// Closes without saying goodbye.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        Glibc.close(socket)
+    }
+
+    // MARK: - Sending
+
+    /// Sends bytes as they are.
+    package func send(raw bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Failure.closed }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Sends a request without waiting.
+    ///
+    /// - Returns: its sequence number, to give to `reply(to:)`.
+    @discardableResult
+    package func send(_ opcode: Opcode, payload: [UInt8], version: UInt8 = 10) throws -> UInt16 {
+        let number = sequence
+        sequence &+= 1
+        var packet: [UInt8] = []
+        encodePacket(
+            version: version,
+            command: .request,
+            sequence: number,
+            opcode: opcode.rawValue,
+            payload: payload,
+            into: &packet
+        )
+        try send(raw: packet)
+        return number
+    }
+
+    @discardableResult
+    package func send(_ request: some WireRequest) throws -> UInt16 {
+        try send(type(of: request).opcode, payload: request.encoded())
+    }
+
+    // MARK: - Calling
+
+    /// Sends a request and waits for its reply.
+    ///
+    /// - Throws: `Failure.refused` with the server's error.
+    package func call<Request: WireRequest>(_ request: Request) throws -> Request.Reply {
+        let number = try send(request)
+        return try reply(to: number, as: Request.Reply.self)
+    }
+
+    package func reply<Reply: WirePayload>(to number: UInt16, as type: Reply.Type) throws -> Reply {
+        let packet = try reply(to: number)
+        guard packet.header.command == PacketCommand.ok.rawValue else {
+            let error = try ErrorReply.decode(packet.payload, limits: .standard)
+            let code = RequestError.Code(rawValue: String(describing: error.error))
+            guard let code else { throw Failure.unexpected("unknown error code \(error.error)") }
+            throw Failure.refused(
+                RequestError(code: code, message: String(describing: error.message))
+            )
+        }
+        return try Reply.decode(packet.payload, limits: .standard)
+    }
+
+    /// The reply with this number, errors included, as it came.
+    package func reply(to number: UInt16) throws -> Packet {
+        while true {
+            if let packet = replies.removeValue(forKey: number) { return packet }
+            try receive("the reply to \(number)")
+        }
+    }
+
+    /// The error a request is refused with.
+    package func refusal(of request: some WireRequest) throws -> RequestError {
+        do {
+            _ = try call(request)
+        } catch Failure.refused(let error) {
+            return error
+        }
+        throw Failure.unexpected("\(type(of: request)) was not refused")
+    }
+
+    // MARK: - Pushes
+
+    /// Takes the next push of this kind out of those that came; others stay.
+    package func next<Payload: WirePayload>(
+        _ opcode: Opcode,
+        as type: Payload.Type
+    ) throws -> Payload {
+        while true {
+            if let index = pushes.firstIndex(where: { $0.opcode == opcode }) {
+                return try pushes.remove(at: index).decode(as: type)
+            }
+            try receive("a push \(opcode)")
+        }
+    }
+
+    /// Everything that was on its way when this is called; a PING fences it. Never sleeps.
+    package func takePushes() throws -> [Push] {
+        _ = try call(PingRequest())
+        defer { pushes = [] }
+        return pushes
+    }
+
+    /// Waits for the server to close the connection, reading what comes until then.
+    package func waitForClose() throws {
+        do {
+            while true { try receive("the end of the connection") }
+        } catch Failure.closed {}
+    }
+
+    // MARK: - Receiving
+
+    private func receive(_ what: String) throws {
+        try fill(what)
+        var offset = 0
+        try received.withUnsafeBytes { bytes in
+            while let frame = try decoder.next(in: bytes, from: &offset) {
+                let packet = try frame.packet(limits: .standard)
+                receivedPackets += 1
+                if packet.header.command == PacketCommand.request.rawValue {
+                    pushes.append(
+                        Push(
+                            opcode: Opcode(rawValue: packet.header.opcode),
+                            sequence: packet.header.sequence,
+                            payload: packet.payload
+                        )
+                    )
+                } else {
+                    replies[packet.header.sequence] = packet
+                }
+            }
+        }
+        received.removeFirst(offset)
+    }
+
+    private func fill(_ what: String) throws {
+        var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        let milliseconds = Int32(deadline.components.seconds * 1000)
+        var ready = poll(&descriptor, 1, milliseconds)
+        while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, milliseconds) }
+        guard ready > 0 else { throw Failure.timedOut(what) }
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(socket, &chunk, chunk.count, 0)
+        guard count > 0 else { throw Failure.closed }
+        receivedBytes += count
+        received += chunk[..<count]
+    }
+}

@@ -1,0 +1,128 @@
+import ArgumentParser
+import Configuration
+import Dispatch
+import Foundation
+import Logging
+import TambourNet
+import TambourProtocol
+import TambourServer
+
+extension Tambourd {
+    struct Serve: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Serves clients until SIGTERM or SIGINT.",
+            discussion: """
+                Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
+                in a JSON file named by --config (keys: listen, data, loginCodes, lanes, limits, \
+                logLevel). A flag wins over the environment, the environment over the file.
+                """
+        )
+
+        @Option(help: "Where to listen; may be given several times, port 0 takes a free one.")
+        var listen: [String] = []
+
+        @Option(help: "The data directory; created when missing.")
+        var data: String?
+
+        @Option(
+            help: """
+                How login codes reach people: console, file:PATH, exec:PROGRAM, or fixed:DIGITS \
+                (loopback listeners only).
+                """
+        )
+        var loginCodes: String?
+
+        @Option(help: "Threads that serve connections; by default one less than there are cores.")
+        var lanes: Int?
+
+        @Option(help: "A JSON file that overrides limits by name.")
+        var limits: String?
+
+        @Option(help: "trace, debug, info, notice, warning, error or critical.")
+        var logLevel: String?
+
+        @Option(help: "A JSON file with any of these options.")
+        var config: String?
+
+        func run() throws {
+            let settings = try Settings(
+                flags: self,
+                environment: ProcessInfo.processInfo.environment
+            )
+            let logger = Self.logger(settings.logLevel)
+            let server: Server
+            let addresses: [String]
+            do {
+                server = try Server(settings.server(logger: logger))
+                addresses = try server.start()
+            } catch {
+                throw Failure(String(describing: error))
+            }
+            for address in addresses { StandardOutput.writeLine("listening tcp \(address)") }
+            logger.notice(
+                "serving",
+                metadata: [
+                    "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
+                ]
+            )
+            Signals.onTermination { signal in
+                logger.notice("stopping", metadata: ["signal": "\(signal)"])
+                server.stop {
+                    logger.notice("stopped")
+                    Foundation.exit(0)
+                }
+            }
+            dispatchMain()
+        }
+
+        /// Structured lines on standard error; never tokens, codes, phones or text.
+        private static func logger(_ level: Logger.Level) -> Logger {
+            var logger = Logger(label: "tambourd") { StreamLogHandler.standardError(label: $0) }
+            logger.logLevel = level
+            return logger
+        }
+
+        private static func descriptorLimit() -> Int {
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            return Int(clamping: limit.rlim_cur)
+        }
+    }
+}
+
+/// An error whose words are all there is to say.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// Lines for whoever started the program; unbuffered, for the reader may be a pipe.
+enum StandardOutput {
+    static func writeLine(_ line: String) {
+        try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8))
+    }
+}
+
+/// SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once.
+enum Signals {
+    nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
+
+    static func onTermination(_ stop: @escaping @Sendable (Int32) -> Void) {
+        signal(SIGPIPE, SIG_IGN)
+        for number in [SIGTERM, SIGINT] {
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
+            var isStopping = false
+            source.setEventHandler {
+                if isStopping { exit(1) }
+                isStopping = true
+                stop(number)
+            }
+            source.activate()
+            sources.append(source)
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import Configuration
+import Foundation
+import Logging
+import TambourNet
+import TambourProtocol
+import TambourServer
+
+/// What the server is told, from flags over environment over file.
+struct Settings {
+    var listen: [ListenAddress]
+    var data: String
+    var loginCodes: String
+    var lanes: Int
+    var limits: Limits
+    var logLevel: Logger.Level
+
+    init(flags: Tambourd.Serve, environment: [String: String]) throws {
+        var providers: [any ConfigProvider] = [
+            EnvironmentVariablesProvider(environmentVariables: environment)
+                .prefixKeys(with: "tambour")
+        ]
+        if let path = flags.config ?? environment["TAMBOUR_CONFIG"] {
+            providers.append(
+                InMemoryProvider(values: try Self.file(path).mapKeys { AbsoluteConfigKey([$0]) })
+            )
+        }
+        let reader = ConfigReader(providers: providers)
+
+        let listen =
+            flags.listen.isEmpty
+            ? reader.stringArray(forKey: "listen", default: ["127.0.0.1:7770"]) : flags.listen
+        self.listen = try listen.map { text in
+            do { return try ListenAddress(text) } catch { throw Failure(String(describing: error)) }
+        }
+        data = flags.data ?? reader.string(forKey: "data", default: "./var")
+        loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")
+        let cores = ProcessInfo.processInfo.activeProcessorCount
+        lanes = flags.lanes ?? reader.int(forKey: "lanes", default: max(1, cores - 1))
+        guard (1...256).contains(lanes) else { throw Failure("lanes: \(lanes) is not 1 to 256") }
+        if let path = flags.limits ?? reader.string(forKey: "limits") {
+            limits = try Self.limits(path)
+        } else {
+            limits = .standard
+        }
+        let level = flags.logLevel ?? reader.string(forKey: "logLevel", default: "info")
+        guard let known = Logger.Level(rawValue: level) else {
+            throw Failure("log level \"\(level)\" is none of \(Logger.Level.allCases)")
+        }
+        logLevel = known
+    }
+
+    func server(logger: Logger) throws -> ServerConfiguration {
+        ServerConfiguration(
+            listen: listen,
+            dataDirectory: data,
+            loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
+            lanes: lanes,
+            limits: limits,
+            logger: logger
+        )
+    }
+
+    /// A flat JSON object of strings, numbers and lists of strings.
+    private static func file(_ path: String) throws -> [String: ConfigValue] {
+        let keys: Set = ["listen", "data", "loginCodes", "lanes", "limits", "logLevel"]
+        var values: [String: ConfigValue] = [:]
+        for (key, value) in try object(path) {
+            guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
+            switch value {
+            case let text as String: values[key] = ConfigValue(.string(text), isSecret: false)
+            case let list as [String]:
+                values[key] = ConfigValue(.stringArray(list), isSecret: false)
+            case let number as NSNumber:
+                values[key] = ConfigValue(.int(number.intValue), isSecret: false)
+            default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
+            }
+        }
+        return values
+    }
+
+    private static func limits(_ path: String) throws -> Limits {
+        var overrides: [String: Int] = [:]
+        for (key, value) in try object(path) {
+            guard let number = value as? NSNumber, number.doubleValue == Double(number.intValue)
+            else {
+                throw Failure("\(path): \"\(key)\" is not a whole number")
+            }
+            overrides[key] = number.intValue
+        }
+        do {
+            return try Limits(overrides: overrides)
+        } catch {
+            throw Failure("\(path): \(error)")
+        }
+    }
+
+    private static func object(_ path: String) throws -> [String: Any] {
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw Failure("cannot read \(path)")
+        }
+        guard
+            let object = try? JSONSerialization.jsonObject(with: bytes) as? [String: Any]
+        else { throw Failure("\(path) is not a JSON object") }
+        return object
+    }
+}
+
+extension Dictionary {
+    fileprivate func mapKeys<New: Hashable>(_ transform: (Key) -> New) -> [New: Value] {
+        [New: Value](uniqueKeysWithValues: map { (transform($0.key), $0.value) })
+    }
+}

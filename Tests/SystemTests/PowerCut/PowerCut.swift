@@ -1,0 +1,91 @@
+import Foundation
+
+/// Runs programs under `powercut.c`, the layer that loses what was not synced.
+///
+/// ```swift
+/// process.environment = try PowerCut(directory: data, seed: 7).environment
+/// kill(process.processIdentifier, SIGUSR2)   // cuts; or `afterOperations:` says when
+/// ```
+struct PowerCut {
+    /// What a cut takes away; see `powercut.c`.
+    enum Policy: String, CaseIterable {
+        case drop, prefix, blocks, sectors, keep
+    }
+
+    /// The directory whose files lose what was not synced; it must exist.
+    var directory: String
+    /// The same calls in the same order and the same seed lose the same bytes.
+    var seed: UInt64
+    /// The file-changing operation at which to cut, from 1; nil waits for SIGUSR2.
+    var afterOperations: Int?
+    /// nil lets the seed choose.
+    var policy: Policy?
+    /// The name of the program that is meant when a shell or another program starts it.
+    var program: String?
+
+    /// The environment of this process with the layer switched on.
+    var environment: [String: String] {
+        get throws {
+            var result = ProcessInfo.processInfo.environment
+            result["LD_PRELOAD"] = try PowerCut.library.get()
+            result["TAMBOUR_POWERCUT_DIR"] = directory
+            result["TAMBOUR_POWERCUT_SEED"] = String(seed)
+            result["TAMBOUR_POWERCUT_AFTER"] = afterOperations.map { String($0) }
+            result["TAMBOUR_POWERCUT_POLICY"] = policy?.rawValue
+            result["TAMBOUR_POWERCUT_PROGRAM"] = program
+            return result
+        }
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// The layer as a library, compiled once a process.
+    static let library = Result {
+        try compile("powercut.c", ["-shared", "-fPIC", "-O2", "-ldl", "-lpthread"])
+    }
+
+    /// The little program the layer itself is tested with.
+    static let writer = Result { try compile("writer.c", ["-O1", "-lsqlite3"]) }
+
+    /// Compiles a file that lies beside this one.
+    private static func compile(_ name: String, _ options: [String]) throws -> String {
+        let source = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().appendingPathComponent(name).path
+        // Tests of several processes may run at once: each has its own copy, removed at the end.
+        let result = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-\(getpid())-\(name).out").path
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = ["cc", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
+        try compiler.run()
+        compiler.waitUntilExit()
+        guard compiler.terminationStatus == 0 else {
+            throw Failure(description: "cc could not compile \(name)")
+        }
+        compiled.append(result)
+        atexit { PowerCut.compiled.removeAll() }
+        return result
+    }
+
+    private static let compiled = TemporaryFiles()
+}
+
+/// Files to remove when the process ends.
+private final class TemporaryFiles: @unchecked Sendable {
+    // The lock makes it sendable.
+    private let lock = NSLock()
+    private var paths: [String] = []
+
+    func append(_ path: String) {
+        lock.withLock { paths.append(path) }
+    }
+
+    func removeAll() {
+        lock.withLock {
+            for path in paths { unlink(path) }
+            paths = []
+        }
+    }
+}

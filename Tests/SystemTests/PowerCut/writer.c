@@ -1,0 +1,44 @@
+// What the power-cut tests cut: commits to a SQLite file and says on stdout what is committed.
+//
+//   writer FILE SYNCHRONOUS     e.g. writer /tmp/x/test.db FULL
+//
+// Transaction n inserts row n, whose body follows from n, and sets the one row of `last` to n. Once
+// COMMIT has returned it writes the line n. It runs until something ends it.
+//
+//   cc -O1 -o writer writer.c -lsqlite3
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static sqlite3 *database;
+
+static void run(const char *sql) {
+    char *message = NULL;
+    if (sqlite3_exec(database, sql, NULL, NULL, &message) == SQLITE_OK) return;
+    fprintf(stderr, "writer: %s in %s\n", message, sql);
+    exit(1);
+}
+
+int main(int count, char **arguments) {
+    if (count != 3 || sqlite3_open(arguments[1], &database)) return 2;
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "PRAGMA journal_mode = WAL; PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = 30;"
+             "CREATE TABLE IF NOT EXISTS row(id INTEGER PRIMARY KEY, body TEXT NOT NULL);"
+             "CREATE TABLE IF NOT EXISTS last(one INTEGER PRIMARY KEY, id INTEGER NOT NULL);",
+             arguments[2]);
+    run(sql);
+    for (long n = 1;; n++) {
+        char line[32];
+        snprintf(sql, sizeof sql,
+                 "BEGIN IMMEDIATE; INSERT INTO row VALUES (%ld, printf('%%.*c', %ld, 'x'));"
+                 "INSERT OR REPLACE INTO last VALUES (1, %ld); COMMIT",
+                 n, 100 + n * 37 % 900, n);
+        run(sql);
+        int length = snprintf(line, sizeof line, "%ld\n", n);
+        if (write(STDOUT_FILENO, line, length) != length) return 3;
+    }
+}

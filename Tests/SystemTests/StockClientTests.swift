@@ -1,0 +1,197 @@
+import Foundation
+import Synchronization
+import Testing
+
+/// Plays the scenarios of `scenarios.py`, each with the unmodified public client against a server
+/// of its own.
+@Suite(
+    "A stock client",
+    .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
+)
+struct StockClientTests {
+    @Test("registers with a new phone")
+    func registration() async throws { try await StockClient.play("registration") }
+
+    @Test("logs in by code on another device")
+    func loginByCode() async throws { try await StockClient.play("login_by_code") }
+
+    @Test("is refused with a wrong code")
+    func wrongCode() async throws { try await StockClient.play("wrong_code") }
+
+    @Test("signs in again when its token is dead")
+    func deadToken() async throws { try await StockClient.play("dead_token") }
+
+    @Test("logs out")
+    func logout() async throws { try await StockClient.play("logout") }
+
+    @Test("lists its devices and closes the others")
+    func sessions() async throws { try await StockClient.play("sessions") }
+
+    @Test("chats in a dialog")
+    func dialog() async throws { try await StockClient.play("dialog") }
+
+    @Test("keeps notes for itself")
+    func savedMessages() async throws { try await StockClient.play("saved_messages") }
+
+    @Test("makes a group of three")
+    func groupOfThree() async throws { try await StockClient.play("group_of_three") }
+
+    @Test("answers a message")
+    func reply() async throws { try await StockClient.play("reply") }
+
+    @Test("forwards a message")
+    func forward() async throws { try await StockClient.play("forward") }
+
+    @Test("formats a message")
+    func formatting() async throws { try await StockClient.play("formatting") }
+
+    @Test("edits a message")
+    func edit() async throws { try await StockClient.play("edit") }
+
+    @Test("deletes a message for itself")
+    func deleteForMe() async throws { try await StockClient.play("delete_for_me") }
+
+    @Test("deletes a message for all")
+    func deleteForAll() async throws { try await StockClient.play("delete_for_all") }
+
+    @Test("moves read marks")
+    func readMarks() async throws { try await StockClient.play("read_marks") }
+
+    @Test("pages through a thousand messages")
+    func history() async throws { try await StockClient.play("history") }
+
+    @Test("shows that somebody types")
+    func typing() async throws { try await StockClient.play("typing") }
+
+    @Test("sees others come and go")
+    func presence() async throws {
+        try await StockClient.play("presence", limits: ["presenceOfflineDelayMs": 50])
+    }
+
+    @Test("finds people by id and by phone")
+    func contacts() async throws { try await StockClient.play("contacts") }
+
+    @Test("catches up after it was away")
+    func relogin() async throws { try await StockClient.play("relogin") }
+
+    @Test("chooses between all chats and what changed")
+    func chatList() async throws { try await StockClient.play("chat_list") }
+
+    @Test("finds its way back after the server restarts")
+    func reconnect() async throws { try await StockClient.play("reconnect") }
+
+    @Test("meets what other clients of the family send")
+    func withoutMethods() async throws { try await StockClient.play("without_methods") }
+
+    @Test("has a test for every scenario")
+    func everyScenario() async throws {
+        let python = try #require(StockClient.python)
+        let list = try ChildProcess(python, [StockClient.script.path, "--list"])
+        let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
+        var count = 0
+        for await name in list.lines {
+            count += 1
+            #expect(source.contains("StockClient.play(\"\(name)\""), "\(name) is never played")
+        }
+        #expect(count > 0, "\(list.errors)")
+    }
+}
+
+/// The public client library and the script that holds the scenarios.
+enum StockClient {
+    static let script = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().appendingPathComponent("StockClient/scenarios.py")
+
+    /// A Python that has the library: `TAMBOUR_STOCK_PYTHON`, or the one in the build folder.
+    static let python: URL? = {
+        if let named = ProcessInfo.processInfo.environment["TAMBOUR_STOCK_PYTHON"] {
+            return URL(fileURLWithPath: named)
+        }
+        let package = script.pathComponents.dropLast(4).joined(separator: "/").dropFirst()
+        let python = URL(fileURLWithPath: "\(package)/.build/venv/bin/python")
+        return FileManager.default.isExecutableFile(atPath: python.path) ? python : nil
+    }()
+
+    /// A few at a time: each is a Python and a server, and what they wait for has deadlines.
+    private static let seats = Seats(4)
+
+    /// Plays one scenario against a server of its own; fails with what the script printed.
+    static func play(_ scenario: String, limits: [String: Int] = [:]) async throws {
+        await seats.take()
+        do {
+            try await playSeated(scenario, limits)
+        } catch {
+            await seats.leave()
+            throw error
+        }
+        await seats.leave()
+    }
+
+    private static func playSeated(_ scenario: String, _ limits: [String: Int]) async throws {
+        let python = try #require(python)
+        try await TambourdProcess.run(limits: limits) { server in
+            let client = try ChildProcess(
+                python,
+                [script.path, server.address, server.codesFile.path, scenario],
+                environment: ["PYTHONDONTWRITEBYTECODE": "1"]
+            )
+            var printed: [String] = []
+            for await line in client.lines {
+                printed.append(line)
+                if line == "@restart" { try await server.restart() }
+                if line == "@kill" { try await server.killAndRestart() }
+            }
+            let status = await client.exitStatus()
+            let facts = printed.count { $0.hasPrefix("  ok  ") }
+            if status != 0 || facts == 0 {
+                let story = printed.joined(separator: "\n")
+                Issue.record(
+                    """
+                    \(scenario) ended with \(status):
+                    \(story)
+                    \(client.errors)
+                    The server's log:
+                    \(server.errors.suffix(4000))
+                    """
+                )
+            }
+            expectNoPhones(of: server)
+        }
+    }
+
+    /// Logs never hold a phone.
+    private static func expectNoPhones(of server: TambourdProcess) {
+        let codes = (try? String(contentsOf: server.codesFile, encoding: .utf8)) ?? ""
+        let log = server.errors
+        for line in codes.split(separator: "\n") {
+            let phone = String(line.prefix { $0 != " " }).filter(\.isNumber)
+            #expect(!log.contains(phone), "the log holds a phone")
+        }
+    }
+}
+
+/// Lets no more than so many in at once; the others wait in the order they came.
+private actor Seats {
+    private var free: Int
+    private var queue: [CheckedContinuation<Void, Never>] = []
+
+    init(_ count: Int) {
+        free = count
+    }
+
+    func take() async {
+        if free > 0 {
+            free -= 1
+        } else {
+            await withCheckedContinuation { queue.append($0) }
+        }
+    }
+
+    func leave() {
+        if queue.isEmpty {
+            free += 1
+        } else {
+            queue.removeFirst().resume()
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Synchronization
+
+/// A real `tambourd serve` with a data directory of its own, which goes when the test is done.
+///
+/// The program is the one built with the tests; `TAMBOUR_TAMBOURD` names another one.
+final class TambourdProcess: Sendable {
+    /// Where clients connect: `127.0.0.1:PORT`. The port stays the same over restarts.
+    let address: String
+    /// The file with a line `PHONE CODE` for each login code.
+    let codesFile: URL
+
+    private let arguments: [String]
+    private let child: Mutex<ChildProcess>
+    private let earlierErrors = Mutex("")
+
+    /// Starts a server, runs `body`, stops the server as an operator would and removes its directory.
+    ///
+    /// - Parameters:
+    ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`.
+    ///   - arguments: Further arguments of `serve`.
+    /// - Throws: What `body` throws, and `ChildProcess.Failed` if the server does not start or stop.
+    static func run<Result: Sendable>(
+        limits: [String: Int] = [:],
+        arguments: [String] = [],
+        _ body: (TambourdProcess) async throws -> Result
+    ) async throws -> Result {
+        let directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-system-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var arguments = arguments
+        if !limits.isEmpty {
+            let file = directory.appendingPathComponent("limits.yaml")
+            let lines = limits.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)\n" }
+            try Data(lines.joined().utf8).write(to: file)
+            arguments += ["--limits", file.path]
+        }
+        let server = try await TambourdProcess(in: directory, arguments)
+        do {
+            let result = try await body(server)
+            try await server.stop()
+            return result
+        } catch {
+            server.current.signal(SIGKILL)
+            _ = await server.current.exitStatus()
+            throw error
+        }
+    }
+
+    private init(in directory: URL, _ further: [String]) async throws {
+        codesFile = directory.appendingPathComponent("codes")
+        let own = [
+            "--data", directory.appendingPathComponent("data").path,
+            "--login-codes", "file:\(codesFile.path)",
+        ]
+        arguments = own + further
+        let (child, address) = try await Self.start(listen: "127.0.0.1:0", arguments)
+        self.child = Mutex(child)
+        self.address = address
+    }
+
+    /// What all runs of the server wrote to standard error.
+    var errors: String { earlierErrors.withLock { $0 } + current.errors }
+
+    /// Stops the server gracefully and starts it again on the same port and the same data.
+    ///
+    /// - Throws: `ChildProcess.Failed` if it does not stop with status 0 or does not come back.
+    func restart() async throws {
+        try await stop()
+        try await startAgain()
+    }
+
+    /// Kills the server with SIGKILL and starts it again on the same port and the same data.
+    func killAndRestart() async throws {
+        current.signal(SIGKILL)
+        _ = try await current.exitStatus(within: .seconds(30))
+        try await startAgain()
+    }
+
+    /// Stops the server by SIGTERM, as systemd does; it must end with status 0.
+    private func stop() async throws {
+        current.signal(SIGTERM)
+        let status = try await current.exitStatus(within: .seconds(30))
+        guard status == 0 else {
+            throw ChildProcess.Failed(description: "SIGTERM ended it with \(status)\n\(errors)")
+        }
+    }
+
+    private var current: ChildProcess { child.withLock { $0 } }
+
+    private func startAgain() async throws {
+        let old = current.errors
+        earlierErrors.withLock { $0 += old }
+        let (next, _) = try await Self.start(listen: address, arguments)
+        child.withLock { $0 = next }
+    }
+
+    /// Starts the program and waits until it says where it listens.
+    private static func start(
+        listen: String,
+        _ arguments: [String]
+    ) async throws -> (ChildProcess, String) {
+        let child = try ChildProcess(program(), ["serve", "--listen", listen] + arguments)
+        let impatience = Task {
+            try await Task.sleep(for: .seconds(30))
+            child.signal(SIGKILL)
+        }
+        defer { impatience.cancel() }
+        for await line in child.lines {
+            guard line.hasPrefix("listening tcp ") else { continue }
+            return (child, String(line.dropFirst("listening tcp ".count)))
+        }
+        let status = await child.exitStatus()
+        throw ChildProcess.Failed(
+            description: "tambourd ended with \(status) before it listened\n\(child.errors)"
+        )
+    }
+
+    private static func program() throws -> URL {
+        if let named = ProcessInfo.processInfo.environment["TAMBOUR_TAMBOURD"] {
+            return URL(fileURLWithPath: named)
+        }
+        let built = ([Bundle.main] + Bundle.allBundles)
+            .flatMap { [$0.bundleURL, $0.executableURL?.deletingLastPathComponent()] }
+            .compactMap { $0 }
+            .flatMap { [$0, $0.deletingLastPathComponent()] }
+            .map { $0.appendingPathComponent("tambourd") }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+        guard let built else {
+            throw ChildProcess.Failed(description: "no tambourd beside the tests")
+        }
+        return built
+    }
+}
