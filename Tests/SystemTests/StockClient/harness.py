@@ -264,7 +264,7 @@ class Device:
         """The session as the library keeps it on disk: token, device id, sync marks."""
         return await self.client._app.store.load_session()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.session.stem} ({self.phone})"
 
 
