@@ -112,6 +112,23 @@ async def dead_token(world: World) -> None:
     await nobody.connect_refused()
     fact("a token that never was is refused with login.token and FAIL_LOGIN_TOKEN")
 
+    class Hasty(AuthFlow):
+        """Sends LOGIN and PING in one breath, as the library does with a stored token."""
+
+        async def authenticate(self, app: Any) -> AuthResult:
+            login = asyncio.ensure_future(app.invoke(Opcode.LOGIN, {"token": "no-such-token"}))
+            ping = asyncio.ensure_future(app.invoke(Opcode.PING, {"interactive": True}))
+            first, _ = await asyncio.wait([login, ping], return_when=asyncio.FIRST_COMPLETED)
+            same([ping in first, login in first], [True, False], "PING and LOGIN answered first")
+            await refused(login, "login.token")
+            return AuthResult(token=None)
+
+    try:
+        await world.device(world.phone(), "hasty", auth_flow=Hasty()).connect()
+    except RuntimeError:
+        pass  # no token, no login
+    fact("a PING sent with it is answered before the refusal: see Device.past_refusal")
+
     phone = await world.register("phone")
     laptop = await world.another(phone, "laptop")
     dead = (await laptop.stored()).token
