@@ -375,14 +375,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let session: SessionRecord
         switch resolution.result {
         case .failure(let error):
-            return answered(
-                Answer(
-                    sequence: request.sequence,
-                    opcode: request.opcode,
-                    lane: .exclusive,
-                    outcome: .refusal(error)
-                )
+            let answer = Answer(
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: .exclusive,
+                outcome: .refusal(error)
             )
+            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
+            // when the answer to PING comes on the heels of a refusal. So PING is answered first.
+            _ = gateway.lane.schedule(after: .milliseconds(limits.loginRefusalDelayMs)) {
+                self.answered(answer)
+            }
+            return
         case .success(let found):
             session = found.session
             token = found.token
