@@ -44,7 +44,7 @@ final class SyncSequence: @unchecked Sendable {
     private struct Poison: Error {}
 
     private(set) var counts = Counts()
-    private let machine: SyncMachine
+    let machine: SyncMachine
     private var random: SequenceRandom
     private var oracle: SyncOracle
     private var users: [UserID] = []
@@ -588,7 +588,7 @@ final class SyncSequence: @unchecked Sendable {
 /// `@unchecked Sendable`: lives only while its command runs.
 private final class InlineBackend: AdminBackend, @unchecked Sendable {
     private let tx: WriteTransaction
-    private let machine: SyncMachine
+    let machine: SyncMachine
 
     init(tx: WriteTransaction, machine: SyncMachine) {
         self.tx = tx
