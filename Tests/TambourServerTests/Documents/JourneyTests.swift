@@ -10,7 +10,8 @@ struct JourneyTests {
     /// What stands between backticks on a page.
     private static func quoted(_ page: String) throws -> [String] {
         let text = try String(
-            contentsOf: root.appendingPathComponent(page), encoding: .utf8
+            contentsOf: root.appendingPathComponent(page),
+            encoding: .utf8
         )
         return text.matches(of: /`([^`\n]+)`/).map { String($0.1) }
     }
@@ -22,12 +23,14 @@ struct JourneyTests {
     @Test(
         "every file that a document names is there",
         arguments: [
-            "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md", "docs/data.md",
+            "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md",
+            "docs/data.md",
         ]
     )
     func filesExist(page: String) throws {
         let paths = try Self.quoted(page).filter {
-            $0.wholeMatch(of: /(Sources|Tests|docs|docker|protocol-spec|scripts)\/[\w.\/+-]+/) != nil
+            $0.wholeMatch(of: /(Sources|Tests|docs|docker|protocol-spec|scripts)\/[\w.\/+-]+/)
+                != nil
         }
         for path in paths {
             #expect(Self.exists(path), "\(page) names \(path)")
@@ -55,7 +58,8 @@ struct JourneyTests {
     @Test("the table of who owns what names queues and types that exist")
     func concurrencyNamesExist() throws {
         let sources = FileManager.default.enumerator(
-            at: Self.root.appendingPathComponent("Sources"), includingPropertiesForKeys: nil
+            at: Self.root.appendingPathComponent("Sources"),
+            includingPropertiesForKeys: nil
         )
         var code = ""
         for case let file as URL in try #require(sources) where file.pathExtension == "swift" {
