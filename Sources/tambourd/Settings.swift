@@ -69,7 +69,8 @@ struct Settings {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String: values[key] = ConfigValue(.string(text), isSecret: false)
-            case let list as [String]: values[key] = ConfigValue(.stringArray(list), isSecret: false)
+            case let list as [String]:
+                values[key] = ConfigValue(.stringArray(list), isSecret: false)
             case let number as Int: values[key] = ConfigValue(.int(number), isSecret: false)
             default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
             }

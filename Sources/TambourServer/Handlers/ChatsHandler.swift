@@ -106,11 +106,9 @@ struct ChatsHandler: Sendable {
         case .setAsUnread:
             setAsUnread = true
             // The named message, or the one at the mark, or the last, becomes the first unread one.
-            let first = min(
-                request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs,
-                chat.head.id.timeMs
-            )
-            try tx.setRead(max(0, min(first - 1, member.readTime)), of: caller.userID, in: chat)
+            let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
+            let first = max(1, min(asked, chat.head.id.timeMs))
+            try tx.setRead(min(first - 1, member.readTime), of: caller.userID, in: chat)
         }
         if member.readTime != before {
             // Others are told of what was read, never of what was put back.
@@ -139,9 +137,15 @@ struct ChatsHandler: Sendable {
     ) throws -> ChatsListReply {
         let asked = request.count ?? Int64(limits.chatsPageSize)
         let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
-        // The mark of a client whose clock runs ahead, or none at all, means the newest.
-        let now = environment.wallMs()
-        let marker = request.marker.map { $0 >= now ? .max : $0 } ?? .max
+        var marker = request.marker ?? .max
+        // The mark of a client whose clock runs ahead, or none at all, means the newest. A chat's own
+        // time may run ahead too, after a burst or when the clock was set back: where a page ended
+        // there, the next one begins.
+        if marker >= environment.wallMs(),
+            try !snapshot.hasChat(of: caller.userID, lastActiveAt: marker)
+        {
+            marker = .max
+        }
         let page = try snapshot.chatsPage(for: caller.userID, before: marker, limit: count)
         return ChatsListReply(chats: page.chats, marker: page.next)
     }
@@ -197,6 +201,7 @@ struct ChatsHandler: Sendable {
 
     private func bound(_ time: Int64?) -> Int64? {
         guard let time, time > 0 else { return nil }
-        return time
+        // The last millisecond that an id has room for.
+        return min(time, Int64.max >> 16)
     }
 }
