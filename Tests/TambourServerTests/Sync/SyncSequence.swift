@@ -592,7 +592,7 @@ final class SyncSequence: @unchecked Sendable {
 /// Runs admin commands inside the batch that is under way.
 ///
 /// `@unchecked Sendable`: lives only while its command runs.
-private final class InlineBackend: AdminBackend, @unchecked Sendable {
+final class InlineBackend: AdminBackend, @unchecked Sendable {
     private let tx: WriteTransaction
     let machine: SyncMachine
 
