@@ -106,9 +106,7 @@ private final class Race: @unchecked Sendable {
     var logins: Int { snapshots.count }
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-race-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        directory = try SyncMachine.scratchDirectory("race")
         let path = directory.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
