@@ -47,6 +47,36 @@ struct DeltaEqualsFreshTests {
             )
         }
     }
+    @Test("a chat is in the delta from the moment it is made, before its first message")
+    func newChats() throws {
+        let machine = try SyncMachine(
+            seed: 1,
+            limits: Limits(overrides: ["fanOutMembers": 3]),
+            wall: 1_700_000_000_000
+        )
+        defer { machine.remove() }
+        let (users, token, caller) = try signedUp(5, machine)
+        machine.world.wallMs += 10
+        let mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        _ = machine.run([
+            Command { tx in
+                let user = users[0]
+                _ = try tx.createPairChat(user, user, by: user)
+                _ = try tx.createPairChat(user, users[1], by: users[1])
+                _ = try tx.createGroup(title: "three", owner: user, members: Array(users[..<3]))
+                _ = try tx.createGroup(title: "five", owner: users[4], members: users)
+                return .reply([])
+            }
+        ])
+        machine.world.wallMs += 1
+
+        let request = LoginRequest(token: token, chatsSync: mark, contactsSync: mark)
+        let reply = try machine.login(request, from: caller)
+
+        #expect(reply.chats.count == 4)
+        #expect(reply.contacts.map(\.id) == [users[1]])
+    }
+
     @Test("contacts that do not fit one delta come with the next logins, none is lost")
     func contactsInParts() throws {
         // Room for two contacts a reply.
@@ -56,26 +86,7 @@ struct DeltaEqualsFreshTests {
             wall: 1_700_000_000_000
         )
         defer { machine.remove() }
-        let lines = Mutex<[String]>([])
-        _ = machine.run([
-            Command { tx in
-                try AdminService(InlineBackend(tx: tx, machine: machine)).run(
-                    .createUsers(count: 9, firstPhone: 79_990_000_001),
-                    output: { line in lines.withLock { $0.append(line) } }
-                )
-                return .reply([])
-            }
-        ])
-        let words = lines.withLock { $0.map { $0.split(separator: " ") } }
-        let users = try words.map { UserID(try #require(Int64($0[1]))) }
-        let token = try #require(words.first.map { String($0[2]) })
-        let session = try machine.session(of: token)
-        let caller = Caller(
-            userID: session.userID,
-            sessionID: session.id,
-            deviceID: session.deviceID,
-            connectionID: ConnectionID(1)
-        )
+        let (users, token, caller) = try signedUp(9, machine)
         _ = machine.run([
             Command { tx in
                 for partner in users.dropFirst() {
@@ -113,5 +124,33 @@ struct DeltaEqualsFreshTests {
             mark = reply.time
         }
         #expect(blocked == [[1, 2, 3], [4, 5], [6, 7], [8]].map { $0.map { users[$0] } })
+    }
+
+    /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
+    private func signedUp(
+        _ count: Int,
+        _ machine: SyncMachine
+    ) throws -> (users: [UserID], token: String, caller: Caller) {
+        let lines = Mutex<[String]>([])
+        _ = machine.run([
+            Command { tx in
+                try AdminService(InlineBackend(tx: tx, machine: machine)).run(
+                    .createUsers(count: count, firstPhone: 79_990_000_001),
+                    output: { line in lines.withLock { $0.append(line) } }
+                )
+                return .reply([])
+            }
+        ])
+        let words = lines.withLock { $0.map { $0.split(separator: " ") } }
+        let users = try words.map { UserID(try #require(Int64($0[1]))) }
+        let token = try #require(words.first.map { String($0[2]) })
+        let session = try machine.session(of: token)
+        let caller = Caller(
+            userID: session.userID,
+            sessionID: session.id,
+            deviceID: session.deviceID,
+            connectionID: ConnectionID(1)
+        )
+        return (users, token, caller)
     }
 }
