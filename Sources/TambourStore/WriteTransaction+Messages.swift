@@ -15,8 +15,9 @@ extension WriteTransaction {
         if let index = pendingKeys[key] { return pending[index] }
         return try snapshot.records(cid: cid, sender: sender).first { record in
             guard record.device == device else { return false }
-            if let chat { return record.chat == chat.key }
-            return record.chat.rawValue < 0 && record.number == 1
+            let isCreation = record.chat.rawValue < 0 && record.number == 1
+            if let chat { return record.chat == chat.key && !isCreation }
+            return isCreation
         }
     }
 

@@ -199,6 +199,12 @@ package final class WireClient {
         return pushes
     }
 
+    /// What has come so far, without asking for more.
+    package func takePushesAtHand() -> [Push] {
+        defer { pushes = [] }
+        return pushes
+    }
+
     /// Waits for the server to close the connection, reading what comes until then.
     package func waitForClose() throws {
         do {

@@ -50,6 +50,8 @@ extension Tambourd {
                 environment: ProcessInfo.processInfo.environment
             )
             let logger = Self.logger(settings.logLevel)
+            // What is kept here concerns nobody else on this machine.
+            umask(0o077)
             let server: Server
             let addresses: [String]
             do {

@@ -109,7 +109,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         lastByteAt = gateway.lane.now
         var offset = 0
         do throws(FrameError) {
-            while !connection.isClosing {
+            while !connection.isClosing, !diesWhenIdle {
                 if machine.inFlight >= limits.maxRequestsInFlight {
                     connection.pauseReading()
                     break
@@ -120,6 +120,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 received(frame)
             }
         } catch {
+            // A stranger's limit ends with the LOGIN that is under way.
+            if machine.phase == .loggingIn, case .tooLong(let length, _) = error,
+                length <= limits.maxFrameBytes
+            {
+                connection.pauseReading()
+                return offset
+            }
             refuse(error, bytes: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
             return bytes.count
         }
@@ -172,6 +179,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// The token of this session is dead; replies under way still go out.
     func tokenDied() {
+        // Nothing more is read, or a peer that always has a request under way would never go.
+        connection.pauseReading()
         diesWhenIdle = true
         closeIfIdle(reason: "the session was closed")
     }
@@ -183,6 +192,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Frames
 
     private func received(_ frame: Frame) {
+        // What is unread from here on is another frame, with a deadline of its own.
+        partialSince = nil
         // Replies of clients to our pushes need no answer, whatever they say.
         guard frame.header.command == PacketCommand.request.rawValue else { return }
         lastSequence = frame.header.sequence
@@ -272,6 +283,21 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if starts { start(request) } else { waiting[ticket] = request }
     }
 
+    /// Starts what waited for others to end, if the session may still ask it: what was sent in trust
+    /// of a LOGIN that was refused is refused as well.
+    private func startWaiting(_ tickets: [Int]) {
+        var tickets = tickets[...]
+        while let ticket = tickets.popFirst() {
+            guard let request = waiting.removeValue(forKey: ticket) else { continue }
+            if request.opcode.info?.states.contains(machine.states) == true {
+                start(request)
+            } else {
+                refuseSoftly(.protoState, request.sequence, request.opcode)
+                tickets += machine.finished(request.lane)
+            }
+        }
+    }
+
     private func start(_ request: Request) {
         if case .login(let login) = request.request { return startLogin(login, request) }
         let shared = shared
@@ -314,11 +340,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .refusal(let error): send(error, answer.sequence, answer.opcode)
         }
         if answer.lane == .exclusive { releaseHeldPushes() }
-        let wasFull = machine.inFlight >= limits.maxRequestsInFlight
-        for ticket in machine.finished(answer.lane) {
-            if let request = waiting.removeValue(forKey: ticket) { start(request) }
-        }
-        if wasFull, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
+        let mayRead = answer.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
+        startWaiting(machine.finished(answer.lane))
+        if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }
         closeIfIdle(reason: "the session was closed")
@@ -351,14 +375,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let session: SessionRecord
         switch resolution.result {
         case .failure(let error):
-            return answered(
-                Answer(
-                    sequence: request.sequence,
-                    opcode: request.opcode,
-                    lane: .exclusive,
-                    outcome: .refusal(error)
-                )
+            let answer = Answer(
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: .exclusive,
+                outcome: .refusal(error)
             )
+            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
+            // when the answer to PING comes on the heels of a refusal. So PING is answered first.
+            _ = gateway.lane.schedule(after: .milliseconds(limits.loginRefusalDelayMs)) {
+                self.answered(answer)
+            }
+            return
         case .success(let found):
             session = found.session
             token = found.token

@@ -106,11 +106,9 @@ struct ChatsHandler: Sendable {
         case .setAsUnread:
             setAsUnread = true
             // The named message, or the one at the mark, or the last, becomes the first unread one.
-            let first = min(
-                request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs,
-                chat.head.id.timeMs
-            )
-            try tx.setRead(max(0, min(first - 1, member.readTime)), of: caller.userID, in: chat)
+            let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
+            let first = max(1, min(asked, chat.head.id.timeMs))
+            try tx.setRead(min(first - 1, member.readTime), of: caller.userID, in: chat)
         }
         if member.readTime != before {
             // Others are told of what was read, never of what was put back.
@@ -203,6 +201,7 @@ struct ChatsHandler: Sendable {
 
     private func bound(_ time: Int64?) -> Int64? {
         guard let time, time > 0 else { return nil }
-        return time
+        // The last millisecond that an id has room for.
+        return min(time, Int64.max >> 16)
     }
 }

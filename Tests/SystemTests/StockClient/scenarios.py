@@ -5,7 +5,7 @@
 
 HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Each scenario brings its own people, so
 they are independent of each other and of what the server already holds; all of them together need more login codes than
-one address gets in an hour (limit `maxLoginCodesPerAddress`). A scenario prints one line for each fact it verified; the
+one address gets in an hour (limit `maxCodesPerAddressPerHour`). A scenario prints one line for each fact it verified; the
 first fact that does not hold ends it with a readable reason and exit status 1. A line `@restart` or `@kill` asks whoever
 started the script to restart the server on the same port and the same data, gracefully or by SIGKILL.
 

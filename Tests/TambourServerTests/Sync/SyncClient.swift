@@ -123,7 +123,8 @@ final class SyncClient {
     }
 
     /// The newest messages of a chat against the oracle's.
-    func checkHistory(of chat: SyncOracle.Chat, _ machine: SyncMachine, _ oracle: SyncOracle) throws {
+    func checkHistory(of chat: SyncOracle.Chat, _ machine: SyncMachine, _ oracle: SyncOracle) throws
+    {
         let reply = try machine.ask(
             .chatHistory(
                 ChatHistoryRequest(

@@ -562,7 +562,11 @@ final class SyncSequence: @unchecked Sendable {
             self.oracle.change(chat.name) { chat in
                 for id in reply.messageIDs {
                     chat.change(id) { message in
-                        if forMe { message.hiddenFor.insert(user) } else { message.isRemoved = true }
+                        if forMe {
+                            message.hiddenFor.insert(user)
+                        } else {
+                            message.isRemoved = true
+                        }
                     }
                 }
             }
