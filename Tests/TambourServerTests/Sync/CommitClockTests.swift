@@ -166,13 +166,16 @@ private final class Race: @unchecked Sendable {
         let phone = Int64(79_000_000_000 + clocks.count)
         let ct = Mutex<Int64>(0)
         let before = wall()
-        _ = core.run([
-            Command { tx in
-                ct.withLock { $0 = tx.ct }
-                _ = try tx.createAccount(phone: phone, firstName: "A", lastName: nil)
-                return .reply([0x80])
-            }
-        ], wall: wall)
+        _ = core.run(
+            [
+                Command { tx in
+                    ct.withLock { $0 = tx.ct }
+                    _ = try tx.createAccount(phone: phone, firstName: "A", lastName: nil)
+                    return .reply([0x80])
+                }
+            ],
+            wall: wall
+        )
         let after = wall()
         let clock = ct.withLock { $0 }
         // The wall moves while the commit runs: any reading of it in between is right.
