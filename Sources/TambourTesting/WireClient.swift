@@ -141,6 +141,7 @@ package final class WireClient {
     /// Sends a request and waits for its reply.
     ///
     /// - Throws: `Failure.refused` with the server's error.
+    @discardableResult
     package func call<Request: WireRequest>(_ request: Request) throws -> Request.Reply {
         let number = try send(request)
         return try reply(to: number, as: Request.Reply.self)
