@@ -5,12 +5,12 @@
 #
 # Usage (as root): docker/try-in-debootstrap.sh [BINARY]
 #   BINARY  tambourd as the build stage makes it; built here when it is not given
-#   MIRROR  a Debian mirror (environment; http://deb.debian.org/debian unless told)
+#   MIRROR  a Debian mirror (environment; the one apt uses here unless told)
 set -euo pipefail
 binary=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-$(apt-get indextargets --format '$(SITE)' | head -n 1)}
 dockerfile=docker/Dockerfile
 
 fail() {

@@ -84,7 +84,7 @@ struct ChatStatements {
         changedContacts = try sql.prepare(
             """
             SELECT a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked,
-              a.seen
+              a.seen, m.contact_ct
             FROM member m
             JOIN chat c ON c.id = m.chat
             JOIN account a ON a.id = c.low_user + c.high_user - m.user_id
@@ -245,6 +245,11 @@ extension ReadTransaction {
         return (page, last)
     }
 
+    /// Whether the last event of one of the user's chats was at `time` (Unix milliseconds).
+    package func hasChat(of viewer: UserID, lastActiveAt time: Int64) throws -> Bool {
+        try !views(store.chats.tiedViews, viewer, time).isEmpty
+    }
+
     private func views(
         _ statement: any SQLStatement,
         _ viewer: UserID,
@@ -283,15 +288,21 @@ extension ReadTransaction {
         return partners
     }
 
-    /// Dialog partners whose profile, or whose dialog, is newer than `since` (commit clock).
-    package func changedContacts(of viewer: UserID, since: Int64) throws -> [Account] {
+    /// Dialog partners whose profile, or whose dialog, is newer than `since` (commit clock), the
+    /// newest change first.
+    package func changedContacts(
+        of viewer: UserID,
+        since: Int64
+    ) throws -> [(account: Account, changed: Int64)] {
         let statement = store.chats.changedContacts
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, since)
-        var accounts: [Account] = []
-        while try statement.step() { accounts.append(Account(row: statement)) }
-        return accounts
+        var contacts: [(account: Account, changed: Int64)] = []
+        while try statement.step() {
+            contacts.append((Account(row: statement), statement.int(8)))
+        }
+        return contacts
     }
 
     /// How many messages of the chat the viewer has not read: removed and hidden ones do not count.
@@ -369,16 +380,19 @@ extension ReadTransaction {
 }
 
 extension ReadTransaction {
-    /// The chats of `views(for:before:limit:)`, cut where the reply would grow beyond
-    /// `maxReplyBytes`; chats of one millisecond stay together.
+    /// The chats of `views(for:before:limit:)`, cut where they would take more than `budget` bytes;
+    /// chats of one millisecond stay together.
+    ///
+    /// - Parameter budget: bytes; nil for all that a reply may hold.
     package func chatsPage(
         for viewer: UserID,
         before marker: Int64,
-        limit: Int
+        limit: Int,
+        budget: Int? = nil
     ) throws -> (chats: [Chat], next: Int64) {
         let (views, next) = try views(for: viewer, before: marker, limit: limit)
         var chats: [Chat] = []
-        var budget = limits.maxReplyBytes
+        var budget = budget ?? limits.maxReplyBytes
         for view in views {
             let chat = try chat(view)
             budget -= chat.wireSizeEstimate

@@ -13,7 +13,7 @@ extension Tambourd {
             abstract: "Serves clients until SIGTERM or SIGINT.",
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
-                in a JSON file named by --config (keys: listen, data, loginCodes, lanes, limits, \
+                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, lanes, limits, \
                 logLevel). A flag wins over the environment, the environment over the file.
                 """
         )
@@ -35,13 +35,13 @@ extension Tambourd {
         @Option(help: "Threads that serve connections; by default one less than there are cores.")
         var lanes: Int?
 
-        @Option(help: "A JSON file that overrides limits by name.")
+        @Option(help: "A YAML or JSON file that overrides limits by name.")
         var limits: String?
 
         @Option(help: "trace, debug, info, notice, warning, error or critical.")
         var logLevel: String?
 
-        @Option(help: "A JSON file with any of these options.")
+        @Option(help: "A YAML or JSON file with any of these options.")
         var config: String?
 
         func run() throws {
@@ -50,6 +50,8 @@ extension Tambourd {
                 environment: ProcessInfo.processInfo.environment
             )
             let logger = Self.logger(settings.logLevel)
+            // What is kept here concerns nobody else on this machine.
+            umask(0o077)
             let server: Server
             let addresses: [String]
             do {

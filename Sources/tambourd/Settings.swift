@@ -4,6 +4,7 @@ import Logging
 import TambourNet
 import TambourProtocol
 import TambourServer
+import Yams
 
 /// What the server is told, from flags over environment over file.
 struct Settings {
@@ -60,18 +61,17 @@ struct Settings {
         )
     }
 
-    /// A flat JSON object of strings, numbers and lists of strings.
+    /// A flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = ["listen", "data", "loginCodes", "lanes", "limits", "logLevel"]
         var values: [String: ConfigValue] = [:]
-        for (key, value) in try object(path) {
+        for (key, value) in try map(path) {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String: values[key] = ConfigValue(.string(text), isSecret: false)
             case let list as [String]:
                 values[key] = ConfigValue(.stringArray(list), isSecret: false)
-            case let number as NSNumber:
-                values[key] = ConfigValue(.int(number.intValue), isSecret: false)
+            case let number as Int: values[key] = ConfigValue(.int(number), isSecret: false)
             default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
             }
         }
@@ -80,12 +80,11 @@ struct Settings {
 
     private static func limits(_ path: String) throws -> Limits {
         var overrides: [String: Int] = [:]
-        for (key, value) in try object(path) {
-            guard let number = value as? NSNumber, number.doubleValue == Double(number.intValue)
-            else {
+        for (key, value) in try map(path) {
+            guard let number = value as? Int else {
                 throw Failure("\(path): \"\(key)\" is not a whole number")
             }
-            overrides[key] = number.intValue
+            overrides[key] = number
         }
         do {
             return try Limits(overrides: overrides)
@@ -94,14 +93,24 @@ struct Settings {
         }
     }
 
-    private static func object(_ path: String) throws -> [String: Any] {
+    /// YAML, of which JSON is a part.
+    private static func map(_ path: String) throws -> [String: Any] {
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw Failure("cannot read \(path)")
         }
-        guard
-            let object = try? JSONSerialization.jsonObject(with: bytes) as? [String: Any]
-        else { throw Failure("\(path) is not a JSON object") }
-        return object
+        do {
+            guard let map = try Yams.load(yaml: String(decoding: bytes, as: UTF8.self)) else {
+                return [:]
+            }
+            guard let map = map as? [String: Any] else {
+                throw Failure("\(path): not a map of names to values")
+            }
+            return map
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure("\(path): \(error)")
+        }
     }
 }
 

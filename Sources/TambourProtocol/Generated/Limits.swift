@@ -50,6 +50,8 @@ package final class Limits: Sendable {
     package let maxCodesPerPhonePerHour: Int
     /// 20 codes an hour. An office behind one address still signs in.
     package let maxCodesPerAddressPerHour: Int
+    /// 200 ms. Slows guessing of tokens, and lets a PING sent along be answered first.
+    package let loginRefusalDelayMs: Int
     /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
@@ -124,6 +126,7 @@ package final class Limits: Sendable {
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
         maxCodesPerPhonePerHour = overrides.value(of: "maxCodesPerPhonePerHour", standard: 5)
         maxCodesPerAddressPerHour = overrides.value(of: "maxCodesPerAddressPerHour", standard: 20)
+        loginRefusalDelayMs = overrides.value(of: "loginRefusalDelayMs", standard: 200)
         maxTextUnits = overrides.value(of: "maxTextUnits", standard: 4000)
         maxTextBytes = overrides.value(of: "maxTextBytes", standard: 16_000)
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)

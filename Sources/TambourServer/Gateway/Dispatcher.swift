@@ -1,10 +1,10 @@
-import TambourProtocol
+package import TambourProtocol
 import TambourSQL
-import TambourStore
+package import TambourStore
 
 /// Calls the handler of each request. Exhaustive switches: an opcode without a handler does not
 /// compile.
-struct Dispatcher: Sendable {
+package struct Dispatcher: Sendable {
     private let auth: AuthHandler
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
@@ -12,7 +12,7 @@ struct Dispatcher: Sendable {
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
-    init(
+    package init(
         limits: Limits,
         environment: Environment,
         fixedLoginCode: String?,
@@ -28,15 +28,15 @@ struct Dispatcher: Sendable {
     }
 
     /// What a query came to, and what it has to tell others.
-    struct QueryResult: Sendable {
-        var outcome: Outcome
-        var events: [Event] = []
+    package struct QueryResult: Sendable {
+        package var outcome: Outcome
+        package var events: [Event] = []
     }
 
     // MARK: - Commands
 
     /// Runs a command in the engine's transaction.
-    func command(
+    package func command(
         _ request: ClientRequest,
         from requester: Requester,
         in tx: WriteTransaction
@@ -82,7 +82,7 @@ struct Dispatcher: Sendable {
     // MARK: - Queries
 
     /// Runs a query over a snapshot of its own.
-    func query(
+    package func query(
         _ request: ClientRequest,
         from requester: Requester,
         on store: StoreConnection
@@ -146,7 +146,7 @@ struct Dispatcher: Sendable {
     /// Finds the session a login token stands for.
     ///
     /// - Parameter known: who the connection has logged in as before; another one's token is refused.
-    func resolve(
+    package func resolve(
         _ token: String,
         knownAs known: Caller?,
         on store: StoreConnection
@@ -168,7 +168,7 @@ struct Dispatcher: Sendable {
     /// The snapshot of a LOGIN, and whose presence the session follows from now on.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
-    func login(
+    package func login(
         _ request: LoginRequest,
         caller: Caller,
         time: Int64,

@@ -120,6 +120,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 received(frame)
             }
         } catch {
+            // A stranger's limit ends with the LOGIN that is under way.
+            if machine.phase == .loggingIn, case .tooLong(let length, _) = error,
+                length <= limits.maxFrameBytes
+            {
+                connection.pauseReading()
+                return offset
+            }
             refuse(error, bytes: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
             return bytes.count
         }
@@ -333,9 +340,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .refusal(let error): send(error, answer.sequence, answer.opcode)
         }
         if answer.lane == .exclusive { releaseHeldPushes() }
-        let wasFull = machine.inFlight >= limits.maxRequestsInFlight
+        let mayRead = answer.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
         startWaiting(machine.finished(answer.lane))
-        if wasFull, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
+        if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }
         closeIfIdle(reason: "the session was closed")
@@ -368,14 +375,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let session: SessionRecord
         switch resolution.result {
         case .failure(let error):
-            return answered(
-                Answer(
-                    sequence: request.sequence,
-                    opcode: request.opcode,
-                    lane: .exclusive,
-                    outcome: .refusal(error)
-                )
+            let answer = Answer(
+                sequence: request.sequence,
+                opcode: request.opcode,
+                lane: .exclusive,
+                outcome: .refusal(error)
             )
+            // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
+            // when the answer to PING comes on the heels of a refusal. So PING is answered first.
+            _ = gateway.lane.schedule(after: .milliseconds(limits.loginRefusalDelayMs)) {
+                self.answered(answer)
+            }
+            return
         case .success(let found):
             session = found.session
             token = found.token

@@ -137,9 +137,15 @@ struct ChatsHandler: Sendable {
     ) throws -> ChatsListReply {
         let asked = request.count ?? Int64(limits.chatsPageSize)
         let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
-        // The mark of a client whose clock runs ahead, or none at all, means the newest.
-        let now = environment.wallMs()
-        let marker = request.marker.map { $0 >= now ? .max : $0 } ?? .max
+        var marker = request.marker ?? .max
+        // The mark of a client whose clock runs ahead, or none at all, means the newest. A chat's own
+        // time may run ahead too, after a burst or when the clock was set back: where a page ended
+        // there, the next one begins.
+        if marker >= environment.wallMs(),
+            try !snapshot.hasChat(of: caller.userID, lastActiveAt: marker)
+        {
+            marker = .max
+        }
         let page = try snapshot.chatsPage(for: caller.userID, before: marker, limit: count)
         return ChatsListReply(chats: page.chats, marker: page.next)
     }

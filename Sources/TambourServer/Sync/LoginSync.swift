@@ -6,6 +6,8 @@ struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     private let config: ServiceConfig
+    /// About how many bytes a contact takes on the wire, never fewer.
+    private static let contactBytes = 256
 
     init(limits: Limits, presence: PresenceRegistry) {
         self.limits = limits
@@ -17,7 +19,8 @@ struct LoginSync: Sendable {
     ///
     /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
-    /// page the others with CHATS_LIST.
+    /// page the others with CHATS_LIST. Changed contacts that would fill more than half a reply come
+    /// oldest first, and `time` stays below what is left: the next login brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
     /// - Returns: the reply, and the dialog partners whose presence this session follows.
     func login(
@@ -34,30 +37,42 @@ struct LoginSync: Sendable {
         let partners = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
 
         var budget = limits.maxReplyBytes
+        var time = time
+        var contacts: [User] = []
+        if let contactsMark {
+            // What changed is never left out: the client would keep what it has for ever.
+            let changed = try snapshot.changedContacts(of: caller.userID, since: contactsMark)
+            let part = oldest(changed, atMost: budget / 2 / Self.contactBytes)
+            contacts = part.contacts.map { $0.user(showingPhone: false) }
+            time = min(time, part.complete)
+            budget -= contacts.count * Self.contactBytes
+        }
         var chats: [Chat] = []
         var marker: Int64 = 0
-        var contacts: [User] = []
         let delta =
-            try chatsMark.map { try changedChats(for: caller, since: $0, in: snapshot) } ?? nil
+            try chatsMark.map {
+                try changedChats(for: caller, since: $0, budget: budget, in: snapshot)
+            } ?? nil
         if let delta {
             chats = delta
         } else {
             let asked = request.chatsCount ?? Int64(limits.chatsPageSize)
             let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
-            (chats, marker) = try snapshot.chatsPage(for: caller.userID, before: .max, limit: count)
+            (chats, marker) = try snapshot.chatsPage(
+                for: caller.userID,
+                before: .max,
+                limit: count,
+                budget: budget
+            )
         }
-        budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
-        let accounts =
-            if let contactsMark {
-                try snapshot.changedContacts(of: caller.userID, since: contactsMark)
-            } else {
-                try contactAccounts(of: chats, for: caller, in: snapshot)
+        if contactsMark == nil {
+            budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
+            for account in try contactAccounts(of: chats, for: caller, in: snapshot) {
+                budget -= Self.contactBytes
+                // What does not fit is asked for by CONTACT_INFO when it is shown.
+                if budget < 0 { break }
+                contacts.append(account.user(showingPhone: false))
             }
-        for account in accounts {
-            budget -= 256
-            // What does not fit is asked for by CONTACT_INFO when it is shown.
-            if budget < 0 { break }
-            contacts.append(account.user(showingPhone: false))
         }
         let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
         let reply = LoginReply(
@@ -87,7 +102,7 @@ struct LoginSync: Sendable {
         let since = request.contactsSync ?? 0
         if since >= 0 {
             var budget = limits.maxReplyBytes
-            for account in try snapshot.changedContacts(of: caller.userID, since: since) {
+            for (account, _) in try snapshot.changedContacts(of: caller.userID, since: since) {
                 // Both names of the list are sent.
                 budget -= 512
                 if budget < 0 { break }
@@ -109,13 +124,29 @@ struct LoginSync: Sendable {
         return min(asked, time)
     }
 
-    /// Every chat that changed after `since`, or nil when they do not fit one reply.
+    /// The changes that were there first, whole commits, and the clock up to which they are complete.
+    ///
+    /// - Parameter changed: the newest change first.
+    private func oldest(
+        _ changed: [(account: Account, changed: Int64)],
+        atMost count: Int
+    ) -> (contacts: [Account], complete: Int64) {
+        guard changed.count > count else { return (changed.map(\.account), .max) }
+        let cut = changed[changed.count - count - 1].changed
+        let before = changed.filter { $0.changed < cut }
+        guard before.isEmpty else { return (before.map(\.account), cut - 1) }
+        // One commit changed more than that: it is not split.
+        return (changed.filter { $0.changed == cut }.map(\.account), cut)
+    }
+
+    /// Every chat that changed after `since`, or nil when they take more than `budget` bytes.
     private func changedChats(
         for caller: Caller,
         since: Int64,
+        budget: Int,
         in snapshot: ReadTransaction
     ) throws -> [Chat]? {
-        var budget = limits.maxReplyBytes
+        var budget = budget
         var chats: [Chat] = []
         for view in try snapshot.changedViews(for: caller.userID, since: since) {
             let chat = try snapshot.chat(view)

@@ -39,21 +39,21 @@ async def relogin(world: World) -> None:
 
     # Away again; a few of them change, each in another way.
     await bob.close()
-    said, edited, deleted, marked = list(groups)[:4]
+    said, edited, deleted, marked, hidden = list(groups)[:5]
+    newest = {chat: (await chat_info(alice, chat))["lastMessage"]["id"] for chat in list(groups)[:5]}
     sent = await alice.client.send_message(said, "news")
-    draft = await alice.client.send_message(edited, "nwes")
-    await draft.edit("news, spelt right")
-    gone = await alice.client.send_message(deleted, "not for you")
-    await gone.delete()
+    await alice.client.edit_message(edited, newest[edited], "spelt right now")
+    await alice.client.delete_message(deleted, [newest[deleted]], for_me=False)
     laptop = await world.another(bob, "laptop")
-    seen = (await chat_info(laptop, marked))["lastMessage"]
-    await laptop.client.read_message(seen["id"], marked)
+    await laptop.client.read_message(newest[marked], marked)
+    await laptop.client.delete_message(hidden, [newest[hidden]], for_me=True)
     await laptop.close()
     created = await make_groups(alice, 1, [bob.id], start=500)
-    wanted |= {said: "news", edited: "news, spelt right", **created}
+    wanted |= {said: "news", edited: "spelt right now", deleted: "", hidden: "", **created}  # CONTROL has no text
 
     bob = await world.again(bob)
-    same({chat.id for chat in bob.client.chats}, {said, edited, deleted, marked, *created}, "chats of the delta")
+    changed = {said, edited, deleted, marked, hidden, *created}
+    same({chat.id for chat in bob.client.chats}, changed, "chats of the delta")
     login = await bob.next("login")
     delta = {chat["id"]: chat for chat in login["chats"]}
     same(last_texts(delta), {chat: wanted[chat] for chat in delta}, "last messages of the delta")

@@ -205,9 +205,10 @@ class Device:
     async def past_refusal(self, outcome: asyncio.Future[Any]) -> None:
         """Helps a client over a refused login, if it needs help.
 
-        On Python before 3.12 the library hangs if the answers to LOGIN and to its first PING arrive in this order and
-        in one piece: it cancels its PING task and waits for it, and `asyncio.wait_for` swallows the cancellation. Only
-        the end of the connection frees it.
+        On Python before 3.12 the library hangs for ever if the answer to its first PING comes on the heels of the
+        refusal of LOGIN: it cancels its PING task and waits for it, but `asyncio.wait_for` swallows a cancellation that
+        meets an answer. The server answers PING first and refuses later; but a machine may be so busy that the client
+        sends PING later still. Then the end of the connection frees it, at its next PING after 30 s.
         """
         refusal = asyncio.ensure_future(self.next("refusal"))
         await asyncio.wait([refusal, outcome], return_when=asyncio.FIRST_COMPLETED)
@@ -264,7 +265,7 @@ class Device:
         """The session as the library keeps it on disk: token, device id, sync marks."""
         return await self.client._app.store.load_session()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.session.stem} ({self.phone})"
 
 

@@ -103,7 +103,7 @@ async def history(world: World) -> None:
         pages: list[list[Any]] = []
         while True:
             page = await reader.client.fetch_history(chat, backward=page_size, from_time=anchor)
-            check(page, "an empty page before the beginning")
+            check(0 < len(page) <= page_size, f"a page of {len(page)}")
             rising([m.id for m in page], f"page {len(pages)} of {reader}")
             check(all(m.chat_id == chat for m in page), "a message of the history lacks its chat id")
             if pages:
@@ -144,11 +144,12 @@ async def history(world: World) -> None:
     same([m.id for m in page], truth[-41:-2] + truth[-1:], "a page with a message deleted")
     fact("a deleted message is left out and the page is full all the same")
 
-    few = await alice.invoke(Opcode.CHAT_HISTORY, {"chatId": chat, "from": truth[30] >> 16, "backward": 200, "forward": 0})
-    same(len(few["messages"]), 31, "messages at the beginning")
-    many = await alice.invoke(Opcode.CHAT_HISTORY, {"chatId": chat, "from": truth[500] >> 16, "backward": 200, "forward": 0})
-    same((len(many["messages"]), "more" in many), (200, False), "messages in the middle, and no `more`")
-    fact("pages stop at 200; `more` is for clients that name the capability history-more")
+    for number, wanted in ((30, 31), (500, 200)):
+        page = await alice.client.fetch_history(chat, backward=500, from_time=truth[number] >> 16)
+        same([m.id for m in page], truth[number - wanted + 1 : number + 1], f"up to 500 messages before {number}")
+    answer = await alice.invoke(Opcode.CHAT_HISTORY, {"chatId": chat, "from": truth[500] >> 16, "backward": 5})
+    check("more" not in answer, "a client that named no capability was sent `more`")
+    fact("a page holds at most 200, the ones nearest to the anchor; nothing new is sent to a stock client")
 
 
 def text_of(number: int) -> str:
@@ -182,7 +183,8 @@ async def presence(world: World) -> None:
     alice, bob = await world.register("alice"), await world.register("bob")
     stranger = await world.register("stranger")
     await alice.client.send_message(alice.dialog(bob), "see you")
-    await bob.next("message")
+    await (await bob.next("message")).answer("bye")
+    await alice.next("message")
 
     await alice.close()
     event = await bob.next("presence", lambda e: e.user_id == alice.id and e.presence.status != 1)

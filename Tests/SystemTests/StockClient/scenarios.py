@@ -5,7 +5,7 @@
 
 HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Each scenario brings its own people, so
 they are independent of each other and of what the server already holds; all of them together need more login codes than
-one address gets in an hour (limit `maxLoginCodesPerAddress`). A scenario prints one line for each fact it verified; the
+one address gets in an hour (limit `maxCodesPerAddressPerHour`). A scenario prints one line for each fact it verified; the
 first fact that does not hold ends it with a readable reason and exit status 1. A line `@restart` or `@kill` asks whoever
 started the script to restart the server on the same port and the same data, gracefully or by SIGKILL.
 
@@ -18,7 +18,7 @@ What the library has no method for is sent with `app.invoke` or read with `on_ra
     16  PROFILE        a known number that is not served answers `proto.opcode`  without_methods
     19  LOGIN          `chatMarker` is dropped by the library: read by on_raw    relogin, chat_list
     48  CHAT_INFO      `get_chat` answers from its cache                         wherever a chat is looked at twice
-    49  CHAT_HISTORY   a page larger than the library asks for                   history
+    49  CHAT_HISTORY   to see that no new field is sent to a stock client        history
     50  CHAT_MARK      SET_AS_UNREAD, and a mark of one's own choice             read_marks
     53  CHATS_LIST     `count`, and the reply's `marker`                         relogin, chat_list
     64  MSG_SEND       many groups or messages in flight; `userId`; attaches     history, relogin, chat_list,

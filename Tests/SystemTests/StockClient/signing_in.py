@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from harness import Failure, World, check, fact, now_ms, refused, same, scenario
@@ -111,6 +112,26 @@ async def dead_token(world: World) -> None:
     nobody = world.device(world.phone(), "nobody", token="no-such-token", persist_session=False)
     await nobody.connect_refused()
     fact("a token that never was is refused with login.token and FAIL_LOGIN_TOKEN")
+
+    class Hasty(AuthFlow):
+        """Sends LOGIN and PING in one breath, as the library does with a stored token."""
+
+        async def authenticate(self, app: Any) -> AuthResult:
+            began = time.monotonic()
+            login = asyncio.ensure_future(app.invoke(Opcode.LOGIN, {"token": "no-such-token"}))
+            ping = asyncio.ensure_future(app.invoke(Opcode.PING, {"interactive": True}))
+            first, _ = await asyncio.wait([login, ping], return_when=asyncio.FIRST_COMPLETED)
+            same([ping in first, login in first], [True, False], "PING and LOGIN answered first")
+            await refused(login, "login.token")
+            took = time.monotonic() - began
+            check(took > 0.15, f"the refusal came after {took * 1000:.0f} ms: too soon after the answer to PING")
+            return AuthResult(token=None)
+
+    try:
+        await world.device(world.phone(), "hasty", auth_flow=Hasty()).connect()
+    except RuntimeError:
+        pass  # no token, no login
+    fact("a PING sent with it is answered well before the refusal: see Device.past_refusal")
 
     phone = await world.register("phone")
     laptop = await world.another(phone, "laptop")

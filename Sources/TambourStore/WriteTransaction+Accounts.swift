@@ -1,0 +1,146 @@
+package import TambourProtocol
+import TambourSQL
+
+extension WriteTransaction {
+    package func createAccount(
+        phone: Int64,
+        firstName: String,
+        lastName: String?
+    ) throws -> UserID {
+        writes += 1
+        lastAccountID += 1
+        let statement = store.accounts.insert
+        statement.bind(1, lastAccountID)
+        statement.bind(2, phone)
+        statement.bindText(3, firstName)
+        if let lastName { statement.bindText(4, lastName) } else { statement.bindNull(4) }
+        statement.bind(5, ct)
+        try statement.run()
+        return UserID(lastAccountID)
+    }
+
+    /// Blocks an account or lets it in again; every dialog partner's contact changes.
+    package func setBlocked(_ isBlocked: Bool, _ user: UserID) throws {
+        writes += 1
+        let statement = store.accounts.setBlocked
+        statement.bind(1, user.rawValue)
+        statement.bind(2, isBlocked ? 1 : 0)
+        statement.bind(3, ct)
+        try statement.run()
+        try flush()
+        store.members.touchContacts.bind(1, user.rawValue)
+        store.members.touchContacts.bind(2, ct)
+        try store.members.touchContacts.run()
+    }
+
+    /// Records when a user and its session were last online, Unix milliseconds.
+    package func setSeen(_ time: Int64, user: UserID, session: SessionID) throws {
+        writes += 1
+        store.accounts.setSeen.bind(1, user.rawValue)
+        store.accounts.setSeen.bind(2, time)
+        try store.accounts.setSeen.run()
+        store.sessions.setSeen.bind(1, session.rawValue)
+        store.sessions.setSeen.bind(2, time)
+        try store.sessions.setSeen.run()
+    }
+
+    /// Opens a session on the device that `origin` names, which keeps its identity across logins.
+    package func createSession(
+        of user: UserID,
+        tokenHash: [UInt8],
+        origin: SessionOrigin
+    ) throws -> SessionID {
+        writes += 1
+        let device = try device(of: user, installation: origin.installation)
+        lastSessionID += 1
+        let statement = store.sessions.insert
+        statement.bind(1, lastSessionID)
+        statement.bind(2, user.rawValue)
+        statement.bind(3, device.rawValue)
+        statement.bindBlob(4, tokenHash)
+        statement.bind(5, ct)
+        statement.bindText(6, origin.client)
+        statement.bindText(7, origin.info)
+        statement.bindText(8, origin.address)
+        try statement.run()
+        return SessionID(lastSessionID)
+    }
+
+    private func device(of user: UserID, installation: String) throws -> DeviceID {
+        let known = store.sessions.device
+        known.bind(1, user.rawValue)
+        known.bindText(2, installation)
+        defer { known.reset() }
+        if try known.step() { return DeviceID(known.int(0)) }
+        lastDeviceID += 1
+        let insert = store.sessions.insertDevice
+        insert.bind(1, lastDeviceID)
+        insert.bind(2, user.rawValue)
+        insert.bindText(3, installation)
+        try insert.run()
+        return DeviceID(lastDeviceID)
+    }
+
+    /// Kills the tokens of these sessions; their connections close after the commit.
+    package func closeSessions(_ sessions: [SessionID]) throws {
+        guard !sessions.isEmpty else { return }
+        for session in sessions {
+            store.sessions.delete.bind(1, session.rawValue)
+            try store.sessions.delete.run()
+        }
+        emit(.sessionsClosed(sessions))
+    }
+
+    /// Stores a code request and forgets those older than `keptSince` (Unix milliseconds).
+    package func createLoginCode(
+        tokenHash: [UInt8],
+        codeHash: [UInt8],
+        phone: Int64,
+        address: String,
+        now: Int64,
+        expires: Int64,
+        keptSince: Int64
+    ) throws {
+        writes += 1
+        store.sessions.pruneCodes.bind(1, keptSince)
+        try store.sessions.pruneCodes.run()
+        store.sessions.pruneRegistrations.bind(1, now)
+        try store.sessions.pruneRegistrations.run()
+        let statement = store.sessions.insertCode
+        statement.bindBlob(1, tokenHash)
+        statement.bind(2, phone)
+        statement.bindBlob(3, codeHash)
+        statement.bindText(4, address)
+        statement.bind(5, now)
+        statement.bind(6, expires)
+        try statement.run()
+    }
+
+    package func countLoginTry(tokenHash: [UInt8]) throws {
+        writes += 1
+        store.sessions.countTry.bindBlob(1, tokenHash)
+        try store.sessions.countTry.run()
+    }
+
+    /// Uses a code up. Its row stays a while: it counts against the hourly limit.
+    package func spendLoginCode(tokenHash: [UInt8]) throws {
+        writes += 1
+        store.sessions.deleteCode.bindBlob(1, tokenHash)
+        try store.sessions.deleteCode.run()
+    }
+
+    package func createRegistration(tokenHash: [UInt8], phone: Int64, expires: Int64) throws {
+        writes += 1
+        let statement = store.sessions.insertRegistration
+        statement.bindBlob(1, tokenHash)
+        statement.bind(2, phone)
+        statement.bind(3, expires)
+        try statement.run()
+    }
+
+    package func spendRegistration(tokenHash: [UInt8]) throws {
+        writes += 1
+        store.sessions.deleteRegistration.bindBlob(1, tokenHash)
+        try store.sessions.deleteRegistration.run()
+    }
+}

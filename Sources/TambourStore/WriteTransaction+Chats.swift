@@ -1,0 +1,218 @@
+package import TambourProtocol
+import TambourSQL
+
+extension WriteTransaction {
+    /// The chat that `wireID` means to `user`, who must be a member of it.
+    ///
+    /// - Returns: nil for an unknown chat and for one of others: the two look alike.
+    package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
+        let key: ChatKey?
+        if wireID.rawValue < 0 {
+            key = ChatKey(wireID.rawValue)
+        } else {
+            key = try pairKey(user, UserID(wireID.rawValue ^ user.rawValue))
+        }
+        guard let key, let chat = try chat(key), try member(user, of: chat) != nil else {
+            return nil
+        }
+        return chat
+    }
+
+    /// The dialog of two users, or the saved messages of one; nil until it is created.
+    package func chat(of a: UserID, and b: UserID) throws -> ChatState? {
+        guard let key = try pairKey(a, b) else { return nil }
+        return try chat(key)
+    }
+
+    /// The member's state; nil when `user` is no member.
+    package func member(_ user: UserID, of chat: ChatState) throws -> MemberState? {
+        if let member = chat.members[user] { return member }
+        guard chat.isBig else { return nil }
+        let statement = store.members.byID
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        guard try statement.step() else { return nil }
+        let member = MemberState(row: statement)
+        chat.members[user] = member
+        return member
+    }
+
+    private func pairKey(_ a: UserID, _ b: UserID) throws -> ChatKey? {
+        let pair = Pair(
+            low: min(a.rawValue, b.rawValue),
+            high: max(a.rawValue, b.rawValue)
+        )
+        if let key = pairs[pair] { return key }
+        guard let key = try snapshot.pairKey(a, b) else { return nil }
+        pairs[pair] = key
+        return key
+    }
+
+    func chat(_ key: ChatKey) throws -> ChatState? {
+        if let chat = chats[key] { return chat }
+        let statement = store.chats.byID
+        statement.bind(1, key.rawValue)
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        let kind = ChatKind(rawValue: statement.int(1)) ?? .group
+        let isBig = statement.int(7) > Int64(store.limits.fanOutMembers)
+        let chat = ChatState(
+            key: key,
+            kind: kind,
+            pair: kind == .group
+                ? nil : (UserID(statement.int(2)), UserID(statement.int(3))),
+            owner: UserID(statement.int(4)),
+            title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+            created: statement.int(6),
+            isBig: isBig,
+            head: try snapshot.head(of: key),
+            headCT: statement.int(8),
+            members: isBig ? [:] : try allMembers(of: key),
+            memberIDs: try snapshot.memberIDs(of: key)
+        )
+        chats[key] = chat
+        return chat
+    }
+
+    private func allMembers(of chat: ChatKey) throws -> [UserID: MemberState] {
+        let statement = store.members.ofChat
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        var members: [UserID: MemberState] = [:]
+        while try statement.step() {
+            let member = MemberState(row: statement)
+            members[member.userID] = member
+        }
+        return members
+    }
+
+    /// Creates the dialog of two users, or the saved messages of one.
+    package func createPairChat(_ a: UserID, _ b: UserID, by creator: UserID) throws -> ChatState {
+        writes += 1
+        lastChatKey += 1
+        let low = min(a, b)
+        let high = max(a, b)
+        return try create(
+            ChatKey(lastChatKey),
+            kind: a == b ? .saved : .dialog,
+            pair: (low, high),
+            owner: creator,
+            title: nil,
+            memberIDs: a == b ? [a] : [low, high]
+        )
+    }
+
+    /// Creates a group; its id is `-(ct * 4096 + n)`, unique and within 53 bits for JSON clients.
+    ///
+    /// - Parameter members: without repetitions, the owner among them.
+    package func createGroup(
+        title: Text,
+        owner: UserID,
+        members: [UserID]
+    ) throws -> ChatState {
+        writes += 1
+        var number = ct * 4096
+        while try chat(ChatKey(-number)) != nil { number += 1 }
+        return try create(
+            ChatKey(-number),
+            kind: .group,
+            pair: nil,
+            owner: owner,
+            title: title,
+            memberIDs: members.sorted()
+        )
+    }
+
+    private func create(
+        _ key: ChatKey,
+        kind: ChatKind,
+        pair: (low: UserID, high: UserID)?,
+        owner: UserID,
+        title: Text?,
+        memberIDs: [UserID]
+    ) throws -> ChatState {
+        let isBig = memberIDs.count > store.limits.fanOutMembers
+        let insert = store.chats.insert
+        insert.bind(1, key.rawValue)
+        insert.bind(2, kind.rawValue)
+        insert.bind(3, pair?.low.rawValue)
+        insert.bind(4, pair?.high.rawValue)
+        insert.bind(5, owner.rawValue)
+        if let title { insert.bindText(6, title.bytes) } else { insert.bindNull(6) }
+        insert.bind(7, ct)
+        insert.bind(8, Int64(memberIDs.count))
+        insert.bind(9, ct)
+        try insert.run()
+        var members: [UserID: MemberState] = [:]
+        members.reserveCapacity(memberIDs.count)
+        for id in memberIDs {
+            members[id] = MemberState(
+                userID: id,
+                joined: ct,
+                readTime: 0,
+                readNumber: 0,
+                ct: ct,
+                contactCT: kind == .dialog ? ct : 0,
+                isBig: isBig
+            )
+        }
+        let chat = ChatState(
+            key: key,
+            kind: kind,
+            pair: pair,
+            owner: owner,
+            title: title,
+            created: ct,
+            isBig: isBig,
+            head: .empty,
+            headCT: ct,
+            members: members,
+            memberIDs: memberIDs
+        )
+        chats[key] = chat
+        if let pair {
+            pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = key
+        }
+        for member in members.values { markDirty(member, in: chat) }
+        return chat
+    }
+
+    /// Says that something every member can see has changed.
+    func touch(_ chat: ChatState) {
+        if chat.isBig {
+            chat.headCT = ct
+            if !chat.isHeadDirty {
+                chat.isHeadDirty = true
+                touched.append(chat)
+            }
+        } else {
+            for member in chat.members.values { touch(member, in: chat) }
+        }
+    }
+
+    func touch(_ member: MemberState, in chat: ChatState) {
+        member.touch(ct)
+        markDirty(member, in: chat)
+    }
+
+    private func markDirty(_ member: MemberState, in chat: ChatState) {
+        guard !member.isDirty else { return }
+        member.isDirty = true
+        dirtyMembers.append((chat.key, member))
+    }
+}
+
+extension MemberState {
+    convenience init(row: any SQLStatement) {
+        self.init(
+            userID: UserID(row.int(0)),
+            joined: row.int(1),
+            readTime: row.int(2),
+            readNumber: row.int(3),
+            ct: row.int(4),
+            contactCT: row.int(5),
+            isBig: row.int(6) != 0
+        )
+    }
+}

@@ -1,0 +1,190 @@
+package import TambourProtocol
+import TambourSQL
+
+extension WriteTransaction {
+    /// What (sender, device, chat, cid) stored before, in this batch or long ago.
+    ///
+    /// - Parameter chat: nil asks for the message that created a group.
+    package func sent(
+        cid: Int64,
+        from sender: UserID,
+        on device: DeviceID,
+        in chat: ChatState?
+    ) throws -> MessageRecord? {
+        let key = SendKey(sender: sender, device: device, cid: cid, chat: chat?.key)
+        if let index = pendingKeys[key] { return pending[index] }
+        return try snapshot.records(cid: cid, sender: sender).first { record in
+            guard record.device == device else { return false }
+            let isCreation = record.chat.rawValue < 0 && record.number == 1
+            if let chat { return record.chat == chat.key && !isCreation }
+            return isCreation
+        }
+    }
+
+    /// The chat with this key, whoever asks.
+    package func chat(holding record: MessageRecord) throws -> ChatState? {
+        try chat(record.chat)
+    }
+
+    /// Appends a message: its time is `max(ct, last + 1)`, its sender has read it.
+    ///
+    /// - Returns: the stored row and the id before it in the chat.
+    package func append(
+        _ draft: MessageDraft,
+        to chat: ChatState,
+        from sender: UserID,
+        on device: DeviceID
+    ) throws -> (record: MessageRecord, previous: MessageID?) {
+        guard let member = try member(sender, of: chat) else {
+            preconditionFailure("the handler has looked the sender up among the members")
+        }
+        writes += 1
+        let previous = chat.head.number == 0 ? nil : chat.head.id
+        let time = max(ct, chat.head.id.timeMs + 1)
+        counter &+= 1
+        let record = MessageRecord(
+            chat: chat.key,
+            id: MessageID(timeMs: time, counter: counter),
+            number: chat.head.number + 1,
+            sender: sender,
+            cid: draft.cid,
+            device: device,
+            status: .plain,
+            updated: 0,
+            replyTo: draft.replyTo,
+            text: draft.text,
+            elements: draft.elements,
+            attaches: draft.attaches,
+            forward: draft.forward
+        )
+        let isCreation = chat.kind == .group && record.number == 1
+        let key = SendKey(
+            sender: sender,
+            device: device,
+            cid: draft.cid,
+            chat: isCreation ? nil : chat.key
+        )
+        pendingKeys[key] = pending.count
+        pending.append(record)
+        chat.hasPendingMessages = true
+        chat.head = ChatHead(id: record.id, number: record.number)
+        member.setRead(time: time, number: record.number)
+        touch(chat)
+        touch(member, in: chat)
+        return (record, previous)
+    }
+
+    /// A message of the chat as `user` sees it; nil when removed, hidden or unknown.
+    package func message(
+        _ id: MessageID,
+        in chat: ChatState,
+        visibleTo user: UserID
+    ) throws -> MessageRecord? {
+        if chat.hasPendingMessages { try flushMessages() }
+        return try snapshot.visibleRecord(id, in: chat.key, for: user)
+    }
+
+    /// The row itself, removed ones included.
+    package func record(_ id: MessageID, in chat: ChatState) throws -> MessageRecord? {
+        if chat.hasPendingMessages { try flushMessages() }
+        return try snapshot.record(id, in: chat.key)
+    }
+
+    package func previousID(of record: MessageRecord, in chat: ChatState) throws -> MessageID? {
+        if chat.hasPendingMessages { try flushMessages() }
+        return try snapshot.previousID(of: record.id, in: chat.key)
+    }
+
+    /// The object that travels.
+    package func message(
+        _ record: MessageRecord,
+        in chat: ChatState,
+        previous: MessageID? = nil
+    ) throws -> Message {
+        if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
+        return try snapshot.message(record, wireID: chat.wireID, previous: previous)
+    }
+
+    /// Replaces what an edit may replace. `record` is the row to be, its id that of the row there is.
+    ///
+    /// - Returns: the row as stored, with its status and time of change.
+    package func edit(_ record: MessageRecord, in chat: ChatState) throws -> MessageRecord {
+        writes += 1
+        var edited = record
+        edited.status = .edited
+        edited.updated = ct
+        let statement = store.messages.edit
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, ct)
+        statement.bindText(4, edited.text.bytes)
+        statement.bindBlob(5, edited.elements?.bytes)
+        statement.bindBlob(6, edited.attaches?.bytes)
+        try statement.run()
+        touch(chat)
+        return edited
+    }
+
+    /// Deletes for all: the content goes, the row stays.
+    package func remove(_ ids: [MessageID], in chat: ChatState) throws {
+        guard !ids.isEmpty else { return }
+        writes += 1
+        let statement = store.messages.remove
+        for id in ids {
+            statement.bind(1, chat.key.rawValue)
+            statement.bind(2, id.rawValue)
+            statement.bind(3, ct)
+            try statement.run()
+        }
+        touch(chat)
+    }
+
+    /// Deletes for `user` alone.
+    package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
+        guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
+        writes += 1
+        let statement = store.messages.hide
+        for id in ids {
+            statement.bind(1, user.rawValue)
+            statement.bind(2, chat.key.rawValue)
+            statement.bind(3, id.rawValue)
+            try statement.run()
+        }
+        touch(member, in: chat)
+    }
+
+    // MARK: - Read marks
+
+    /// Moves the read mark of `user` to `time` (Unix milliseconds), in either direction.
+    ///
+    /// In a small chat everybody sees everybody's mark, so every member's row changes.
+    package func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
+        guard let member = try member(user, of: chat), member.readTime != time else { return }
+        let number: Int64
+        if time >= chat.head.id.timeMs {
+            number = chat.head.number
+        } else {
+            if chat.hasPendingMessages { try flushMessages() }
+            number = try snapshot.head(of: chat.key, at: time).number
+        }
+        writes += 1
+        member.setRead(time: time, number: number)
+        touch(member, in: chat)
+        if !chat.isBig { touch(chat) }
+    }
+
+    /// How many messages of the chat `user` has not read.
+    package func unread(of user: UserID, in chat: ChatState) throws -> Int64 {
+        guard let member = try member(user, of: chat), member.readNumber < chat.head.number else {
+            return 0
+        }
+        if chat.hasPendingMessages { try flushMessages() }
+        return try snapshot.unread(
+            in: chat.key,
+            viewer: user,
+            readTime: member.readTime,
+            readNumber: member.readNumber,
+            head: chat.head
+        )
+    }
+}

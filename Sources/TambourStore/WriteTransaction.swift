@@ -1,0 +1,165 @@
+import TambourProtocol
+import TambourSQL
+
+/// A batch of commands inside one database transaction.
+///
+/// Handlers make every check first and write then. Rows that several commands touch (members,
+/// big chats' clocks) are held here and written once; messages go in sorted at the end.
+package final class WriteTransaction {
+    let store: StoreConnection
+    let snapshot: ReadTransaction
+
+    /// The commit clock of this batch, Unix milliseconds.
+    package private(set) var ct: Int64 = 0
+    /// How often commands of this batch have written or emitted so far.
+    package internal(set) var writes = 0
+
+    var counter: UInt16
+    private var events: [Event] = []
+    var chats: [ChatKey: ChatState] = [:]
+    var pairs: [Pair: ChatKey] = [:]
+    var touched: [ChatState] = []
+    var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
+    var pending: [MessageRecord] = []
+    var pendingKeys: [SendKey: Int] = [:]
+    var lastAccountID: Int64
+    var lastSessionID: Int64
+    var lastDeviceID: Int64
+    var lastChatKey: Int64
+
+    /// Chats held between batches; beyond that the cache starts afresh.
+    private static let cachedChats = 20_000
+
+    struct Pair: Hashable {
+        let low: Int64
+        let high: Int64
+    }
+
+    struct SendKey: Hashable {
+        let sender: UserID
+        let device: DeviceID
+        let cid: Int64
+        /// Nil for the message that creates a group.
+        let chat: ChatKey?
+    }
+
+    init(_ store: StoreConnection, counter: UInt16) throws {
+        self.store = store
+        snapshot = ReadTransaction(store)
+        self.counter = counter
+        (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
+    }
+
+    private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64, Int64) {
+        func last(_ statement: any SQLStatement) throws -> Int64 {
+            defer { statement.reset() }
+            return try statement.step() && !statement.isNull(0) ? statement.int(0) : 0
+        }
+        return (
+            try last(store.accounts.lastID), try last(store.sessions.lastID),
+            try last(store.sessions.lastDevice), try last(store.chats.lastPositiveID)
+        )
+    }
+
+    // MARK: - The batch
+
+    func open(ct: Int64) {
+        self.ct = ct
+    }
+
+    /// Tells others: the event leaves after the commit.
+    package func emit(_ event: Event) {
+        writes += 1
+        events.append(event)
+    }
+
+    /// The transaction's own state, with everything this batch wrote in it.
+    package func reading() throws -> ReadTransaction {
+        try flush()
+        return snapshot
+    }
+
+    /// The transaction's state without what waits for the write-back: right for rows that are never
+    /// held back (accounts, sessions, codes).
+    package var direct: ReadTransaction { snapshot }
+
+    func flush() throws {
+        try flushMessages()
+        guard !dirtyMembers.isEmpty || !touched.isEmpty else { return }
+        dirtyMembers.sort {
+            ($0.member.userID, $0.chat) < ($1.member.userID, $1.chat)
+        }
+        let upsert = store.members.upsert
+        for (chat, member) in dirtyMembers {
+            upsert.bind(1, member.userID.rawValue)
+            upsert.bind(2, chat.rawValue)
+            upsert.bind(3, member.joined)
+            upsert.bind(4, member.readTime)
+            upsert.bind(5, member.readNumber)
+            upsert.bind(6, member.ct)
+            upsert.bind(7, member.contactCT)
+            upsert.bind(8, member.isBig ? 1 : 0)
+            try upsert.run()
+            member.isDirty = false
+        }
+        dirtyMembers.removeAll(keepingCapacity: true)
+        for chat in touched where chat.isHeadDirty {
+            store.chats.setHead.bind(1, chat.key.rawValue)
+            store.chats.setHead.bind(2, chat.headCT)
+            try store.chats.setHead.run()
+            chat.isHeadDirty = false
+        }
+        touched.removeAll(keepingCapacity: true)
+    }
+
+    func flushMessages() throws {
+        guard !pending.isEmpty else { return }
+        pending.sort { ($0.chat, $0.id) < ($1.chat, $1.id) }
+        let insert = store.messages.insert
+        for record in pending {
+            insert.bind(1, record.chat.rawValue)
+            insert.bind(2, record.id.rawValue)
+            insert.bind(3, record.number)
+            insert.bind(4, record.sender.rawValue)
+            insert.bind(5, record.cid)
+            insert.bind(6, record.device.rawValue)
+            insert.bind(7, record.status.rawValue)
+            insert.bind(8, record.updated)
+            insert.bind(9, record.replyTo?.rawValue ?? 0)
+            insert.bindText(10, record.text.bytes)
+            insert.bindBlob(11, record.elements?.bytes)
+            insert.bindBlob(12, record.attaches?.bytes)
+            insert.bindBlob(13, record.forward?.bytes)
+            try insert.run()
+            chats[record.chat]?.hasPendingMessages = false
+        }
+        pending.removeAll(keepingCapacity: true)
+        pendingKeys.removeAll(keepingCapacity: true)
+    }
+
+    func close() -> [Event] {
+        defer {
+            events = []
+            writes = 0
+            if chats.count > Self.cachedChats {
+                chats = [:]
+                pairs = [:]
+            }
+        }
+        return events
+    }
+
+    func abandon() {
+        events = []
+        writes = 0
+        chats = [:]
+        pairs = [:]
+        touched = []
+        dirtyMembers = []
+        pending = []
+        pendingKeys = [:]
+        if let last = try? Self.lastIDs(store) {
+            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+@Suite("Documents name what exists")
+struct JourneyTests {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// What stands between backticks on a page.
+    private static func quoted(_ page: String) throws -> [String] {
+        let text = try String(
+            contentsOf: root.appendingPathComponent(page),
+            encoding: .utf8
+        )
+        return text.matches(of: /`([^`\n]+)`/).map { String($0.1) }
+    }
+
+    private static func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: root.appendingPathComponent(path).path)
+    }
+
+    @Test(
+        "every file that a document names is there",
+        arguments: [
+            "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md",
+            "docs/data.md",
+        ]
+    )
+    func filesExist(page: String) throws {
+        let paths = try Self.quoted(page).filter {
+            $0.wholeMatch(of: /(Sources|Tests|docs|docker|protocol-spec|scripts)\/[\w.\/+-]+/)
+                != nil
+        }
+        for path in paths {
+            #expect(Self.exists(path), "\(page) names \(path)")
+        }
+    }
+
+    @Test("every function and type on the journey is in a file the journey names")
+    func journeyNamesExist() throws {
+        let quoted = try Self.quoted("docs/journey.md")
+        let files = quoted.filter { $0.hasPrefix("Sources/") }
+        #expect(files.count >= 12)
+        let code = try files.map {
+            try String(contentsOf: Self.root.appendingPathComponent($0), encoding: .utf8)
+        }.joined()
+        let elsewhere: Set = ["JourneyTests", "cid", "epoll", "internal", "maxOutboundPushBytes"]
+        for name in quoted {
+            guard name.wholeMatch(of: /[A-Za-z]\w+(\(.*\))?/) != nil, !elsewhere.contains(name),
+                name != name.uppercased()
+            else { continue }
+            let word = name.prefix { $0 != "(" }
+            #expect(code.contains(word), "docs/journey.md names \(name)")
+        }
+    }
+
+    @Test("the table of who owns what names queues and types that exist")
+    func concurrencyNamesExist() throws {
+        let sources = FileManager.default.enumerator(
+            at: Self.root.appendingPathComponent("Sources"),
+            includingPropertiesForKeys: nil
+        )
+        var code = ""
+        for case let file as URL in try #require(sources) where file.pathExtension == "swift" {
+            code += try String(contentsOf: file, encoding: .utf8)
+        }
+        for name in try Self.quoted("docs/concurrency.md") + Self.quoted("docs/data.md") {
+            guard let match = name.wholeMatch(of: /([A-Z]\w+)(\.\w+)?/), name != name.uppercased()
+            else { continue }
+            #expect(code.contains(match.1), "a document names \(name)")
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import TambourProtocol
+import TambourServer
+import TambourStore
+
+/// One installation of one user: keeps what it was sent and merges what a login brings.
+final class SyncClient {
+    let user: UserID
+    let installation: String
+    private(set) var chats: [ChatID: Chat] = [:]
+    private(set) var contacts: [UserID: User] = [:]
+    /// The `time` of the last login; nil before the first.
+    private(set) var mark: Int64?
+    private(set) var logins = 0
+    /// The login token and who it stands for; nil when signed out.
+    var session: (token: String, caller: Caller)?
+
+    init(user: UserID, installation: String) {
+        self.user = user
+        self.installation = installation
+    }
+
+    var origin: SessionOrigin {
+        SessionOrigin(installation: installation, client: "model", info: "", address: "::1")
+    }
+
+    func requester() -> Requester {
+        Requester(caller: session?.caller, origin: origin, token: session?.token)
+    }
+
+    /// Logs in with the mark it has and merges the reply.
+    ///
+    /// - Parameter count: chats of a first page; the others come by CHATS_LIST.
+    func login(_ machine: SyncMachine, count: Int64) throws {
+        guard let session else { return }
+        let reply = try machine.login(
+            LoginRequest(
+                token: session.token,
+                chatsSync: mark ?? -1,
+                contactsSync: mark ?? -1,
+                chatsCount: count
+            ),
+            from: session.caller
+        )
+        for chat in reply.chats { chats[chat.id] = chat }
+        for contact in reply.contacts { contacts[contact.id] = contact }
+        for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
+        mark = reply.time
+        logins += 1
+        // What is shown and was never sent is asked for.
+        let unknown = partners(in: chats.keys).filter { contacts[$0] == nil }
+        guard !unknown.isEmpty else { return }
+        let asked = try machine.ask(
+            .contactInfo(ContactInfoRequest(contactIDs: unknown)),
+            from: requester(),
+            as: ContactInfoReply.self
+        )
+        for contact in asked.contacts { contacts[contact.id] = contact }
+    }
+
+    /// The state of a client that has nothing and asks for everything, at this moment.
+    func fresh(_ machine: SyncMachine) throws -> (chats: [ChatID: Chat], contacts: [UserID: User]) {
+        guard let session else { return ([:], [:]) }
+        let reply = try machine.login(
+            LoginRequest(
+                token: session.token,
+                chatsSync: -1,
+                contactsSync: -1,
+                chatsCount: 200
+            ),
+            from: session.caller
+        )
+        let all = reply.chats + (try rest(after: reply.chatMarker, machine))
+        var chats: [ChatID: Chat] = [:]
+        for chat in all {
+            guard chats.updateValue(chat, forKey: chat.id) == nil else {
+                throw Divergence("chat \(chat.id.rawValue) is on two pages")
+            }
+        }
+        var contacts: [UserID: User] = [:]
+        for contact in reply.contacts { contacts[contact.id] = contact }
+        let asked = try machine.ask(
+            .contactInfo(ContactInfoRequest(contactIDs: partners(in: chats.keys))),
+            from: requester(),
+            as: ContactInfoReply.self
+        )
+        for contact in asked.contacts {
+            guard contacts[contact.id] == nil || contacts[contact.id] == contact else {
+                throw Divergence("a login and CONTACT_INFO differ in \(contact.id.rawValue)")
+            }
+            contacts[contact.id] = contact
+        }
+        return (chats, contacts)
+    }
+
+    /// Compares what it kept with what a client gets that begins afresh.
+    func check(_ machine: SyncMachine, against oracle: SyncOracle?) throws {
+        let fresh = try fresh(machine)
+        let name = "user \(user.rawValue), \(installation)"
+        for (id, chat) in fresh.chats where chats[id] != chat {
+            throw Divergence(
+                "\(name): chat \(id.rawValue)\nkept  \(String(describing: chats[id]))\n"
+                    + "fresh \(chat)"
+            )
+        }
+        for id in chats.keys where fresh.chats[id] == nil {
+            throw Divergence("\(name): chat \(id.rawValue) is kept and gone")
+        }
+        for (id, contact) in fresh.contacts where contacts[id] != contact {
+            throw Divergence(
+                "\(name): contact \(id.rawValue)\nkept  \(String(describing: contacts[id]))\n"
+                    + "fresh \(contact)"
+            )
+        }
+        guard let oracle else { return }
+        let expected = oracle.chats(of: user)
+        guard expected.count == fresh.chats.count else {
+            throw Divergence("\(name): \(fresh.chats.count) chats, not \(expected.count)")
+        }
+        for chat in fresh.chats.values { try oracle.check(chat, for: user) }
+    }
+
+    /// The newest messages of a chat against the oracle's.
+    func checkHistory(of chat: SyncOracle.Chat, _ machine: SyncMachine, _ oracle: SyncOracle) throws
+    {
+        let reply = try machine.ask(
+            .chatHistory(
+                ChatHistoryRequest(
+                    chatID: chat.name.wireID(for: user),
+                    forward: 0,
+                    backward: 200,
+                    getMessages: true
+                )
+            ),
+            from: requester(),
+            as: ChatHistoryReply.self
+        )
+        try oracle.check(
+            reply.messages ?? [],
+            of: chat,
+            for: user,
+            isCut: machine.limits.maxReplyBytes < Limits.standard.maxReplyBytes
+        )
+    }
+
+    private func rest(after marker: Int64?, _ machine: SyncMachine) throws -> [Chat] {
+        var chats: [Chat] = []
+        var next = marker ?? 0
+        var pages = 0
+        while next != 0 {
+            pages += 1
+            guard pages < 100 else { throw Divergence("CHATS_LIST never ends") }
+            let page = try machine.ask(
+                .chatsList(ChatsListRequest(marker: next, count: 3)),
+                from: requester(),
+                as: ChatsListReply.self
+            )
+            chats += page.chats
+            next = page.marker
+        }
+        return chats
+    }
+
+    private func partners(in chats: some Sequence<ChatID>) -> [UserID] {
+        chats.filter { $0.rawValue > 0 }.map { UserID($0.rawValue ^ user.rawValue) }.sorted()
+    }
+}

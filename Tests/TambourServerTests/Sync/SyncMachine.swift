@@ -1,0 +1,156 @@
+import Foundation
+import Synchronization
+import TambourProtocol
+import TambourSQL
+import TambourServer
+import TambourStore
+
+/// SplitMix64: the same seed gives the same run everywhere.
+struct SequenceRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+
+    /// True in `percent` of 100 cases.
+    mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+
+    mutating func pick<Value>(_ values: [Value]) -> Value? { values.randomElement(using: &self) }
+}
+
+/// What the machine takes from outside: a wall clock that somebody moves by hand, and a seed.
+final class ManualWorld: Sendable {
+    private let wall: Mutex<Int64>
+    private let random: Mutex<SequenceRandom>
+
+    init(wall: Int64, seed: UInt64) {
+        self.wall = Mutex(wall)
+        random = Mutex(SequenceRandom(seed: seed))
+    }
+
+    var wallMs: Int64 {
+        get { wall.withLock { $0 } }
+        set { wall.withLock { $0 = newValue } }
+    }
+
+    var environment: TambourServer.Environment {
+        TambourServer.Environment(
+            wallMs: { self.wallMs },
+            randomBytes: { count in
+                self.random.withLock { random in
+                    (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+                }
+            }
+        )
+    }
+}
+
+/// The way of a request without sockets, queues or threads: dispatcher, engine, store, clock.
+///
+/// One thread drives it step by step. Restarts lose what is in memory: the clock and the writer come
+/// from the file again.
+///
+/// `@unchecked Sendable`: commands capture it, and they run on the thread that owns it.
+final class SyncMachine: @unchecked Sendable {
+    static let code = "111111"
+
+    let world: ManualWorld
+    let limits: Limits
+    let dispatcher: Dispatcher
+    private(set) var clock: CommitClock
+    private var core: EngineCore
+    private let metrics = ServerMetrics(startedMs: 0)
+    private let directory: URL
+    private let writing: StoreConnection
+    private let reading: StoreConnection
+
+    init(seed: UInt64, limits: Limits, wall: Int64) throws {
+        world = ManualWorld(wall: wall, seed: seed)
+        self.limits = limits
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-sync-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let path = directory.appendingPathComponent("tambour.db").path
+        // Nothing here pulls the plug: what a commit costs is not what is asked.
+        let connection = try SQLiteConnection(path: path, mode: .readWrite)
+        try connection.execute("PRAGMA synchronous = OFF")
+        try StoreConnection.migrate(connection)
+        writing = try StoreConnection(connection, limits: limits)
+        reading = try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
+        dispatcher = Dispatcher(
+            limits: limits,
+            environment: world.environment,
+            fixedLoginCode: Self.code,
+            presence: PresenceRegistry(),
+            report: { _ in }
+        )
+        (core, clock) = try Self.started(writing, metrics, world, limits)
+    }
+
+    func remove() {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// Forgets everything that is not on disk.
+    func restart() throws {
+        (core, clock) = try Self.started(writing, metrics, world, limits)
+    }
+
+    private static func started(
+        _ store: StoreConnection,
+        _ metrics: ServerMetrics,
+        _ world: ManualWorld,
+        _ limits: Limits
+    ) throws -> (EngineCore, CommitClock) {
+        let writer = try StoreWriter(
+            store,
+            firstCounter: UInt16(world.environment.randomBytes(1)[0])
+        )
+        let clock = CommitClock(
+            persisted: try writer.persistedClock(),
+            leaseMs: limits.commitLeaseMs
+        )
+        let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: { _ in })
+        return (core, clock)
+    }
+
+    /// Runs commands in one transaction, or one by one when that fails, as the engine does.
+    func run(_ commands: [Command]) -> EngineCore.Result {
+        core.run(commands[...], wall: { self.world.wallMs })
+    }
+
+    func session(of token: String) throws -> SessionRecord {
+        try dispatcher.resolve(token, knownAs: nil, on: reading).get().session
+    }
+
+    /// LOGIN as a session does it: the time is read before the snapshot opens.
+    func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
+        let time = clock.safeTime(wall: world.wallMs)
+        let answer = dispatcher.login(request, caller: caller, time: time, on: reading)
+        return try reply(answer.outcome)
+    }
+
+    func ask<Reply: WirePayload>(
+        _ request: ClientRequest,
+        from requester: Requester,
+        as type: Reply.Type = Reply.self
+    ) throws -> Reply {
+        try reply(dispatcher.query(request, from: requester, on: reading).outcome)
+    }
+
+    func reply<Reply: WirePayload>(_ outcome: Outcome) throws -> Reply {
+        switch outcome {
+        case .reply(let payload): try Reply.decode(payload, limits: limits)
+        case .refusal(let refusal): throw refusal
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import TambourProtocol
+import TambourStore
+
+/// Two states that had to be the same are not; the text says which.
+struct Divergence: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// What the messenger should hold, kept in plain arrays from the replies of commands alone.
+struct SyncOracle {
+    /// A chat whoever asks: wire ids of dialogs depend on the viewer.
+    enum Name: Hashable {
+        case pair(low: UserID, high: UserID)
+        case group(ChatID)
+
+        init(_ wireID: ChatID, for viewer: UserID) {
+            if wireID.rawValue < 0 {
+                self = .group(wireID)
+            } else {
+                let other = UserID(wireID.rawValue ^ viewer.rawValue)
+                self = .pair(low: min(viewer, other), high: max(viewer, other))
+            }
+        }
+
+        func wireID(for viewer: UserID) -> ChatID {
+            switch self {
+            case .pair(let low, let high): ChatID(low.rawValue ^ high.rawValue)
+            case .group(let id): id
+            }
+        }
+    }
+
+    struct Message {
+        let id: MessageID
+        let sender: UserID
+        var text: String
+        var isRemoved = false
+        var hiddenFor: Set<UserID> = []
+
+        func isVisible(to user: UserID) -> Bool { !isRemoved && !hiddenFor.contains(user) }
+    }
+
+    struct Chat {
+        let name: Name
+        let members: [UserID]
+        let title: String?
+        var messages: [Message] = []
+        var marks: [UserID: Int64]
+
+        init(name: Name, members: [UserID], title: String?) {
+            self.name = name
+            self.members = members.sorted()
+            self.title = title
+            marks = Dictionary(uniqueKeysWithValues: members.map { ($0, 0) })
+        }
+
+        func visible(to user: UserID) -> [Message] { messages.filter { $0.isVisible(to: user) } }
+
+        func unread(of user: UserID) -> Int {
+            visible(to: user).count { $0.id.timeMs > marks[user, default: 0] }
+        }
+
+        mutating func change(_ id: MessageID, _ body: (inout Message) -> Void) {
+            guard let index = messages.firstIndex(where: { $0.id == id }) else { return }
+            body(&messages[index])
+        }
+    }
+
+    /// The key that makes sending twice sending once; no chat for the creation of a group.
+    struct SendKey: Hashable {
+        let sender: UserID
+        let device: DeviceID
+        let cid: Int64
+        let chat: Name?
+    }
+
+    let fanOutMembers: Int
+    private(set) var chats: [Name: Chat] = [:]
+    /// In the order they were made: nothing may depend on how a dictionary happens to lie.
+    private var order: [Name] = []
+    private var sent: [SendKey: MessageID] = [:]
+
+    init(fanOutMembers: Int) {
+        self.fanOutMembers = fanOutMembers
+    }
+
+    var all: [Chat] { order.compactMap { chats[$0] } }
+
+    func chats(of user: UserID) -> [Chat] { all.filter { $0.members.contains(user) } }
+
+    mutating func change(_ name: Name, _ body: (inout Chat) -> Void) {
+        guard chats[name] != nil else { return }
+        body(&chats[name]!)
+    }
+
+    /// A message was accepted.
+    mutating func sent(
+        _ reply: MsgSendReply,
+        as key: SendKey,
+        by sender: UserID,
+        newGroup: (title: String, members: [UserID])?
+    ) throws {
+        let name = Name(reply.chatID, for: sender)
+        let id = reply.message.id
+        if let first = sent[key] {
+            guard first == id else {
+                throw Divergence("the same cid made \(id.rawValue), before \(first.rawValue)")
+            }
+            return
+        }
+        sent[key] = id
+        var chat =
+            chats[name]
+            ?? {
+                if let newGroup {
+                    return Chat(name: name, members: newGroup.members, title: newGroup.title)
+                }
+                let other = UserID(reply.chatID.rawValue ^ sender.rawValue)
+                let members = other == sender ? [sender] : [sender, other]
+                return Chat(name: name, members: members, title: nil)
+            }()
+        if let last = chat.messages.last {
+            guard last.id < id, last.id.timeMs < id.timeMs else {
+                throw Divergence("message \(id.rawValue) came after \(last.id.rawValue)")
+            }
+        }
+        guard reply.prevMessageID == chat.messages.last?.id else {
+            throw Divergence("message \(id.rawValue) names a wrong predecessor")
+        }
+        let text = String(describing: reply.message.text)
+        chat.messages.append(Message(id: id, sender: sender, text: text))
+        chat.marks[sender] = id.timeMs
+        if chats.updateValue(chat, forKey: name) == nil { order.append(name) }
+        guard reply.unread == 0, reply.mark == id.timeMs else {
+            throw Divergence("after an own message the unread count is not 0 or the mark is off")
+        }
+    }
+
+    /// What `viewer` should see of a chat, compared field by field.
+    func check(_ seen: TambourProtocol.Chat, for viewer: UserID) throws {
+        guard let chat = chats[Name(seen.id, for: viewer)] else {
+            throw Divergence("chat \(seen.id.rawValue) should not be there")
+        }
+        func expect<Value: Equatable>(_ what: String, _ value: Value, _ expected: Value) throws {
+            guard value != expected else { return }
+            throw Divergence(
+                "chat \(seen.id.rawValue) for \(viewer.rawValue): \(what) is \(value), "
+                    + "not \(expected)"
+            )
+        }
+        let last = chat.visible(to: viewer).last
+        try expect("last message", seen.lastMessage?.id, last?.id)
+        try expect("last text", seen.lastMessage.map { "\($0.text)" }, last?.text)
+        try expect("unread", seen.newMessages, Int64(chat.unread(of: viewer)))
+        try expect("title", seen.title.map { "\($0)" }, chat.title)
+        let before = last.flatMap { last in chat.messages.last { $0.id < last.id } }
+        try expect("predecessor", seen.prevMessageID, before?.id)
+        try expect("last event", seen.lastEventTime, chat.messages.last?.id.timeMs ?? seen.created)
+        let isBig = chat.members.count > fanOutMembers
+        let marks = (isBig ? [viewer] : chat.members).map { ($0, chat.marks[$0] ?? 0) }
+        try expect("participants", seen.participants, IDMap(marks))
+    }
+
+    /// The newest page of history as `viewer` should see it.
+    ///
+    /// - Parameter isCut: true when the page may end early because a reply may not be long.
+    func check(
+        _ page: [TambourProtocol.Message],
+        of chat: Chat,
+        for viewer: UserID,
+        isCut: Bool
+    ) throws {
+        var expected = chat.visible(to: viewer)
+        if isCut, !page.isEmpty { expected = expected.suffix(page.count) }
+        guard page.map(\.id) == expected.map(\.id) else {
+            throw Divergence("the history of \(chat.name) for \(viewer.rawValue) is another one")
+        }
+        for (message, expected) in zip(page, expected) {
+            guard "\(message.text)" == expected.text, message.sender == expected.sender else {
+                throw Divergence("message \(message.id.rawValue) has another text or sender")
+            }
+        }
+    }
+}

@@ -1,0 +1,613 @@
+import TambourProtocol
+import TambourServer
+import TambourStore
+
+/// One run from a seed: five users with two clients each, commands in batches, logins in between.
+///
+/// `@unchecked Sendable`: commands capture it, and they run on the thread that owns it.
+final class SyncSequence: @unchecked Sendable {
+    /// How often each mutating opcode was accepted, and what else happened; `total` sums them up.
+    struct Counts {
+        var accepted: [Opcode: Int] = [:]
+        var refused = 0
+        var logins = 0
+        var steps = 0
+        var chats = 0
+        var bigChats = 0
+        var restarts = 0
+        var rollbacks = 0
+
+        mutating func add(_ other: Counts) {
+            accepted.merge(other.accepted, uniquingKeysWith: +)
+            refused += other.refused
+            logins += other.logins
+            steps += other.steps
+            chats += other.chats
+            bigChats += other.bigChats
+            restarts += other.restarts
+            rollbacks += other.rollbacks
+        }
+    }
+
+    /// The opcodes that change what is stored.
+    static let mutating: [Opcode] = [
+        .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
+        .sessionsClose,
+    ]
+
+    private struct Step {
+        let command: Command
+        /// Looks at the outcome after the commit.
+        let settle: (Outcome) throws -> Void
+    }
+
+    private struct Poison: Error {}
+
+    private(set) var counts = Counts()
+    let machine: SyncMachine
+    private var random: SequenceRandom
+    private var oracle: SyncOracle
+    private var users: [UserID] = []
+    private var clients: [SyncClient] = []
+    private var blocked: Set<UserID> = []
+    private var codes: [(client: Int, token: String)] = []
+    private var sends: [(request: MsgSendRequest, client: Int)] = []
+    private var nextCID: Int64 = 0
+    private var failure: (any Error)?
+
+    static let users = 5
+    static let clientsPerUser = 2
+    static let groups = 5
+    static let fanOutMembers = 3
+
+    init(seed: UInt64) throws {
+        random = SequenceRandom(seed: seed)
+        var overrides = [
+            "fanOutMembers": Self.fanOutMembers,
+            "maxCodesPerPhonePerHour": 1_000_000,
+            "maxCodesPerAddressPerHour": 1_000_000,
+        ]
+        // Some replies do not hold everything: full instead of delta, and several pages.
+        if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
+        machine = try SyncMachine(
+            seed: seed,
+            limits: Limits(overrides: overrides),
+            wall: 1_700_000_000_000
+        )
+        oracle = SyncOracle(fanOutMembers: Self.fanOutMembers)
+    }
+
+    /// Runs the whole sequence.
+    ///
+    /// - Throws: `Divergence` when a client's state is not what a fresh one gets.
+    func run() throws {
+        defer { machine.remove() }
+        try begin()
+        for _ in 0..<(60 + random.below(20)) {
+            counts.steps += 1
+            moveWall()
+            switch random.below(100) {
+            case ..<6: try restart()
+            case ..<30: try login(random.below(clients.count))
+            default: try runBatch()
+            }
+        }
+        try end()
+        counts.chats = oracle.all.count
+        counts.bigChats = oracle.all.count { $0.members.count > Self.fanOutMembers }
+    }
+
+    // MARK: - Beginning and end
+
+    private func begin() throws {
+        for index in 0..<Self.users {
+            let phone = 79_990_000_001 + Int64(index)
+            let origin = SessionOrigin(
+                installation: "user \(index), device 0",
+                client: "model",
+                info: "",
+                address: "::1"
+            )
+            let stranger = Requester(origin: origin)
+            let asked: AuthRequestReply = try answer(
+                .authRequest(AuthRequestRequest(phone: "+\(phone)")),
+                stranger
+            )
+            let checked: AuthCodeReply = try answer(
+                .auth(AuthCodeRequest(token: asked.token, verifyCode: SyncMachine.code)),
+                stranger
+            )
+            guard let token = checked.tokenAttrs.register?.token else {
+                throw Divergence("a new phone got no registration token")
+            }
+            let confirmed: AuthConfirmReply = try answer(
+                .authConfirm(AuthConfirmRequest(firstName: Text("User \(index)"), token: token)),
+                stranger
+            )
+            let user = UserID(confirmed.userToken)
+            users.append(user)
+            for device in 0..<Self.clientsPerUser {
+                clients.append(
+                    SyncClient(user: user, installation: "user \(index), device \(device)")
+                )
+            }
+            try signedIn(clients.count - Self.clientsPerUser, token: confirmed.token)
+            moveWall()
+        }
+        try beginChats()
+    }
+
+    /// Ten to twenty chats; dialogs that are missing may begin later.
+    private func beginChats() throws {
+        var steps: [Step] = []
+        for (index, user) in users.enumerated() {
+            for partner in users[index...] {
+                steps.append(send(from: client(of: user), to: partner, message(text())))
+            }
+        }
+        for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.pick(users)!))) }
+        steps.shuffle(using: &random)
+        steps.removeLast(random.below(11))
+        while !steps.isEmpty {
+            let batch = Array(steps.prefix(1 + random.below(6)))
+            steps.removeFirst(batch.count)
+            try run(batch)
+            moveWall()
+            if random.chance(30) { try login(random.below(clients.count)) }
+        }
+    }
+
+    /// Everybody comes back once more.
+    private func end() throws {
+        for user in blocked.sorted() { try run([block(user, false)]) }
+        for index in clients.indices {
+            if clients[index].session == nil { try signIn(index) }
+            try login(index)
+        }
+    }
+
+    private func signIn(_ index: Int) throws {
+        try run([askCode(index)])
+        guard let (client, token) = codes.popLast() else { return }
+        try run([enterCode(client, token, SyncMachine.code)])
+    }
+
+    private func signedIn(_ index: Int, token: String) throws {
+        do {
+            let session = try machine.session(of: token)
+            clients[index].session = (
+                token,
+                Caller(
+                    userID: session.userID,
+                    sessionID: session.id,
+                    deviceID: session.deviceID,
+                    connectionID: ConnectionID(UInt64(index))
+                )
+            )
+        } catch is RequestError {
+            // Another command of the batch closed it already.
+            clients[index].session = nil
+        }
+    }
+
+    // MARK: - Time
+
+    /// Many commits in one millisecond, then some progress, leaps, and steps back.
+    private func moveWall() {
+        switch random.below(100) {
+        case ..<45: break
+        case ..<75: machine.world.wallMs += Int64(1 + random.below(5))
+        case ..<88: machine.world.wallMs += Int64(random.below(1_000))
+        case ..<90: machine.world.wallMs += 3_600_000
+        case ..<98: machine.world.wallMs -= Int64(random.below(600))
+        default: machine.world.wallMs -= 3_600_000
+        }
+    }
+
+    private func restart() throws {
+        counts.restarts += 1
+        try machine.restart()
+        if random.chance(50) { machine.world.wallMs -= Int64(random.below(2_000)) }
+    }
+
+    // MARK: - Logins
+
+    private func login(_ index: Int) throws {
+        let client = clients[index]
+        guard client.session != nil else { return }
+        try client.login(machine, count: random.pick([1, 3, 5, 50, 200])!)
+        counts.logins += 1
+        try client.check(machine, against: oracle)
+        if let chat = random.pick(oracle.chats(of: client.user)) {
+            try client.checkHistory(of: chat, machine, oracle)
+        }
+    }
+
+    /// A login whose snapshot opens while the batch is being written.
+    private func loginInFlight(_ index: Int) -> Step {
+        let ticks = Int64(random.below(3))
+        let command = Command { _ in
+            self.machine.world.wallMs += ticks
+            let client = self.clients[index]
+            do {
+                try client.login(self.machine, count: 200)
+                self.counts.logins += 1
+                try client.check(self.machine, against: nil)
+            } catch is RequestError {
+                // A command of the batch that had to run alone closed the session.
+            } catch {
+                self.failure = error
+            }
+            return .reply([0x80])
+        }
+        return Step(command: command) { _ in }
+    }
+
+    // MARK: - Commands
+
+    private func runBatch() throws {
+        let live = clients.indices.filter { clients[$0].session != nil }
+        var batch: [Step] = []
+        for _ in 0..<(1 + random.below(5)) {
+            guard let index = random.pick(live), !random.chance(8) else {
+                batch.append(signInStep())
+                continue
+            }
+            batch.append(step(by: index))
+        }
+        try run(batch)
+    }
+
+    private func step(by index: Int) -> Step {
+        switch random.below(100) {
+        case ..<36: anySend(index)
+        case ..<38: createGroup(index)
+        case ..<50: edit(index)
+        case ..<66: delete(index)
+        case ..<84: mark(index)
+        case ..<87: call(.logout(LogoutRequest()), clients[index].requester())
+        case ..<91: call(.sessionsClose(SessionsCloseRequest()), clients[index].requester())
+        case ..<94: blockOrNot()
+        case ..<96: poisoned(index)
+        default: loginInFlight(index)
+        }
+    }
+
+    private func run(_ batch: [Step]) throws {
+        let result = machine.run(batch.map(\.command))
+        if let failure { throw failure }
+        for (step, outcome) in zip(batch, result.outcomes) {
+            if case .refusal = outcome { counts.refused += 1 }
+            try step.settle(outcome)
+        }
+        for event in result.events {
+            guard case .sessionsClosed(let ids) = event else { continue }
+            for client in clients {
+                guard let session = client.session, ids.contains(session.caller.sessionID) else {
+                    continue
+                }
+                client.session = nil
+            }
+        }
+    }
+
+    /// A command of its own, whose reply the caller needs.
+    private func answer<Reply: WirePayload>(
+        _ request: ClientRequest,
+        _ requester: Requester
+    ) throws -> Reply {
+        var reply: Reply?
+        try run([
+            call(request, requester) { reply = try self.machine.reply($0) }
+        ])
+        guard let reply else { throw Divergence("\(request.opcode) was refused") }
+        return reply
+    }
+
+    private func call(
+        _ request: ClientRequest,
+        _ requester: Requester,
+        accepted: @escaping (Outcome) throws -> Void = { _ in }
+    ) -> Step {
+        let dispatcher = machine.dispatcher
+        let command = Command { tx in try dispatcher.command(request, from: requester, in: tx) }
+        return Step(command: command) { outcome in
+            guard case .reply = outcome else { return }
+            self.counts.accepted[request.opcode, default: 0] += 1
+            try accepted(outcome)
+        }
+    }
+
+    /// A command that fails after it has written: its batch is rolled back and run again one by one.
+    private func poisoned(_ index: Int) -> Step {
+        counts.rollbacks += 1
+        let good = (random.chance(50) ? anySend(index) : mark(index)).command
+        let isRefusal = random.chance(50)
+        let command = Command { tx in
+            _ = try good.body(tx)
+            if isRefusal { throw RequestError.internalError }
+            throw Poison()
+        }
+        return Step(command: command) { outcome in
+            guard case .refusal = outcome else {
+                // A refusal before the first write stands; nothing else may come through.
+                throw Divergence("a command that throws was accepted")
+            }
+        }
+    }
+
+    private func blockOrNot() -> Step {
+        if let user = blocked.sorted().first { return block(user, false) }
+        return block(random.pick(users)!, true)
+    }
+
+    private func block(_ user: UserID, _ isBlocked: Bool) -> Step {
+        let machine = machine
+        let command = Command { tx in
+            try AdminService(InlineBackend(tx: tx, machine: machine)).run(
+                .block(user: "\(user.rawValue)", isBlocked: isBlocked),
+                output: { _ in }
+            )
+            return .reply([0x80])
+        }
+        return Step(command: command) { outcome in
+            guard case .reply = outcome else { return }
+            if isBlocked { self.blocked.insert(user) } else { self.blocked.remove(user) }
+        }
+    }
+
+    // MARK: - Signing in
+
+    private func signInStep() -> Step {
+        guard !codes.isEmpty, random.chance(60) else {
+            return askCode(random.below(clients.count))
+        }
+        let (client, token) = codes.remove(at: random.below(codes.count))
+        return enterCode(client, token, random.chance(90) ? SyncMachine.code : "000000")
+    }
+
+    private func askCode(_ index: Int) -> Step {
+        let phone = 79_990_000_001 + Int64(index / Self.clientsPerUser)
+        return call(
+            .authRequest(AuthRequestRequest(phone: "+\(phone)")),
+            Requester(origin: clients[index].origin)
+        ) { outcome in
+            let reply: AuthRequestReply = try self.machine.reply(outcome)
+            self.codes.append((index, reply.token))
+        }
+    }
+
+    private func enterCode(_ index: Int, _ token: String, _ code: String) -> Step {
+        call(
+            .auth(AuthCodeRequest(token: token, verifyCode: code)),
+            Requester(origin: clients[index].origin)
+        ) { outcome in
+            let reply: AuthCodeReply = try self.machine.reply(outcome)
+            guard let token = reply.tokenAttrs.login?.token else {
+                throw Divergence("a known phone got no login token")
+            }
+            try self.signedIn(index, token: token)
+        }
+    }
+
+    // MARK: - Messages
+
+    private func client(of user: UserID) -> Int {
+        users.firstIndex(of: user)! * Self.clientsPerUser
+    }
+
+    private func text() -> Text {
+        let length = random.chance(10) ? 40 + random.below(400) : 1
+        return Text("text \(random.below(1_000)) " + String(repeating: "y", count: length))
+    }
+
+    private func message(_ text: Text?) -> NewMessage {
+        nextCID += 1
+        return NewMessage(cid: nextCID, text: text)
+    }
+
+    private func anyChat(of user: UserID) -> SyncOracle.Chat? {
+        random.pick(oracle.chats(of: user))
+    }
+
+    private func send(from index: Int, to partner: UserID, _ message: NewMessage) -> Step {
+        let user = clients[index].user
+        if partner != user, random.chance(50) {
+            return send(index, MsgSendRequest(userID: partner, message: message))
+        }
+        let wireID = ChatID(partner.rawValue ^ user.rawValue)
+        return send(index, MsgSendRequest(chatID: wireID, message: message))
+    }
+
+    private func send(
+        _ index: Int,
+        _ request: MsgSendRequest,
+        newGroup: (title: String, members: [UserID])? = nil
+    ) -> Step {
+        let requester = clients[index].requester()
+        guard let caller = requester.caller else { return askCode(index) }
+        return call(.msgSend(request), requester) { outcome in
+            let reply: MsgSendReply = try self.machine.reply(outcome)
+            let isCreation = request.chatID == nil && request.userID == nil
+            let key = SyncOracle.SendKey(
+                sender: caller.userID,
+                device: caller.deviceID,
+                cid: request.message.cid,
+                chat: isCreation ? nil : SyncOracle.Name(reply.chatID, for: caller.userID)
+            )
+            try self.oracle.sent(reply, as: key, by: caller.userID, newGroup: newGroup)
+            self.sends.append((request, index))
+        }
+    }
+
+    private func createGroup(_ index: Int) -> Step {
+        let others = users.shuffled(using: &random).filter { $0 != clients[index].user }
+        let invited = Array(others.prefix(1 + random.below(Self.users - 1)))
+        let title = "group \(nextCID)"
+        var message = message(nil)
+        message.attaches = [
+            NewAttach(type: .control, title: Text(title), event: "new", userIDs: invited)
+        ]
+        return send(
+            index,
+            MsgSendRequest(message: message),
+            newGroup: (title, invited + [clients[index].user])
+        )
+    }
+
+    private func anySend(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user), !random.chance(15) else {
+            return send(from: index, to: random.pick(users)!, message(text()))
+        }
+        var message = message(text())
+        switch random.below(100) {
+        case ..<45: break
+        case ..<60: message.link = link(.reply, to: chat, in: chat, for: user)
+        case ..<72:
+            if let source = anyChat(of: user) {
+                message.link = link(.forward, to: source, in: chat, for: user)
+                if random.chance(50) { message.text = nil }
+            }
+        case ..<86:
+            message.attaches = [attach()]
+            if random.chance(50) { message.text = nil }
+        case ..<96:
+            if let sent = random.pick(sends.suffix(20).map { $0 }) {
+                // An outbox that got no reply; the content does not matter.
+                var again = sent.request
+                if again.message.attaches.isEmpty, again.message.link == nil {
+                    again.message.text = text()
+                }
+                return send(sent.client, again, newGroup: nil)
+            }
+        default: message.text = nil
+        }
+        if random.chance(20), let text = message.text {
+            message.elements = [Element(type: "STRONG", from: 0, length: Int64(text.utf16Count))]
+        }
+        return send(index, MsgSendRequest(chatID: chat.name.wireID(for: user), message: message))
+    }
+
+    private func link(
+        _ type: LinkType,
+        to source: SyncOracle.Chat,
+        in target: SyncOracle.Chat,
+        for user: UserID
+    ) -> NewLink? {
+        guard let original = random.pick(source.messages) else { return nil }
+        return NewLink(
+            type: type,
+            messageID: original.id,
+            chatID: source.name == target.name ? nil : source.name.wireID(for: user)
+        )
+    }
+
+    private func attach() -> NewAttach {
+        switch random.below(3) {
+        case 0: NewAttach(type: .contact, contactID: random.pick(users)!)
+        case 1: NewAttach(type: .location, latitude: 55.75, longitude: 37.62)
+        default: NewAttach(type: .share, url: "https://example.org/a")
+        }
+    }
+
+    /// Mostly one of the newest: those are what a chat list shows.
+    private func anyMessage(in chat: SyncOracle.Chat) -> SyncOracle.Message? {
+        random.pick(random.chance(60) ? chat.messages.suffix(2) : chat.messages)
+    }
+
+    private func edit(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let own = chat.messages.filter { $0.sender == user && !$0.isRemoved }
+        guard
+            let target = random.chance(85)
+                ? random.pick(random.chance(60) ? own.suffix(1) : own) : anyMessage(in: chat)
+        else { return anySend(index) }
+        var request = MsgEditRequest(
+            chatID: chat.name.wireID(for: user),
+            messageID: target.id
+        )
+        let isText = random.chance(80)
+        if isText { request.text = text() } else { request.attaches = [attach()] }
+        return call(.msgEdit(request), clients[index].requester()) { _ in
+            guard let text = request.text else { return }
+            self.oracle.change(chat.name) { chat in
+                chat.change(target.id) { $0.text = "\(text)" }
+            }
+        }
+    }
+
+    private func delete(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user), let first = anyMessage(in: chat) else {
+            return anySend(index)
+        }
+        var ids = [first.id]
+        if random.chance(30), let second = anyMessage(in: chat) { ids.append(second.id) }
+        let forMe = random.chance(45)
+        let request = MsgDeleteRequest(
+            chatID: chat.name.wireID(for: user),
+            messageIDs: ids,
+            forMe: forMe
+        )
+        return call(.msgDelete(request), clients[index].requester()) { outcome in
+            let reply: MsgDeleteReply = try self.machine.reply(outcome)
+            self.oracle.change(chat.name) { chat in
+                for id in reply.messageIDs {
+                    chat.change(id) { message in
+                        if forMe {
+                            message.hiddenFor.insert(user)
+                        } else {
+                            message.isRemoved = true
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func mark(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        var request = ChatMarkRequest(type: .readMessage, chatID: chat.name.wireID(for: user))
+        switch random.below(10) {
+        case ..<3: request.messageID = anyMessage(in: chat)?.id
+        case ..<5: request.mark = machine.world.wallMs + Int64(random.below(2_000)) - 1_000
+        case ..<6: break
+        case ..<9:
+            request.type = .setAsUnread
+            request.messageID = anyMessage(in: chat)?.id
+        default: request.type = .readReaction
+        }
+        return call(.chatMark(request), clients[index].requester()) { outcome in
+            let reply: ChatMarkReply = try self.machine.reply(outcome)
+            self.oracle.change(chat.name) { $0.marks[user] = reply.mark }
+        }
+    }
+}
+
+/// Runs admin commands inside the batch that is under way.
+///
+/// `@unchecked Sendable`: lives only while its command runs.
+private final class InlineBackend: AdminBackend, @unchecked Sendable {
+    private let tx: WriteTransaction
+    let machine: SyncMachine
+
+    init(tx: WriteTransaction, machine: SyncMachine) {
+        self.tx = tx
+        self.machine = machine
+    }
+
+    func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        try body(tx)
+    }
+
+    func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
+        preconditionFailure("blocking a user asks nothing of a reader")
+    }
+
+    var environment: TambourServer.Environment { machine.world.environment }
+    var limits: Limits { machine.limits }
+    var metricsText: String? { nil }
+}
