@@ -96,6 +96,11 @@ package final class WireClient {
         Glibc.close(socket)
     }
 
+    /// Says that nothing more will be sent; what comes is still read.
+    package func finishSending() {
+        shutdown(socket, Int32(SHUT_WR))
+    }
+
     // MARK: - Sending
 
     /// Sends bytes as they are.

@@ -56,12 +56,20 @@ struct LoginTests {
             let sent = try alice.send("1", to: dialog, cid: 1).message
             let others = try bob.send("2", to: dialog, cid: 1).message
             let changes: [(String, () throws -> Void)] = [
-                ("edit", {
-                    try alice.call(MsgEditRequest(chatID: dialog, messageID: sent.id, text: "e"))
-                }),
-                ("mark", {
-                    try bob.call(ChatMarkRequest(type: .setAsUnread, chatID: dialog, mark: 0))
-                }),
+                (
+                    "edit",
+                    {
+                        try alice.call(
+                            MsgEditRequest(chatID: dialog, messageID: sent.id, text: "e")
+                        )
+                    }
+                ),
+                (
+                    "mark",
+                    {
+                        try bob.call(ChatMarkRequest(type: .setAsUnread, chatID: dialog, mark: 0))
+                    }
+                ),
                 ("hide", { try alice.delete([others.id], in: dialog, forMe: true) }),
                 ("remove", { try alice.delete([sent.id], in: dialog) }),
                 ("send", { try bob.send("3", to: dialog, cid: 2) }),
@@ -82,7 +90,10 @@ struct LoginTests {
     func bigGroup() throws {
         let clock = ManualClock()
         try withPair(limits: ["fanOutMembers": 2], environment: clock.environment) {
-            server, alice, bob, _ in
+            server,
+            alice,
+            bob,
+            _ in
             let carol = try server.signUp("Carol")
             let group = try alice.createGroup("Big", with: [bob, carol], cid: 1)
             clock.advance(ms: 1_000)
@@ -170,9 +181,11 @@ struct LoginTests {
             try server.block(alice.userID)
             try alice.waitForClose()
             let client = try server.connect()
-            #expect([.loginBlocked, .loginToken].contains(
-                try client.code(of: LoginRequest(token: token))
-            ))
+            #expect(
+                [.loginBlocked, .loginToken].contains(
+                    try client.code(of: LoginRequest(token: token))
+                )
+            )
             try bob.call(PingRequest())
         }
     }
@@ -209,7 +222,7 @@ struct LoginTests {
             for _ in 0..<2 { #expect(try server.login(alice).profile.contact.id == alice.userID) }
             #expect(try alice.code(of: LoginRequest(token: bob.token)) == .protoState)
             try bob.send("hi", to: dialog, cid: 1)
-            #expect(try alice.only(.notifMessage, as: NotifMessage.self).count <= 1)
+            #expect(try alice.news().map(\.opcode) == [.notifChat, .notifMessage])
             #expect(try alice.code(of: LoginRequest(token: "dead")) == .loginToken)
             #expect(try alice.texts(dialog) == ["hi"])
         }
