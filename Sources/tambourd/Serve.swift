@@ -110,6 +110,7 @@ enum StandardOutput {
 
 /// SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once.
 enum Signals {
+    // nonisolated(unsafe): written once, by `onTermination`, before anything serves.
     nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
 
     /// Runs `body` on a thread that blocks no signal: a child inherits what its parent's thread
