@@ -76,7 +76,8 @@ package final class WireClient {
             }
         }
         guard connected == 0 else {
-            Glibc.close(socket)
+            // `deinit` runs all the same and closes the socket; closing it here too could close the
+            // one that another thread has opened under its number meanwhile.
             throw Failure.closed
         }
         var on: Int32 = 1
