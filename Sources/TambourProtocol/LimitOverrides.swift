@@ -8,7 +8,7 @@ struct LimitOverrides {
     }
 
     /// The value to use for a limit: its override, or `standard` if there is none or it is bad.
-    mutating func value(of name: String, standard: Int, max: Int = .max) -> Int {
+    mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
         guard let override = left.removeValue(forKey: name) else { return standard }
         if override < 1 {
             errors.append(LimitError(name: name, reason: "\(override) is below 1"))

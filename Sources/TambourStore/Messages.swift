@@ -19,6 +19,7 @@ struct MessageStatements {
     let previous: any SQLStatement
     let numberAt: any SQLStatement
     let byCID: any SQLStatement
+    let byCreationCID: any SQLStatement
     let backward: any SQLStatement
     let forward: any SQLStatement
     let edit: any SQLStatement
@@ -57,7 +58,16 @@ struct MessageStatements {
             "SELECT id, n FROM message WHERE chat = $1 AND id <= $2 ORDER BY id DESC LIMIT 1"
         )
         byCID = try sql.prepare(
-            "SELECT \(Self.columns) FROM message m WHERE m.cid = $1 AND m.sender = $2"
+            """
+            SELECT \(Self.columns) FROM message m
+            WHERE m.cid = $1 AND m.sender = $2 AND m.chat = $3 AND m.device = $4
+            """
+        )
+        byCreationCID = try sql.prepare(
+            """
+            SELECT \(Self.columns) FROM message m
+            WHERE m.cid = $1 AND m.sender = $2 AND m.chat < 0 AND m.n = 1 AND m.device = $3
+            """
         )
         backward = try sql.prepare(
             """
@@ -195,9 +205,31 @@ extension ReadTransaction {
         return try statement.step() ? MessageID(statement.int(0)) : nil
     }
 
-    /// Every message that `sender` sent under `cid`, in any chat and from any device.
-    func records(cid: Int64, sender: UserID) throws -> [MessageRecord] {
+    /// What `sender` sent to `chat` from `device` under `cid`.
+    func records(
+        cid: Int64,
+        sender: UserID,
+        device: DeviceID,
+        in chat: ChatKey
+    ) throws -> [MessageRecord] {
         let statement = store.messages.byCID
+        statement.bind(3, chat.rawValue)
+        statement.bind(4, device.rawValue)
+        return try records(statement, cid, sender)
+    }
+
+    /// The messages by which `sender` created groups from `device` under `cid`.
+    func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
+        let statement = store.messages.byCreationCID
+        statement.bind(3, device.rawValue)
+        return try records(statement, cid, sender)
+    }
+
+    private func records(
+        _ statement: any SQLStatement,
+        _ cid: Int64,
+        _ sender: UserID
+    ) throws -> [MessageRecord] {
         defer { statement.reset() }
         statement.bind(1, cid)
         statement.bind(2, sender.rawValue)
@@ -243,6 +275,7 @@ extension ReadTransaction {
     ///   - from: Unix milliseconds.
     ///   - earliest: Nothing older than this, Unix milliseconds.
     ///   - latest: Nothing newer than this, Unix milliseconds.
+    ///   - pageLimit: Messages in both directions together; `forward` gets what `backward` leaves.
     /// - Returns: oldest first. A page over `maxReplyBytes` is cut where it is farthest from `from`.
     package func history(
         of chat: ChatKey,
@@ -252,7 +285,8 @@ extension ReadTransaction {
         backward: Int,
         forward: Int,
         earliest: Int64 = 0,
-        latest: Int64 = .max
+        latest: Int64 = .max,
+        pageLimit: Int = .max
     ) throws -> HistoryPage {
         var page = HistoryPage()
         var budget = limits.maxReplyBytes
@@ -268,17 +302,23 @@ extension ReadTransaction {
             budget: &budget,
             more: &page.more
         )
-        let newer = try messages(
+        let room = pageLimit - older.count
+        var newer = try messages(
             store.messages.forward,
             in: chat,
             wireID: wireID,
             for: viewer,
             pivot: pivot,
             bound: lastMessageID(at: latest),
-            limit: forward,
+            limit: min(forward, max(1, room)),
             budget: &budget,
             more: &page.more
         )
+        if room <= 0, !newer.isEmpty {
+            // The page is full: what was asked for is there, and not in it.
+            newer = []
+            page.more = true
+        }
         page.messages = older.reversed() + newer
         return page
     }

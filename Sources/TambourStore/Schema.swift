@@ -111,7 +111,7 @@ package enum Schema {
               PRIMARY KEY (chat, id)
             ) {without_rowid};
             CREATE INDEX message_cid ON message (cid DESC, sender);
-            CREATE INDEX message_removed ON message (chat, id) WHERE status = 2;
+            CREATE INDEX message_removed ON message (chat, id, status) WHERE status = 2;
 
             CREATE TABLE message_hidden (
               user_id {int64} NOT NULL,

@@ -36,6 +36,12 @@ package final class StoreWriter {
         return transaction.close()
     }
 
+    /// Ends a batch in which nothing was written: there is nothing to wait for the disk for.
+    package func finishUnwritten() {
+        connection.sql.rollback()
+        _ = transaction.close()
+    }
+
     /// Drops the batch and everything cached, which may stem from it.
     package func rollback() {
         connection.sql.rollback()

@@ -51,8 +51,12 @@ extension WriteTransaction {
         origin: SessionOrigin
     ) throws -> SessionID {
         writes += 1
-        let device = try device(of: user, installation: origin.installation)
         lastSessionID += 1
+        // A client that does not name its installation is another device at each login: two of them
+        // must not answer each other's cids.
+        let installation =
+            origin.installation.isEmpty ? "session \(lastSessionID)" : origin.installation
+        let device = try device(of: user, installation: installation)
         let statement = store.sessions.insert
         statement.bind(1, lastSessionID)
         statement.bind(2, user.rawValue)

@@ -13,12 +13,12 @@ extension WriteTransaction {
     ) throws -> MessageRecord? {
         let key = SendKey(sender: sender, device: device, cid: cid, chat: chat?.key)
         if let index = pendingKeys[key] { return pending[index] }
-        return try snapshot.records(cid: cid, sender: sender).first { record in
-            guard record.device == device else { return false }
-            let isCreation = record.chat.rawValue < 0 && record.number == 1
-            if let chat { return record.chat == chat.key && !isCreation }
-            return isCreation
+        guard let chat else {
+            return try snapshot.creations(cid: cid, sender: sender, device: device).first
         }
+        return try snapshot.records(cid: cid, sender: sender, device: device, in: chat.key)
+            // In a group the cid that created it is free for one message more.
+            .first { chat.kind != .group || $0.number > 1 }
     }
 
     /// The chat with this key, whoever asks.

@@ -98,8 +98,11 @@ extension Tambourd.Admin.Users {
             }
             let request = AdminService.Request.createUsers(count: count, firstPhone: phone)
             guard let tokensOut else { return try data.run(request) }
-            let file = open(tokensOut, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            guard file >= 0 else { throw Failure("cannot write \(tokensOut)") }
+            // Tokens are shown once: a file that is there may hold the only copy of others.
+            let file = open(tokensOut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            guard file >= 0 else {
+                throw Failure("cannot create \(tokensOut): \(String(cString: strerror(errno)))")
+            }
             let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
             try data.run(request) { try handle.write(contentsOf: Data("\($0)\n".utf8)) }
         }

@@ -36,7 +36,11 @@ struct Settings {
         data = flags.data ?? reader.string(forKey: "data", default: "./var")
         loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")
         let cores = ProcessInfo.processInfo.activeProcessorCount
-        lanes = flags.lanes ?? reader.int(forKey: "lanes", default: max(1, cores - 1))
+        let lanesText = flags.lanes.map(String.init) ?? reader.string(forKey: "lanes")
+        guard let lanes = lanesText.map({ Int($0) }) ?? max(1, cores - 1) else {
+            throw Failure("lanes: \(lanesText ?? "") is not a number")
+        }
+        self.lanes = lanes
         guard (1...256).contains(lanes) else { throw Failure("lanes: \(lanes) is not 1 to 256") }
         if let path = flags.limits ?? reader.string(forKey: "limits") {
             limits = try Self.limits(path)
@@ -68,10 +72,13 @@ struct Settings {
         for (key, value) in try map(path) {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
-            case let text as String: values[key] = ConfigValue(.string(text), isSecret: false)
+            case let text as String:
+                // A single address need not be written as a list.
+                let content: ConfigContent = key == "listen" ? .stringArray([text]) : .string(text)
+                values[key] = ConfigValue(content, isSecret: false)
             case let list as [String]:
                 values[key] = ConfigValue(.stringArray(list), isSecret: false)
-            case let number as Int: values[key] = ConfigValue(.int(number), isSecret: false)
+            case let number as Int: values[key] = ConfigValue(.string(String(number)), isSecret: false)
             default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
             }
         }

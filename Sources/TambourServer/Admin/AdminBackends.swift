@@ -48,6 +48,8 @@ struct LiveAdminBackend: AdminBackend {
     }
 
     var metricsText: String? {
+        // Health checks ask for this: an engine or a reader that hangs must not look healthy.
+        guard (try? write { _ in }) != nil, (try? read { _ in }) != nil else { return nil }
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
             ("connections", "Open connections.", server.connectionCount),

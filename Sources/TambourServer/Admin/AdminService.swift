@@ -56,6 +56,7 @@ package struct AdminService: Sendable {
     private let backend: any AdminBackend
     /// Users made per transaction: other commands get their turn in between.
     private static let usersPerBatch = 200
+    private static let maxUsersAtOnce = 1_000_000
 
     package init(_ backend: any AdminBackend) {
         self.backend = backend
@@ -82,7 +83,10 @@ package struct AdminService: Sendable {
         firstPhone: Int64,
         output: (String) throws -> Void
     ) throws {
-        guard count > 0, PhoneNumber.parse(PhoneNumber.format(firstPhone)) != nil,
+        guard (1...Self.maxUsersAtOnce).contains(count) else {
+            throw Failure(description: "a count is 1 to \(Self.maxUsersAtOnce)")
+        }
+        guard PhoneNumber.parse(PhoneNumber.format(firstPhone)) != nil,
             PhoneNumber.parse(PhoneNumber.format(firstPhone + Int64(count) - 1)) != nil
         else { throw Failure(description: "the phones are no phone numbers") }
         var next = 0

@@ -53,15 +53,28 @@ final class AdminSocket: @unchecked Sendable {
         }
         do {
             try service.run(request) { line in
-                guard UnixSocket.write(client, ">\(line)\n") else {
+                guard UnixSocket.write(client, ">\(Self.printable(line))\n") else {
                     throw AdminService.Failure(description: "the other side has gone")
                 }
             }
         } catch {
-            logger.notice("an admin command failed", metadata: ["reason": "\(error)"])
-            UnixSocket.write(client, "!\(error)\n")
+            // The reason may name a phone: it goes to who asked, not into the log.
+            logger.notice("an admin command failed", metadata: ["command": "\(request.words[0])"])
+            UnixSocket.write(client, "!\(Self.printable("\(error)"))\n")
         }
         UnixSocket.write(client, "=\n")
+    }
+
+    /// A line that is one line wherever it is read, and does nothing to a terminal: names come from
+    /// users.
+    private static func printable(_ line: String) -> String {
+        var text = ""
+        for scalar in line.unicodeScalars {
+            text.unicodeScalars.append(
+                scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar
+            )
+        }
+        return text
     }
 }
 

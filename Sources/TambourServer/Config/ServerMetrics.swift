@@ -27,7 +27,7 @@ package final class ServerMetrics: Sendable {
     package let failedBatches = Counter()
     package let rerunBatches = Counter()
     package let pushes = Counter()
-    package let repliesOverBudget = Counter()
+    package let repliesOverLimit = Counter()
     package let bytesIn = Counter()
 
     private let requests = Mutex<[UInt16: Int]>([:])
@@ -36,13 +36,16 @@ package final class ServerMetrics: Sendable {
 
     /// Names of telemetry events come from clients: beyond this many they share one counter.
     private static let maxLogEventNames = 256
+    private static let unknownOpcode = UInt16.max
 
     package init(startedMs: Int64) {
         self.startedMs = startedMs
     }
 
+    /// Numbers that nobody knows share one counter, or a stranger could make 65,536 of them.
     func countRequest(_ opcode: Opcode) {
-        requests.withLock { $0[opcode.rawValue, default: 0] += 1 }
+        let number = opcode.info == nil ? Self.unknownOpcode : opcode.rawValue
+        requests.withLock { $0[number, default: 0] += 1 }
     }
 
     func countRefusal(_ code: RequestError.Code) {
@@ -52,8 +55,8 @@ package final class ServerMetrics: Sendable {
     func countLogEvents(_ names: some Sequence<String>) {
         logEvents.withLock { counts in
             for name in names {
-                let known = counts[name] != nil || counts.count < Self.maxLogEventNames
-                counts[known ? name : "other", default: 0] += 1
+                let counted = counts[name] != nil || counts.count < Self.maxLogEventNames
+                counts[counted && Self.isPlain(name) ? name : "other", default: 0] += 1
             }
         }
     }
@@ -95,11 +98,13 @@ package final class ServerMetrics: Sendable {
         counter("commits_total", "Committed batches.", commits)
         counter("committed_commands_total", "Commands in committed batches.", committedCommands)
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
+        counter("rerun_batches_total", "Batches run again one by one.", rerunBatches)
+        counter("replies_over_limit_total", "Replies too long to send.", repliesOverLimit)
         labelled(
             "requests_total",
             "Requests by opcode.",
             "opcode",
-            requestCounts.map { (Opcode(rawValue: $0.key).name ?? "\($0.key)", $0.value) }
+            requestCounts.map { (Opcode(rawValue: $0.key).name ?? "unknown", $0.value) }
         )
         labelled(
             "refusals_total",
@@ -122,14 +127,28 @@ package final class ServerMetrics: Sendable {
 
     private static func escaped(_ value: String) -> String {
         var escaped = ""
-        for character in value {
-            switch character {
+        for scalar in value.unicodeScalars {
+            switch scalar {
             case "\\": escaped += "\\\\"
             case "\"": escaped += "\\\""
             case "\n": escaped += "\\n"
-            default: escaped.append(character)
+            default: escaped.unicodeScalars.append(scalar)
             }
         }
         return escaped
+    }
+
+    /// Names of telemetry events as clients give them; anything else is not worth a label.
+    private static func isPlain(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= 64
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
+                    UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
     }
 }

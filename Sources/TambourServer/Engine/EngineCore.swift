@@ -81,6 +81,11 @@ package final class EngineCore {
                     outcomes.append(.refusal(refusal))
                 }
             }
+            guard tx.writes > 0 else {
+                writer.finishUnwritten()
+                clock.end(committed: false)
+                return Result(outcomes: outcomes, events: [])
+            }
             let events = try writer.commit()
             clock.end(committed: true)
             metrics.commits.add(1)

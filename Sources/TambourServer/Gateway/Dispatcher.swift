@@ -31,6 +31,8 @@ package struct Dispatcher: Sendable {
     package struct QueryResult: Sendable {
         package var outcome: Outcome
         package var events: [Event] = []
+        /// A dialog whose other side's presence the session may follow.
+        package var interest: ChatID?
     }
 
     // MARK: - Commands
@@ -88,13 +90,13 @@ package struct Dispatcher: Sendable {
         on store: StoreConnection
     ) -> QueryResult {
         let caller = requester.requireCaller()
-        var events: [Event] = []
-        let outcome = guarded {
+        var result = QueryResult(outcome: .refusal(.internalError))
+        result.outcome = guarded {
             try store.read { snapshot in
-                try answer(request, caller, requester, snapshot, &events)
+                try answer(request, caller, requester, snapshot, &result)
             }
         }
-        return QueryResult(outcome: outcome, events: events)
+        return result
     }
 
     private func answer(
@@ -102,7 +104,7 @@ package struct Dispatcher: Sendable {
         _ caller: Caller,
         _ requester: Requester,
         _ snapshot: ReadTransaction,
-        _ events: inout [Event]
+        _ result: inout QueryResult
     ) throws -> Outcome {
         switch request {
         case .login2(let request):
@@ -124,11 +126,13 @@ package struct Dispatcher: Sendable {
         case .chatsList(let request):
             return .reply(try chats.chatsList(request, from: caller, in: snapshot).encoded())
         case .chatSubscribe(let request):
-            try chats.chatSubscribe(request, from: caller, in: snapshot)
+            if try chats.chatSubscribe(request, from: caller, in: snapshot), request.subscribe {
+                result.interest = request.chatID
+            }
             return .reply(ChatSubscribeReply().encoded())
         case .msgTyping(let request):
             if let event = try messages.msgTyping(request, from: caller, in: snapshot) {
-                events.append(event)
+                result.events.append(event)
             }
             return .reply(MsgTypingReply().encoded())
         case .msgGet(let request):

@@ -24,10 +24,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let lane: SessionStateMachine.Lane
         let outcome: Outcome
         var login: LoginResult?
+        /// A dialog that is alive, whose other side's presence is worth a push.
+        var interest: ChatID?
     }
 
     /// What a successful LOGIN brings beside its reply.
     struct LoginResult: Sendable {
+        let userID: UserID
         let partners: [UserID]
     }
 
@@ -60,6 +63,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
     private var watched: Set<UserID> = []
+
+    /// What a reply may hold beyond the page it is cut to, bytes.
+    private static let replySlack = 128 * 1024
 
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
@@ -200,8 +206,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let sequence = frame.header.sequence
         let opcode = Opcode(rawValue: frame.header.opcode)
         shared.metrics.countRequest(opcode)
-        guard let info = opcode.info, info.isServed, let kind = info.kind else {
-            return refuseSoftly(.protoOpcode, sequence, opcode)
+        guard let info = opcode.info else { return refuseSoftly(.protoOpcode, sequence, opcode) }
+        guard info.isServed, let kind = info.kind else {
+            // An app that asks for what this server does not have yet is no enemy.
+            return send(.protoOpcode, sequence, opcode)
         }
         guard info.states.contains(machine.states) else {
             return refuseSoftly(.protoState, sequence, opcode)
@@ -306,27 +314,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let requester = requester
-        let answered: @Sendable (Outcome) -> Void = { outcome in
+        let answered: @Sendable (Outcome, ChatID?) -> Void = { outcome, interest in
             let answer = Answer(
                 sequence: request.sequence,
                 opcode: request.opcode,
                 lane: request.lane,
-                outcome: outcome
+                outcome: outcome,
+                interest: interest
             )
             gateway.post(.answered(self, answer))
         }
-        noteInterest(request.request)
         switch request.lane {
         case .command:
             let command = Command { tx in
                 try shared.dispatcher.command(request.request, from: requester, in: tx)
             }
-            shared.engine.post(command, done: answered)
+            let interest = dialog(of: request.request)
+            shared.engine.post(command) { outcome in answered(outcome, interest) }
         case .query, .exclusive:
             shared.readers.post { store in
                 let result = shared.dispatcher.query(request.request, from: requester, on: store)
                 shared.router.route(result.events)
-                answered(result.outcome)
+                answered(result.outcome, result.interest)
             }
         }
     }
@@ -336,10 +345,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     func answered(_ answer: Answer) {
-        guard machine.phase != .closed else { return }
+        guard machine.phase != .closed else {
+            if let login = answer.login {
+                shared.presence.unwatch(login.partners, by: login.userID)
+            }
+            return
+        }
         if answer.lane == .exclusive { finishLogin(answer) }
         switch answer.outcome {
-        case .reply(let payload): send(.ok, answer.sequence, answer.opcode, payload)
+        case .reply(let payload):
+            send(.ok, answer.sequence, answer.opcode, payload)
+            if let interest = answer.interest { noteDialog(interest) }
         case .refusal(let error): send(error, answer.sequence, answer.opcode)
         }
         if answer.lane == .exclusive { releaseHeldPushes() }
@@ -413,7 +429,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 lane: .exclusive,
                 outcome: result.outcome
             )
-            answer.login = result.partners.map { LoginResult(partners: $0) }
+            answer.login = result.partners.map { LoginResult(userID: caller.userID, partners: $0) }
             gateway.post(.answered(self, answer))
         }
     }
@@ -436,7 +452,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             machine.loginEnded(accepted: true)
             decoder.authenticated = true
             shared.metrics.logins.add(1)
-            watch(login.partners)
+            adopt(login.partners, of: caller)
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
             storeSeen(of: caller)
@@ -494,24 +510,24 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
+    /// Takes over what the login began to follow; what was followed before counts once.
+    private func adopt(_ partners: [UserID], of caller: Caller) {
+        let known = partners.filter { !watched.insert($0).inserted }
+        shared.presence.unwatch(known, by: caller.userID)
+    }
+
     private func watch(_ users: [UserID]) {
         guard let caller else { return }
         let added = users.filter { watched.insert($0).inserted }
         shared.presence.watch(added, by: caller.userID)
     }
 
-    /// Where somebody writes or reads, the other side's presence is worth a push.
-    private func noteInterest(_ request: ClientRequest) {
-        switch request {
-        case .chatSubscribe(let subscribe) where subscribe.subscribe: noteDialog(subscribe.chatID)
-        case .msgSend(let send):
-            if let chat = send.chatID {
-                noteDialog(chat)
-            } else if let user = send.userID, let caller {
-                noteDialog(ChatID(user.rawValue ^ caller.userID.rawValue))
-            }
-        default: break
-        }
+    /// The dialog that a send goes to.
+    private func dialog(of request: ClientRequest) -> ChatID? {
+        guard case .msgSend(let send) = request else { return nil }
+        if let chat = send.chatID { return chat }
+        guard let user = send.userID, let caller else { return nil }
+        return ChatID(user.rawValue ^ caller.userID.rawValue)
     }
 
     /// Follows the presence of the other side of a dialog that is alive.
@@ -595,6 +611,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         _ payload: [UInt8]
     ) {
         guard !connection.isClosing else { return }
+        if payload.count > limits.maxReplyBytes + Self.replySlack {
+            // Pages are cut long before; whatever got past that must not reach a client's limit.
+            shared.metrics.repliesOverLimit.add(1)
+            return send(.internalError, sequence, opcode)
+        }
         if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
         var packet: [UInt8] = []
         encodePacket(

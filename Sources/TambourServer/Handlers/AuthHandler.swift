@@ -111,6 +111,9 @@ struct AuthHandler: Sendable {
         guard !firstName.isEmpty else {
             throw RequestError.protoPayload("/firstName: empty")
         }
+        let names = firstName + (request.lastName.map { String(describing: $0) } ?? "")
+        guard !names.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else { throw RequestError.protoPayload("/firstName: a control character") }
         let lastName = request.lastName.map { trimmed(String(describing: $0)) }
         // Somebody may have registered the phone since the code was checked.
         let known = try tx.direct.account(phone: phone)

@@ -56,7 +56,7 @@ struct ChatsHandler: Sendable {
                 from = newest
             }
             let backward = Int(min(request.backward, Int64(limits.maxHistoryPage)))
-            let forward = Int(min(request.forward, Int64(limits.maxHistoryPage - backward)))
+            let forward = Int(min(request.forward, Int64(limits.maxHistoryPage)))
             page = try snapshot.history(
                 of: view.key,
                 wireID: view.wireID,
@@ -65,7 +65,8 @@ struct ChatsHandler: Sendable {
                 backward: backward,
                 forward: forward,
                 earliest: bound(request.backwardTime) ?? 0,
-                latest: bound(request.forwardTime) ?? .max
+                latest: bound(request.forwardTime) ?? .max,
+                pageLimit: limits.maxHistoryPage
             )
         }
         return ChatHistoryReply(
@@ -111,7 +112,7 @@ struct ChatsHandler: Sendable {
             try tx.setRead(min(first - 1, member.readTime), of: caller.userID, in: chat)
         }
         if member.readTime != before {
-            // Others are told of what was read, never of what was put back.
+            // Others are told of what was read; what was put back they see at their next login.
             let hear = setAsUnread || chat.isBig ? [caller.userID] : chat.memberIDs
             let push = NotifMark(
                 chatID: chat.wireID,
@@ -152,15 +153,17 @@ struct ChatsHandler: Sendable {
 
     /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case.
     ///
+    /// - Returns: true when the chat has begun.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func chatSubscribe(
         _ request: ChatSubscribeRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws {
-        guard try snapshot.view(request.chatID, for: caller.userID) == nil else { return }
+    ) throws -> Bool {
+        if try snapshot.view(request.chatID, for: caller.userID) != nil { return true }
         try requireDialogPartner(request.chatID, of: caller, in: snapshot)
+        return false
     }
 
     /// The chat as it travels; saved messages are there before anything is saved.

@@ -25,8 +25,12 @@ package final class PresenceRegistry: Sendable {
     }
 
     private let state = Mutex(State())
+    /// What clients were told before is not known here, Unix milliseconds.
+    private let startedMs: Int64
 
-    package init() {}
+    package init(startedMs: Int64 = 0) {
+        self.startedMs = startedMs
+    }
 
     /// A session became interactive: the presence to push when that made the user come online.
     func entered(_ id: UserID, now: Int64) -> Event? {
@@ -100,7 +104,7 @@ package final class PresenceRegistry: Sendable {
         state.withLock { state in
             var pairs: [(UserID, Presence)] = []
             for (id, stored) in users {
-                let user = state.users[id] ?? User(seen: stored, changed: stored)
+                let user = state.users[id] ?? User(seen: stored, changed: max(stored, startedMs))
                 guard since <= 0 || user.changed > since else { continue }
                 pairs.append((id, user.presence(stored: stored)))
             }

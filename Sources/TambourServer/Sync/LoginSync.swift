@@ -22,7 +22,8 @@ struct LoginSync: Sendable {
     /// page the others with CHATS_LIST. Changed contacts that would fill more than half a reply come
     /// oldest first, and `time` stays below what is left: the next login brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
-    /// - Returns: the reply, and the dialog partners whose presence this session follows.
+    /// - Returns: the reply, and the dialog partners whose presence is followed from now on: the session
+    ///   ends that by `unwatch`.
     func login(
         _ request: LoginRequest,
         from caller: Caller,
@@ -75,6 +76,8 @@ struct LoginSync: Sendable {
             }
         }
         let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
+        // Followed before it is read: what changes in between is pushed behind the reply.
+        presence.watch(partners.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: Profile(contact: account.user(showingPhone: true)),
             chats: chats,
