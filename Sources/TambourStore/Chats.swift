@@ -224,6 +224,7 @@ extension ReadTransaction {
         limit: Int
     ) throws -> (views: [ChatView], next: Int64) {
         let statement = store.chats.pageOfViews
+        defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, marker)
         statement.bind(3, Int64(limit) + 1)
@@ -231,7 +232,6 @@ extension ReadTransaction {
         while try statement.step() {
             found.append((ChatView(row: statement), statement.int(15)))
         }
-        statement.reset()
         guard found.count > limit, let boundary = found.last?.active else {
             return (found.map(\.view), 0)
         }
