@@ -56,7 +56,7 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(7) > Int64(store.limits.fanOutMembers)
+        let isBig = statement.int(9) != 0
         let chat = ChatState(
             key: key,
             kind: kind,
