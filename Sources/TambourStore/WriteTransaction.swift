@@ -159,7 +159,9 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
+            // Sessions are deleted: the newest row may be older than an id that was given away.
+            lastSessionID = max(lastSessionID, last.1)
+            (lastAccountID, _, lastDeviceID, lastChatKey) = last
         }
     }
 }
