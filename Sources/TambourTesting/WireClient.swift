@@ -96,6 +96,11 @@ package final class WireClient {
         Glibc.close(socket)
     }
 
+    /// Says that nothing more will be sent; what comes is still read.
+    package func finishSending() {
+        shutdown(socket, Int32(SHUT_WR))
+    }
+
     // MARK: - Sending
 
     /// Sends bytes as they are.
@@ -141,6 +146,7 @@ package final class WireClient {
     /// Sends a request and waits for its reply.
     ///
     /// - Throws: `Failure.refused` with the server's error.
+    @discardableResult
     package func call<Request: WireRequest>(_ request: Request) throws -> Request.Reply {
         let number = try send(request)
         return try reply(to: number, as: Request.Reply.self)
@@ -195,6 +201,12 @@ package final class WireClient {
     /// Everything that was on its way when this is called; a PING fences it. Never sleeps.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
+        defer { pushes = [] }
+        return pushes
+    }
+
+    /// What has come so far, without asking for more.
+    package func takePushesAtHand() -> [Push] {
         defer { pushes = [] }
         return pushes
     }
