@@ -23,7 +23,14 @@ struct ChatStatements {
     let changedContacts: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        byID = try sql.prepare("SELECT \(Self.chatColumns) FROM chat WHERE id = $1")
+        // Big is what the members' rows say: the limit may have changed since the chat was made.
+        byID = try sql.prepare(
+            """
+            SELECT \(Self.chatColumns),
+              (SELECT m.big FROM member m WHERE m.chat = chat.id ORDER BY m.user_id LIMIT 1)
+            FROM chat WHERE id = $1
+            """
+        )
         byPair = try sql.prepare("SELECT id FROM chat WHERE low_user = $1 AND high_user = $2")
         lastPositiveID = try sql.prepare("SELECT max(id) FROM chat WHERE id > 0")
         insert = try sql.prepare(
@@ -225,6 +232,7 @@ extension ReadTransaction {
         limit: Int
     ) throws -> (views: [ChatView], next: Int64) {
         let statement = store.chats.pageOfViews
+        defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, marker)
         statement.bind(3, Int64(limit) + 1)
@@ -232,7 +240,6 @@ extension ReadTransaction {
         while try statement.step() {
             found.append((ChatView(row: statement), statement.int(15)))
         }
-        statement.reset()
         guard found.count > limit, let boundary = found.last?.active else {
             return (found.map(\.view), 0)
         }

@@ -94,7 +94,7 @@ struct MessageStatements {
         remove = try sql.prepare(
             """
             UPDATE message
-            SET status = 2, updated = $3, text = '', elements = NULL, attaches = NULL,
+            SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
                 forward = NULL, reply_to = 0
             WHERE chat = $1 AND id = $2
             """

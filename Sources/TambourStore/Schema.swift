@@ -2,7 +2,8 @@ package import TambourSQL
 
 /// The tables of the messenger, oldest migration first. Append only: a released one never changes.
 ///
-/// What is stored where and why is told in `docs/data.md`.
+/// What people write is UTF-8 in a blob: PostgreSQL's text refuses a zero byte, which is a legal
+/// character. What is stored where and why is told in `docs/data.md`.
 package enum Schema {
     package static let migrations: [Migration] = [
         Migration(
@@ -17,8 +18,8 @@ package enum Schema {
             CREATE TABLE account (
               id {int64} PRIMARY KEY,
               phone {int64} NOT NULL UNIQUE,
-              first_name {text} NOT NULL,
-              last_name {text},
+              first_name {blob} NOT NULL,
+              last_name {blob},
               registered {int64} NOT NULL,
               updated {int64} NOT NULL,
               blocked {int64} NOT NULL DEFAULT 0,
@@ -28,7 +29,7 @@ package enum Schema {
             CREATE TABLE device (
               id {int64} PRIMARY KEY,
               user_id {int64} NOT NULL,
-              installation {text} NOT NULL,
+              installation {blob} NOT NULL,
               UNIQUE (user_id, installation)
             );
 
@@ -39,8 +40,8 @@ package enum Schema {
               token_hash {blob} NOT NULL UNIQUE,
               created {int64} NOT NULL,
               last_seen {int64} NOT NULL,
-              client {text} NOT NULL,
-              info {text} NOT NULL,
+              client {blob} NOT NULL,
+              info {blob} NOT NULL,
               address {text} NOT NULL
             );
             CREATE INDEX session_by_user ON session (user_id);
@@ -71,7 +72,7 @@ package enum Schema {
               low_user {int64},
               high_user {int64},
               owner {int64} NOT NULL,
-              title {text},
+              title {blob},
               created {int64} NOT NULL,
               member_count {int64} NOT NULL,
               ct_head {int64} NOT NULL,
@@ -104,7 +105,7 @@ package enum Schema {
               status {int64} NOT NULL,
               updated {int64} NOT NULL,
               reply_to {int64} NOT NULL,
-              text {text} NOT NULL,
+              text {blob} NOT NULL,
               elements {blob},
               attaches {blob},
               forward {blob},

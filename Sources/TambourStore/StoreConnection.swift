@@ -78,8 +78,14 @@ package struct ReadTransaction {
 }
 
 extension SQLStatement {
-    func bindText(_ index: Int, _ bytes: Bytes) {
-        bytes.withUnsafeBytes { bindText(index, $0) }
+    /// Binds what people write: UTF-8 as bytes, which may hold zeros.
+    func bindWords(_ index: Int, _ words: Text?) {
+        bindBlob(index, words?.bytes)
+    }
+
+    /// Binds what people write: UTF-8 as bytes, which may hold zeros.
+    func bindWords(_ index: Int, _ words: String?) {
+        bindBlob(index, words.map { [UInt8]($0.utf8) })
     }
 
     func bindBlob(_ index: Int, _ bytes: Bytes?) {

@@ -12,8 +12,8 @@ extension WriteTransaction {
         let statement = store.accounts.insert
         statement.bind(1, lastAccountID)
         statement.bind(2, phone)
-        statement.bindText(3, firstName)
-        if let lastName { statement.bindText(4, lastName) } else { statement.bindNull(4) }
+        statement.bindWords(3, firstName)
+        statement.bindWords(4, lastName)
         statement.bind(5, ct)
         try statement.run()
         return UserID(lastAccountID)
@@ -63,8 +63,8 @@ extension WriteTransaction {
         statement.bind(3, device.rawValue)
         statement.bindBlob(4, tokenHash)
         statement.bind(5, ct)
-        statement.bindText(6, origin.client)
-        statement.bindText(7, origin.info)
+        statement.bindWords(6, origin.client)
+        statement.bindWords(7, origin.info)
         statement.bindText(8, origin.address)
         try statement.run()
         return SessionID(lastSessionID)
@@ -73,14 +73,14 @@ extension WriteTransaction {
     private func device(of user: UserID, installation: String) throws -> DeviceID {
         let known = store.sessions.device
         known.bind(1, user.rawValue)
-        known.bindText(2, installation)
+        known.bindWords(2, installation)
         defer { known.reset() }
         if try known.step() { return DeviceID(known.int(0)) }
         lastDeviceID += 1
         let insert = store.sessions.insertDevice
         insert.bind(1, lastDeviceID)
         insert.bind(2, user.rawValue)
-        insert.bindText(3, installation)
+        insert.bindWords(3, installation)
         try insert.run()
         return DeviceID(lastDeviceID)
     }

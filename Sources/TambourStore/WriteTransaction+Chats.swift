@@ -56,7 +56,7 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(7) > Int64(store.limits.fanOutMembers)
+        let isBig = statement.int(9) != 0
         let chat = ChatState(
             key: key,
             kind: kind,
@@ -139,7 +139,7 @@ extension WriteTransaction {
         insert.bind(3, pair?.low.rawValue)
         insert.bind(4, pair?.high.rawValue)
         insert.bind(5, owner.rawValue)
-        if let title { insert.bindText(6, title.bytes) } else { insert.bindNull(6) }
+        insert.bindWords(6, title)
         insert.bind(7, ct)
         insert.bind(8, Int64(memberIDs.count))
         insert.bind(9, ct)

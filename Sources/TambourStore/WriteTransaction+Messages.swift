@@ -117,7 +117,7 @@ extension WriteTransaction {
         statement.bind(1, record.chat.rawValue)
         statement.bind(2, record.id.rawValue)
         statement.bind(3, ct)
-        statement.bindText(4, edited.text.bytes)
+        statement.bindWords(4, edited.text)
         statement.bindBlob(5, edited.elements?.bytes)
         statement.bindBlob(6, edited.attaches?.bytes)
         try statement.run()
@@ -134,6 +134,7 @@ extension WriteTransaction {
             statement.bind(1, chat.key.rawValue)
             statement.bind(2, id.rawValue)
             statement.bind(3, ct)
+            statement.bindWords(4, Text.empty)
             try statement.run()
         }
         touch(chat)

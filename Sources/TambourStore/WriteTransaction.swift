@@ -126,7 +126,7 @@ package final class WriteTransaction {
             insert.bind(7, record.status.rawValue)
             insert.bind(8, record.updated)
             insert.bind(9, record.replyTo?.rawValue ?? 0)
-            insert.bindText(10, record.text.bytes)
+            insert.bindWords(10, record.text)
             insert.bindBlob(11, record.elements?.bytes)
             insert.bindBlob(12, record.attaches?.bytes)
             insert.bindBlob(13, record.forward?.bytes)
@@ -159,7 +159,9 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
+            // Sessions are deleted: the newest row may be older than an id that was given away.
+            lastSessionID = max(lastSessionID, last.1)
+            (lastAccountID, _, lastDeviceID, lastChatKey) = last
         }
     }
 }

@@ -1,0 +1,74 @@
+import TambourProtocol
+import TambourSQL
+import TambourStore
+import Testing
+
+@Suite("The check of a store finds what is wrong with it")
+struct StoreCheckTests {
+    /// A dialog and a group with some messages, one of them removed.
+    private func store(_ engine: SQLEngine) throws -> TestStore {
+        let store = try TestStore(engine)
+        let users = try store.users(3)
+        let sent = try (0..<4).map { number in
+            try store.send("x", from: users[number % 2], to: users[(number + 1) % 2])
+        }
+        _ = try store.group(users)
+        try store.batch { tx in
+            let chat = try #require(try tx.chat(of: users[0], and: users[1]))
+            try tx.remove([sent[1].id], in: chat)
+        }
+        return store
+    }
+
+    @Test("nothing is wrong with a new store, nor with one in use", arguments: SQLEngine.available)
+    func healthy(engine: SQLEngine) throws {
+        #expect(try TestStore(engine).problems() == [])
+        #expect(try store(engine).problems() == [])
+    }
+
+    @Test(
+        "planted damage is named",
+        arguments: SQLEngine.available,
+        [
+            (
+                "UPDATE chat SET member_count = 7 WHERE id = 1",
+                "chat 1: 7 members recorded, 2 found"
+            ),
+            (
+                "DELETE FROM member WHERE user_id = 2 AND chat = 1",
+                "chat 1: 2 members recorded, 1 found"
+            ),
+            (
+                "DELETE FROM message WHERE chat = 1 AND n = 2",
+                "chat 1: 3 messages are numbered 1 to 4"
+            ),
+            (
+                "UPDATE message SET n = n + 1 WHERE chat = 1",
+                "chat 1: 4 messages are numbered 2 to 5"
+            ),
+            (
+                "UPDATE message SET n = 5 - n WHERE chat = 1",
+                "is not before the next one"
+            ),
+            (
+                "UPDATE member SET read_n = 9 WHERE user_id = 2 AND chat = 1",
+                "member 2 of chat 1: has read 9, more than there is"
+            ),
+            (
+                "UPDATE member SET ct = 1900000000000 WHERE user_id = 2 AND chat = 1",
+                "member 2 of chat 1: changed at 1900000000000, after the commit clock"
+            ),
+            (
+                "UPDATE meta SET v = v + 6000 WHERE k = 'ct'",
+                "the commit clock is 6000 ms ahead of the wall clock"
+            ),
+        ]
+    )
+    func damage(engine: SQLEngine, damage: (sql: String, problem: String)) throws {
+        let store = try store(engine)
+        try store.database.connect().execute(damage.sql)
+
+        let problems = try store.problems()
+        #expect(problems.contains { $0.contains(damage.problem) }, "\(problems)")
+    }
+}

@@ -1,0 +1,150 @@
+import TambourProtocol
+import TambourSQL
+import TambourStore
+
+/// A migrated store of one test: its writer, and a reader on a connection of its own.
+///
+/// Time is what the test says: every batch is a second after the one before, unless told otherwise.
+final class TestStore {
+    let database: TestDatabase
+    private(set) var limits: Limits
+    private(set) var writer: StoreWriter
+    private(set) var reader: StoreConnection
+    /// The commit clock of the last batch, Unix milliseconds.
+    private(set) var now: Int64 = 1_700_000_000_000
+    /// The device every message of `send` comes from.
+    let device = DeviceID(1)
+    private var lastCID: Int64 = 0
+
+    init(_ engine: SQLEngine, limits overrides: [String: Int] = [:]) throws {
+        database = try TestDatabase(engine)
+        limits = try Limits(overrides: overrides)
+        let connection = try database.connect()
+        try StoreConnection.migrate(connection)
+        writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        reader = try StoreConnection(database.connect(), limits: limits)
+    }
+
+    /// Opens the database anew, as a restart of the server does.
+    func reopen(limits overrides: [String: Int] = [:]) throws {
+        limits = try Limits(overrides: overrides)
+        writer = try StoreWriter(StoreConnection(database.connect(), limits: limits))
+        reader = try StoreConnection(database.connect(), limits: limits)
+    }
+
+    /// Runs `body` as a batch and commits it; rolls back when it throws.
+    ///
+    /// - Parameter time: the batch's commit clock; a second after the last one unless given.
+    @discardableResult
+    func batch<Result>(
+        at time: Int64? = nil,
+        _ body: (WriteTransaction) throws -> Result
+    ) throws -> Result {
+        now = time ?? now + 1000
+        do {
+            let result = try body(writer.begin(ct: now))
+            _ = try writer.commit()
+            return result
+        } catch {
+            writer.rollback()
+            throw error
+        }
+    }
+
+    /// Runs `body` over what is committed.
+    func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
+        try reader.read(body)
+    }
+
+    /// What StoreCheck has to say.
+    func problems() throws -> [String] {
+        try StoreCheck.problems(of: writer.connection, wall: now)
+    }
+
+    // MARK: - What most tests begin with
+
+    /// Registers `count` users, with the ids 1, 2, 3 …
+    func users(_ count: Int) throws -> [UserID] {
+        try batch { tx in
+            try (1...count).map { number in
+                try tx.createAccount(
+                    phone: 79_990_000_000 + Int64(number),
+                    firstName: "User \(number)",
+                    lastName: nil
+                )
+            }
+        }
+    }
+
+    /// A `cid` nobody has used.
+    func nextCID() -> Int64 {
+        lastCID += 1
+        return lastCID
+    }
+
+    /// Sends a text to the dialog of two users in a batch of its own; creates the dialog first.
+    @discardableResult
+    func send(
+        _ text: Text,
+        from sender: UserID,
+        to receiver: UserID,
+        at time: Int64? = nil
+    ) throws -> MessageRecord {
+        try batch(at: time) { try send(text, from: sender, to: receiver, in: $0) }
+    }
+
+    /// The same within a batch.
+    @discardableResult
+    func send(
+        _ text: Text,
+        from sender: UserID,
+        to receiver: UserID,
+        in tx: WriteTransaction
+    ) throws -> MessageRecord {
+        let chat =
+            try tx.chat(of: sender, and: receiver)
+            ?? tx.createPairChat(sender, receiver, by: sender)
+        return try send(text, from: sender, to: chat, in: tx)
+    }
+
+    @discardableResult
+    func send(
+        _ text: Text,
+        from sender: UserID,
+        to chat: ChatState,
+        in tx: WriteTransaction
+    ) throws -> MessageRecord {
+        let draft = MessageDraft(cid: nextCID(), text: text)
+        return try tx.append(draft, to: chat, from: sender, on: device).record
+    }
+
+    /// Creates a group, with the message that says so, in a batch of its own.
+    func group(_ members: [UserID], title: Text = "Group") throws -> ChatKey {
+        try batch { tx in
+            let chat = try tx.createGroup(title: title, owner: members[0], members: members)
+            try send("created", from: members[0], to: chat, in: tx)
+            return chat.key
+        }
+    }
+
+    /// The newest `count` messages as `viewer` sees them, oldest first.
+    func texts(of chat: ChatKey, for viewer: UserID, count: Int = 100) throws -> [String] {
+        try read { snapshot in
+            try snapshot.history(
+                of: chat,
+                wireID: ChatID(0),
+                for: viewer,
+                from: .max,
+                backward: count,
+                forward: 0
+            ).messages.map { String($0.text) }
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// The group with this key; the test has created it.
+    func group(_ key: ChatKey, for user: UserID) throws -> ChatState? {
+        try chat(ChatID(key.rawValue), visibleTo: user)
+    }
+}
