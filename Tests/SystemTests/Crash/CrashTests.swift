@@ -23,6 +23,25 @@ struct CrashTests {
         try await Self.play(.powerCut, Self.isSoak ? 200 : 6)
     }
 
+    @Test("by power cuts while the data directory is made")
+    func firstStart() async throws {
+        var generator = SeededGenerator(seed: Self.seed)
+        let all = Array(1...90)
+        let operations = Self.isSoak ? all : Array(all.shuffled(using: &generator).prefix(2))
+        for operation in operations {
+            do {
+                let world = try await CrashWorld(
+                    seed: Self.seed &+ UInt64(operation),
+                    firstCut: operation
+                )
+                defer { world.remove() }
+                try await world.finish()
+            } catch {
+                Issue.record("TAMBOUR_SEED=\(Self.seed), operation \(operation): \(error)")
+            }
+        }
+    }
+
     @Test("by SIGTERM, which answers what it took, empties the log and ends with 0")
     func stop() async throws {
         try await Self.play(.stop, Self.isSoak ? 40 : 2)

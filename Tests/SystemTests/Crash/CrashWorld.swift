@@ -48,8 +48,10 @@ final class CrashWorld: @unchecked Sendable {
 
     private var data: String { directory.appendingPathComponent("data").path }
 
-    /// - Parameter synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
-    init(seed: UInt64, synchronous: String? = nil) async throws {
+    /// - Parameters:
+    ///   - synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
+    ///   - firstCut: The file operation at which the very first start is cut; it takes about 80.
+    init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous
         random = SeededGenerator(seed: seed)
@@ -59,7 +61,13 @@ final class CrashWorld: @unchecked Sendable {
             atPath: directory.appendingPathComponent("data").path,
             withIntermediateDirectories: true
         )
-        try await makeUsers(6)
+        do {
+            if let firstCut { try await cutFirstStart(at: firstCut) }
+            try await makeUsers(6)
+        } catch {
+            remove()
+            throw error
+        }
     }
 
     func remove() {
@@ -115,6 +123,16 @@ final class CrashWorld: @unchecked Sendable {
         checkedUpTo = began
     }
 
+    private func cutFirstStart(at operation: Int) async throws {
+        let (process, address) = try await start(
+            PowerCut(directory: data, seed: random.next(), afterOperations: operation)
+        )
+        if address == nil { cutsBeforeListening += 1 }
+        process.signal(SIGUSR2)
+        let status = try await process.exitStatus(within: .seconds(30))
+        try check(status == 128 + SIGKILL, "the server ended with \(status): \(process.errors)")
+    }
+
     // MARK: - The server
 
     /// Starts the server; the address is nil when it was cut before it listened.
@@ -138,7 +156,7 @@ final class CrashWorld: @unchecked Sendable {
             TambourdProcess.program(),
             [
                 "serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", "fixed:111111",
-                "--log-level", "error",
+                "--log-level", "error", "--lanes", "\(Int.random(in: 1...4, using: &random))",
             ],
             environment: environment
         )
@@ -176,11 +194,11 @@ final class CrashWorld: @unchecked Sendable {
     /// Runs the server under load, ends it, starts it again and checks everything.
     func cycle(_ ending: Ending) async throws {
         cycles += 1
-        // Every eighth cut falls into the start: opening, recovery of the log, first commits.
+        // Every eighth cut falls into the start or soon after; opening takes 8 operations.
         let isEarly = Int.random(in: 0..<8, using: &random) == 0
         let operations =
             isEarly
-            ? Int.random(in: 1...30, using: &random) : Int.random(in: 30...900, using: &random)
+            ? Int.random(in: 1...16, using: &random) : Int.random(in: 16...900, using: &random)
         let messages = Int.random(in: 20...400, using: &random)
         // And every eighth into a stop, whose checkpoint is nothing but file operations.
         let cutsStop = ending == .powerCut && Int.random(in: 0..<8, using: &random) == 0
