@@ -58,6 +58,9 @@ package final class Server: @unchecked Sendable {
         let report: @Sendable (String) -> Void = { logger.error("\($0)") }
 
         let path = directory.databasePath
+        if Self.synchronousMode != .full {
+            logger.warning("TAMBOUR_DEBUG_SYNCHRONOUS: a power cut will lose messages")
+        }
         writerConnection = try SQLiteConnection(
             path: path,
             mode: .readWrite,

@@ -32,11 +32,12 @@ package enum StoreCheck {
         problems += try rows(
             store.sql,
             """
-            SELECT a.chat, a.id, a.n FROM message a
-            JOIN message b ON b.chat = a.chat AND b.n = a.n + 1
-            WHERE b.id <= a.id
+            SELECT chat, id, n, earlier FROM (
+              SELECT chat, id, n, lag(n) OVER (PARTITION BY chat ORDER BY id) AS earlier
+              FROM message
+            ) numbered WHERE n <= earlier
             """
-        ) { "chat \($0[0]): message \($0[1]) (number \($0[2])) is not before the next one" }
+        ) { "chat \($0[0]): message \($0[1]) has number \($0[2]), the one before it \($0[3])" }
         problems += try rows(
             store.sql,
             "SELECT user_id, chat, ct FROM member WHERE ct > (\(clockValue))"

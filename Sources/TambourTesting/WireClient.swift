@@ -89,6 +89,8 @@ package final class WireClient {
     }
 
     private var isClosed = false
+    /// Whether the server ended the stream after a whole packet, rather than resetting it.
+    package private(set) var hasEndedCleanly = false
 
     /// Closes without saying goodbye.
     package func close() {
@@ -252,6 +254,7 @@ package final class WireClient {
         guard ready > 0 else { throw Failure.timedOut(what) }
         var chunk = [UInt8](repeating: 0, count: 65_536)
         let count = recv(socket, &chunk, chunk.count, 0)
+        if count == 0 { hasEndedCleanly = received.isEmpty }
         guard count > 0 else { throw Failure.closed }
         receivedBytes += count
         received += chunk[..<count]

@@ -7,31 +7,51 @@ import TambourTesting
 ///
 /// A cycle: the server runs under load until it is cut; it starts again; everything that anybody was
 /// told is looked for; everything that was on its way is sent again. The next cycle goes on there.
-final class CrashWorld {
+///
+/// `@unchecked Sendable`: a test drives it from one task; what it does on other threads it waits for.
+final class CrashWorld: @unchecked Sendable {
     enum Ending {
+        /// SIGKILL: the machine goes on, so does what was written.
         case kill
+        /// What was not synced is lost.
         case powerCut
+        /// SIGTERM, as an operator stops it.
+        case stop
     }
 
     struct Failure: Error, CustomStringConvertible {
+        /// Whether something acknowledged or pushed is not there.
+        let isLoss: Bool
         let description: String
     }
 
     private let directory: URL
-    private var writers: [CrashWriter] = []
-    private var random: SeededGenerator
-    private let seed: UInt64
-    /// Pragma of the server under load; anything but FULL must lose something.
+    /// What the server under load commits with; anything but FULL must lose something.
     private let synchronous: String?
-    /// Where the checked part of each chat ends, by who looks: two users may both have a dialog 3.
-    private var checkedUpTo: [UserID: [ChatID: MessageID]] = [:]
+    private let seed: UInt64
+    var random: SeededGenerator
+    var writers: [CrashWriter] = []
+    /// Where the checked part of each chat begins and ends, by who looks: dialogs of two pairs may
+    /// have the same id.
+    private var began: [CrashChat: MessageID] = [:]
+    var checkedUpTo: [CrashChat: MessageID] = [:]
+    /// What the checked part held, to be found like this at the end.
+    var checked: [CrashChat: CrashDigest] = [:]
+
+    private(set) var cycles = 0
+    private(set) var cutsBeforeListening = 0
+    private(set) var cutsWhileStopping = 0
     private(set) var acknowledgements = 0
-    private(set) var cuts = 0
+    private(set) var otherAcknowledgements = 0
+    var pushesChecked = 0
+    var repeated = 0
 
     private var data: String { directory.appendingPathComponent("data").path }
 
-    /// - Parameter synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
-    init(seed: UInt64, synchronous: String? = nil) async throws {
+    /// - Parameters:
+    ///   - synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
+    ///   - firstCut: The file operation at which the very first start is cut; it takes about 80.
+    init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous
         random = SeededGenerator(seed: seed)
@@ -41,7 +61,13 @@ final class CrashWorld {
             atPath: directory.appendingPathComponent("data").path,
             withIntermediateDirectories: true
         )
-        try await makeUsers(6)
+        do {
+            if let firstCut { try await cutFirstStart(at: firstCut) }
+            try await makeUsers(6)
+        } catch {
+            remove()
+            throw error
+        }
     }
 
     func remove() {
@@ -62,13 +88,11 @@ final class CrashWorld {
             guard words.count == 3, let id = Int64(words[1]) else { continue }
             users.append((UserID(id), String(words[2])))
         }
-        guard await made.exitStatus() == 0, users.count == count else {
-            throw Failure(description: "users create failed: \(made.errors)")
-        }
-        // The group is made by the first, on a server that ends as servers should.
-        let server = try await start(layered: false)
-        let first = CrashWriter(userID: users[0].id, token: users[0].token, chats: [], seed: seed)
-        let client = try first.connect(server.address)
+        try check(await made.exitStatus() == 0, "users create failed: \(made.errors)")
+        try check(users.count == count, "users create made \(users.count) of \(count)")
+        // The group is made by the first of them, on a server that ends as servers should.
+        let server = try await start()
+        let owner = CrashWriter(userID: users[0].id, token: users[0].token, chats: [], seed: seed)
         let control = NewAttach(
             type: .control,
             title: "crash",
@@ -76,11 +100,13 @@ final class CrashWorld {
             chatType: "CHAT",
             userIDs: users.dropFirst().map(\.id)
         )
-        let group = try client.call(
-            MsgSendRequest(message: NewMessage(cid: 1, attaches: [control]))
-        )
-        for user in users { checkedUpTo[user.id] = [group.chatID: group.message.id] }
-        client.close()
+        let group = try await blocking {
+            let client = try owner.connect(server.address)
+            defer { client.close() }
+            return try client.call(
+                MsgSendRequest(message: NewMessage(cid: 1, attaches: [control]))
+            )
+        }
         try await stop(server.process)
         writers = users.enumerated().map { index, user in
             let partner = users[index ^ 1]
@@ -91,252 +117,189 @@ final class CrashWorld {
                 seed: seed
             )
         }
+        for user in users {
+            began[CrashChat(of: user.id, chat: group.chatID)] = group.message.id
+        }
+        checkedUpTo = began
+    }
+
+    private func cutFirstStart(at operation: Int) async throws {
+        let (process, address) = try await start(
+            PowerCut(directory: data, seed: random.next(), afterOperations: operation)
+        )
+        if address == nil { cutsBeforeListening += 1 }
+        process.signal(SIGUSR2)
+        let status = try await process.exitStatus(within: .seconds(30))
+        try check(status == 128 + SIGKILL, "the server ended with \(status): \(process.errors)")
     }
 
     // MARK: - The server
 
-    private func start(
-        layered: Bool,
-        afterOperations: Int? = nil
-    ) async throws -> (process: ChildProcess, address: String) {
-        var environment: [String: String] = [:]
-        if layered {
-            environment = try PowerCut(
-                directory: data,
-                seed: random.next(),
-                afterOperations: afterOperations
-            ).environment
+    /// Starts the server; the address is nil when it was cut before it listened.
+    private func start(_ cut: PowerCut) async throws -> (process: ChildProcess, address: String?) {
+        let process = try serve(environment: cut.environment)
+        return (process, await address(of: process))
+    }
+
+    private func start() async throws -> (process: ChildProcess, address: String) {
+        let process = try serve(environment: [:])
+        guard let address = await address(of: process) else {
+            throw failure("the server did not start: \(process.errors)")
         }
-        if let synchronous { environment["TAMBOUR_DEBUG_SYNCHRONOUS"] = synchronous }
-        let child = try ChildProcess(
+        return (process, address)
+    }
+
+    private func serve(environment: [String: String]) throws -> ChildProcess {
+        var environment = environment
+        environment["TAMBOUR_DEBUG_SYNCHRONOUS"] = synchronous ?? "FULL"
+        return try ChildProcess(
             TambourdProcess.program(),
             [
                 "serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", "fixed:111111",
-                "--log-level", "error",
+                "--log-level", "error", "--lanes", "\(Int.random(in: 1...4, using: &random))",
             ],
             environment: environment
         )
-        for await line in child.lines where line.hasPrefix("listening tcp ") {
-            return (child, String(line.dropFirst("listening tcp ".count)))
-        }
-        // A cut may come before the server is up; then there is nothing to write to.
-        if layered, afterOperations != nil { return (child, "") }
-        throw Failure(description: "the server did not start: \(child.errors)")
     }
 
+    private func address(of process: ChildProcess) async -> String? {
+        let impatience = Task {
+            try await Task.sleep(for: .seconds(30))
+            process.signal(SIGKILL)
+        }
+        defer { impatience.cancel() }
+        for await line in process.lines where line.hasPrefix("listening tcp ") {
+            return String(line.dropFirst("listening tcp ".count))
+        }
+        return nil
+    }
+
+    /// Stops a server that nobody uses any more.
     private func stop(_ process: ChildProcess) async throws {
         process.signal(SIGTERM)
         let status = try await process.exitStatus(within: .seconds(30))
-        guard status == 0 else {
-            throw Failure(description: "SIGTERM ended the server with \(status): \(process.errors)")
-        }
+        try check(status == 0, "SIGTERM ended the server with \(status): \(process.errors)")
+        try checkStopped()
+    }
+
+    /// After a graceful stop everything is in the one file.
+    private func checkStopped() throws {
+        let log = data + "/tambour.db-wal"
+        let size = try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int
+        try check((size ?? 0) == 0, "the server stopped and left a log of \(size ?? 0) bytes")
     }
 
     // MARK: - A cycle
 
+    /// Runs the server under load, ends it, starts it again and checks everything.
     func cycle(_ ending: Ending) async throws {
-        // Up to a few hundred file operations, and as many messages for cuts by message.
-        let operations = Int.random(in: 30...700, using: &random)
+        cycles += 1
+        // Every eighth cut falls into the start or soon after; opening takes 8 operations.
+        let isEarly = Int.random(in: 0..<8, using: &random) == 0
+        let operations =
+            isEarly
+            ? Int.random(in: 1...16, using: &random) : Int.random(in: 16...900, using: &random)
         let messages = Int.random(in: 20...400, using: &random)
-        let (process, address) = try await start(
-            layered: ending == .powerCut,
-            afterOperations: ending == .powerCut ? operations : nil
-        )
-        let confirmed = Atomic<Int>(0)
-        if !address.isEmpty {
-            await everyWriter { writer in
-                writer.write(to: address) {
-                    if confirmed.add(1, ordering: .relaxed).newValue == messages {
-                        // SIGUSR2 makes the layer cut; a server without it is killed.
-                        process.signal(ending == .kill ? SIGKILL : SIGUSR2)
+        // And every eighth into a stop, whose checkpoint is nothing but file operations.
+        let cutsStop = ending == .powerCut && Int.random(in: 0..<8, using: &random) == 0
+        let process: ChildProcess
+        let address: String?
+        if ending == .powerCut {
+            (process, address) = try await start(
+                PowerCut(
+                    directory: data,
+                    seed: random.next(),
+                    afterOperations: cutsStop ? nil : operations
+                )
+            )
+        } else {
+            (process, address) = try await start()
+        }
+        if let address {
+            let signal =
+                switch ending {
+                case .kill: SIGKILL
+                case .powerCut: cutsStop ? SIGTERM : SIGUSR2
+                case .stop: SIGTERM
+                }
+            await load(address, after: messages) { process.signal(signal) }
+        } else {
+            cutsBeforeListening += 1
+        }
+        if cutsStop {
+            cutsWhileStopping += 1
+            process.signal(SIGUSR2)
+        }
+        for writer in writers {
+            if let error = writer.failure {
+                process.signal(SIGKILL)
+                throw failure("user \(writer.userID.rawValue): \(error)")
+            }
+        }
+        let status = try await process.exitStatus(within: .seconds(60))
+        switch ending {
+        case .stop:
+            try check(status == 0, "SIGTERM ended the server with \(status): \(process.errors)")
+            try check(process.errors.isEmpty, "a stop under load says: \(process.errors)")
+            try checkStopped()
+            for writer in writers {
+                try check(writer.hasEndedCleanly, "a stop cut user \(writer.userID.rawValue) off")
+            }
+        case .kill, .powerCut:
+            // A stop may be done before the cut comes.
+            let isCut = status == 128 + SIGKILL || cutsStop && status == 0
+            try check(isCut, "the server ended with \(status): \(process.errors)")
+        }
+        try await verify(isLast: false)
+    }
+
+    /// Looks at everything once more, also at what earlier cycles left.
+    func finish() async throws {
+        try await verify(isLast: true)
+    }
+
+    private func load(
+        _ address: String,
+        after messages: Int,
+        _ end: @escaping @Sendable () -> Void
+    ) async {
+        let confirmed = Counter()
+        await withTaskGroup(of: Void.self) { group in
+            for writer in writers {
+                group.addTask {
+                    try? await blocking {
+                        writer.write(to: address) {
+                            if confirmed.next() == messages { end() }
+                        }
                     }
                 }
             }
         }
-        let status = try await process.exitStatus(within: .seconds(60))
-        guard status == SIGKILL else {
-            throw Failure(description: "the server ended with \(status): \(process.errors)")
-        }
-        cuts += 1
-        acknowledgements += confirmed.load(ordering: .relaxed)
-        try await check()
+        acknowledgements += confirmed.value
+        otherAcknowledgements += writers.reduce(0) { $0 + $1.changesConfirmed }
     }
 
-    private func everyWriter(_ body: @escaping @Sendable (CrashWriter) -> Void) async {
-        let group = DispatchGroup()
-        for writer in writers {
-            group.enter()
-            Thread.detachNewThread {
-                body(writer)
-                group.leave()
-            }
-        }
-        await withCheckedContinuation { continuation in
-            group.notify(queue: .global()) { continuation.resume() }
-        }
-    }
-
-    // MARK: - Checking
-
-    private func check() async throws {
-        let (process, address) = try await start(layered: false)
+    private func verify(isLast: Bool) async throws {
+        let server = try await start()
         do {
-            let before = try pages(address)
-            try compare(before)
-            try sendAgain(address, before)
-            let after = try pages(address)
-            try compare(after)
-            try complete(after)
+            try await blocking { [self] in try verify(at: server.address) }
+            if isLast {
+                let first = began
+                try await blocking { [self] in try verifyAll(at: server.address, from: first) }
+            }
             try await adminCheck()
+            try check(server.process.errors.isEmpty, "the server says: \(server.process.errors)")
         } catch {
-            process.signal(SIGKILL)
-            _ = await process.exitStatus()
+            server.process.signal(SIGKILL)
+            _ = await server.process.exitStatus()
             throw error
         }
-        for writer in writers { writer.settle() }
-        for (user, chats) in try pages(address) {
-            for (chat, messages) in chats {
-                if let last = messages.last { checkedUpTo[user, default: [:]][chat] = last.id }
-            }
-        }
-        try await stop(process)
-    }
-
-    /// What each chat of each user holds after its checked part, oldest first.
-    private func pages(_ address: String) throws -> [UserID: [ChatID: [Message]]] {
-        var pages: [UserID: [ChatID: [Message]]] = [:]
-        for writer in writers {
-            let client = try writer.connect(address)
-            for chat in writer.chats {
-                var from = checkedUpTo[writer.userID]?[chat]?.timeMs ?? 0
-                var messages: [Message] = []
-                while true {
-                    let page =
-                        try client.call(
-                            ChatHistoryRequest(chatID: chat, from: from, forward: 200)
-                        ).messages ?? []
-                    messages += page
-                    guard page.count == 200, let last = page.last else { break }
-                    from = last.time
-                }
-                pages[writer.userID, default: [:]][chat] = messages
-            }
-            client.close()
-        }
-        return pages
-    }
-
-    private func compare(_ pages: [UserID: [ChatID: [Message]]]) throws {
-        for writer in writers {
-            let chats = pages[writer.userID] ?? [:]
-            let mine = chats.values.flatMap { $0 }
-            let byID = Dictionary(mine.map { ($0.id, $0) }) { first, _ in first }
-            try check(byID.count == mine.count, "a page holds a message twice")
-            let cids = mine.filter { $0.sender == writer.userID }.compactMap(\.cid)
-            try check(Set(cids).count == cids.count, "a cid of \(writer.userID) is stored twice")
-            for cid in cids {
-                try check(writer.sent[cid] != nil, "cid \(cid) was not sent in this cycle")
-            }
-            for chat in writer.chats {
-                let ids = (chats[chat] ?? []).map(\.id)
-                try check(ids == ids.sorted(), "chat \(chat) is out of order")
-            }
-            var last: [ChatID: MessageID] = [:]
-            for told in writer.acknowledged {
-                if let last = last[told.chat] {
-                    try check(last < told.id, "replies of \(writer.userID) are out of order")
-                }
-                last[told.chat] = told.id
-                try compare(told, of: writer, byID, chats[told.chat] ?? [])
-            }
-            let gone = writers.reduce(into: Set<MessageID>()) { $0.formUnion($1.maybeRemoved) }
-            for id in writer.pushed where byID[id] == nil && !gone.contains(id) {
-                throw Failure(description: "message \(id.rawValue) was pushed and is lost")
-            }
-        }
-    }
-
-    private func compare(
-        _ told: CrashWriter.Acknowledged,
-        of writer: CrashWriter,
-        _ byID: [MessageID: Message],
-        _ chat: [Message]
-    ) throws {
-        guard let stored = byID[told.id] else {
-            return try check(
-                writer.maybeRemoved.contains(told.id),
-                "message \(told.id.rawValue) (cid \(told.cid)) was acknowledged and is lost"
-            )
-        }
-        try check(!writer.removed.contains(told.id), "a removed message is back")
-        try check(stored.cid == told.cid, "message \(told.id.rawValue) has another cid")
-        let text = String(describing: stored.text)
-        if let edit = writer.edits[told.id] {
-            try check(
-                text == edit.confirmed || text == edit.attempted,
-                "the edit of \(told.id.rawValue) is lost: \(text)"
-            )
+        // A log that no stop has emptied grows until commits checkpoint it, under load.
+        if isLast || Int.random(in: 0..<12, using: &random) == 0 {
+            try await stop(server.process)
         } else {
-            try check(
-                text == writer.sent[told.cid]?.text,
-                "the text of \(told.id.rawValue) changed"
-            )
-        }
-        if let previous = told.previous {
-            try check(
-                !chat.contains { $0.id > previous && $0.id < told.id },
-                "a message came in between \(previous.rawValue) and \(told.id.rawValue)"
-            )
-        }
-    }
-
-    /// What never was answered is sent again; of what was, a sample.
-    private func sendAgain(_ address: String, _ pages: [UserID: [ChatID: [Message]]]) throws {
-        for writer in writers {
-            let client = try writer.connect(address)
-            defer { client.close() }
-            let stored = (pages[writer.userID] ?? [:]).values.flatMap { $0 }
-                .filter { $0.sender == writer.userID }
-            let known = Dictionary(uniqueKeysWithValues: stored.map { ($0.cid ?? 0, $0) })
-            let told = Dictionary(
-                uniqueKeysWithValues: writer.acknowledged.map { ($0.cid, $0) }
-            )
-            for cid in writer.sent.keys.sorted() {
-                let first = told[cid]
-                if first != nil, Int.random(in: 0..<8, using: &random) != 0 { continue }
-                let reply = try client.reply(
-                    to: try writer.send(cid, on: client),
-                    as: MsgSendReply.self
-                )
-                if let first {
-                    try check(
-                        reply.message.id == first.id && reply.prevMessageID == first.previous,
-                        "cid \(cid) sent again got another answer"
-                    )
-                } else if let message = known[cid] {
-                    try check(reply.message.id == message.id, "cid \(cid) was stored twice")
-                }
-            }
-            for (chat, mark) in writer.marks {
-                let reply = try client.call(ChatMarkRequest(type: .readReaction, chatID: chat))
-                try check(reply.mark >= mark, "a confirmed read mark fell back")
-            }
-        }
-    }
-
-    /// After sending again everything is there once.
-    private func complete(_ pages: [UserID: [ChatID: [Message]]]) throws {
-        for writer in writers {
-            let stored = Set(
-                (pages[writer.userID] ?? [:]).values.flatMap { $0 }
-                    .filter { $0.sender == writer.userID }.compactMap(\.cid)
-            )
-            let gone = Set(
-                writer.acknowledged.filter { writer.maybeRemoved.contains($0.id) }.map(\.cid)
-            )
-            for cid in writer.sent.keys where !stored.contains(cid) && !gone.contains(cid) {
-                throw Failure(description: "cid \(cid) was sent again and is not there")
-            }
+            server.process.signal(SIGKILL)
+            _ = await server.process.exitStatus()
         }
     }
 
@@ -351,8 +314,52 @@ final class CrashWorld {
         try check(status == 0 && lines == ["ok"], "admin check: \(lines) \(process.errors)")
     }
 
-    private func check(_ holds: Bool, _ what: @autoclosure () -> String) throws {
-        if !holds { throw Failure(description: "seed \(seed), cut \(cuts): \(what())") }
+    // MARK: - Failing
+
+    func check(_ holds: Bool, _ what: @autoclosure () -> String) throws {
+        if !holds { throw failure(what()) }
+    }
+
+    func lost(_ what: String) -> Failure { failure(what, isLoss: true) }
+
+    private func failure(_ what: String, isLoss: Bool = false) -> Failure {
+        Failure(isLoss: isLoss, description: "cycle \(cycles) of seed \(seed): \(what)")
+    }
+}
+
+/// A chat as one of its members sees it.
+struct CrashChat: Hashable {
+    let of: UserID
+    let chat: ChatID
+}
+
+private final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+}
+
+/// How many messages, and which.
+struct CrashDigest: Equatable {
+    var count = 0
+    var hash = 0
+
+    mutating func add(_ message: Message) {
+        count += 1
+        hash = hash &* 31 &+ message.hashValue
+    }
+}
+
+/// Runs `body` on a thread of its own: those that tests run on are few and must not wait.
+func blocking<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+            continuation.resume(with: Swift.Result { try body() })
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 import Foundation
-import Synchronization
 import TambourProtocol
 import TambourTesting
 
 /// One client that writes as fast as it can and keeps a ledger of what it was told.
 ///
-/// Used by one thread at a time: its own while it writes, the test's while it checks.
+/// `@unchecked Sendable`: used by one thread at a time, its own while it writes and the world's while
+/// that checks.
 final class CrashWriter: @unchecked Sendable {
     struct Sent {
         let chat: ChatID
@@ -16,7 +16,13 @@ final class CrashWriter: @unchecked Sendable {
         let cid: Int64
         let chat: ChatID
         let id: MessageID
+        let time: Int64
         let previous: MessageID?
+    }
+
+    struct MemberMark: Hashable {
+        let chat: ChatID
+        let user: UserID
     }
 
     let userID: UserID
@@ -27,14 +33,25 @@ final class CrashWriter: @unchecked Sendable {
     private(set) var sent: [Int64: Sent] = [:]
     /// In the order the replies came.
     private(set) var acknowledged: [Acknowledged] = []
-    /// Texts of acknowledged edits, the newest last; with the one whose reply never came.
+    /// The text of the last acknowledged edit, or the first text, and that of the last edit asked for.
     private(set) var edits: [MessageID: (confirmed: String, attempted: String)] = [:]
     private(set) var removed: Set<MessageID> = []
     private(set) var maybeRemoved: Set<MessageID> = []
     /// Read marks that the server confirmed, Unix milliseconds.
     private(set) var marks: [ChatID: Int64] = [:]
-    /// Messages of others that were pushed here.
-    private(set) var pushed: Set<MessageID> = []
+
+    /// What was pushed here: messages of others with the last text they came with, their removals,
+    /// their read marks.
+    private(set) var heard: [MessageID: String] = [:]
+    private(set) var heardRemoved: Set<MessageID> = []
+    private(set) var heardMarks: [MemberMark: Int64] = [:]
+
+    /// Edits, removals and marks that were confirmed in the last run.
+    private(set) var changesConfirmed = 0
+    /// Whether the last run ended with the end of the stream, everything before it whole.
+    private(set) var hasEndedCleanly = false
+    /// What went wrong in the last run, other than that the server went away.
+    private(set) var failure: (any Error)?
 
     private var nextCID: Int64
     private var random: SeededGenerator
@@ -48,14 +65,15 @@ final class CrashWriter: @unchecked Sendable {
         random = SeededGenerator(seed: seed ^ UInt64(bitPattern: userID.rawValue))
     }
 
-    /// Forgets a cycle that was checked.
+    /// Forgets a cycle that was checked; read marks stay.
     func settle() {
         sent = [:]
         acknowledged = []
         edits = [:]
         removed = []
         maybeRemoved = []
-        pushed = []
+        heard = [:]
+        heardRemoved = []
     }
 
     func connect(_ address: String) throws -> WireClient {
@@ -67,34 +85,87 @@ final class CrashWriter: @unchecked Sendable {
         return client
     }
 
-    /// Writes until the server is gone; `acknowledged` is called after each confirmed message.
-    func write(to address: String, acknowledged confirmed: () -> Void) {
-        guard let client = try? connect(address) else { return }
+    // MARK: - Writing
+
+    /// Writes until the server is gone; `confirmed` is called after each acknowledged message.
+    func write(to address: String, confirmed: () -> Void) {
+        failure = nil
+        changesConfirmed = 0
+        hasEndedCleanly = false
+        do {
+            let client = try connect(address)
+            defer { client.close() }
+            try write(on: client, confirmed: confirmed)
+            hasEndedCleanly = client.hasEndedCleanly
+        } catch WireClient.Failure.closed {
+            // The server went away while this one logged in.
+        } catch {
+            failure = error
+        }
+    }
+
+    private func write(on client: WireClient, confirmed: () -> Void) throws {
         var waiting: [(number: UInt16, cid: Int64)] = []
         do {
             while true {
                 while waiting.count < Self.window {
-                    let cid = nextCID
-                    nextCID += 1
-                    let chat = chats.randomElement(using: &random) ?? chats[0]
-                    let text = "message \(cid) " + String(repeating: "x", count: Int(cid % 97))
-                    sent[cid] = Sent(chat: chat, text: text)
+                    let cid = makeMessage()
                     waiting.append((try send(cid, on: client), cid))
                 }
                 let oldest = waiting.removeFirst()
-                let reply = try client.reply(to: oldest.number, as: MsgSendReply.self)
-                note(reply, cid: oldest.cid)
+                note(try client.reply(to: oldest.number, as: MsgSendReply.self), cid: oldest.cid)
                 confirmed()
-                for push in client.takePushesAtHand() where push.opcode == .notifMessage {
-                    pushed.insert(try push.decode(as: NotifMessage.self).message.id)
-                }
+                try listen(to: client)
                 try changeSomething(on: client)
             }
-        } catch {
-            client.close()
+        } catch WireClient.Failure.closed {
+            // What came before the end counts, whatever this one was waiting for.
+            try client.waitForClose()
+            for (number, cid) in waiting {
+                do {
+                    note(try client.reply(to: number, as: MsgSendReply.self), cid: cid)
+                    confirmed()
+                } catch WireClient.Failure.closed {}
+            }
+            try listen(to: client)
         }
     }
 
+    private func makeMessage() -> Int64 {
+        let cid = nextCID
+        nextCID += 1
+        let chat = chats.randomElement(using: &random) ?? chats[0]
+        let text = "message \(cid) " + String(repeating: "x", count: Int(cid % 97))
+        sent[cid] = Sent(chat: chat, text: text)
+        return cid
+    }
+
+    /// Sends a cid again, or for the first time.
+    func send(_ cid: Int64, on client: WireClient) throws -> UInt16 {
+        guard let message = sent[cid] else {
+            throw WireClient.Failure.unexpected("cid \(cid) was never made")
+        }
+        return try client.send(
+            MsgSendRequest(
+                chatID: message.chat,
+                message: NewMessage(cid: cid, text: Text(message.text))
+            )
+        )
+    }
+
+    private func note(_ reply: MsgSendReply, cid: Int64) {
+        acknowledged.append(
+            Acknowledged(
+                cid: cid,
+                chat: reply.chatID,
+                id: reply.message.id,
+                time: reply.message.time,
+                previous: reply.prevMessageID
+            )
+        )
+    }
+
+    /// Now and then edits or deletes what was acknowledged last, or reads the chat.
     private func changeSomething(on client: WireClient) throws {
         guard let last = acknowledged.last, !removed.contains(last.id) else { return }
         switch Int.random(in: 0..<24, using: &random) {
@@ -106,45 +177,38 @@ final class CrashWriter: @unchecked Sendable {
                 MsgEditRequest(chatID: last.chat, messageID: last.id, text: Text(text))
             )
             edits[last.id] = (text, text)
+            changesConfirmed += 1
         case 2:
             maybeRemoved.insert(last.id)
             _ = try client.call(MsgDeleteRequest(chatID: last.chat, messageIDs: [last.id]))
             removed.insert(last.id)
+            changesConfirmed += 1
         case 3:
+            // A mark later than everything reads everything.
             let reply = try client.call(
-                ChatMarkRequest(
-                    type: .readMessage,
-                    chatID: last.chat,
-                    mark: Int64.max >> 17
-                )
+                ChatMarkRequest(type: .readMessage, chatID: last.chat, mark: Int64.max >> 17)
             )
             marks[last.chat] = reply.mark
-        default: break
+            changesConfirmed += 1
+        default:
+            break
         }
     }
 
-    private func note(_ reply: MsgSendReply, cid: Int64) {
-        acknowledged.append(
-            Acknowledged(
-                cid: cid,
-                chat: reply.chatID,
-                id: reply.message.id,
-                previous: reply.prevMessageID
-            )
-        )
-    }
-
-    /// Sends a cid again, or for the first time.
-    @discardableResult
-    func send(_ cid: Int64, on client: WireClient) throws -> UInt16 {
-        guard let message = sent[cid] else {
-            throw WireClient.Failure.unexpected("cid \(cid) was never made")
+    private func listen(to client: WireClient) throws {
+        for push in client.takePushesAtHand() {
+            switch push.opcode {
+            case .notifMessage:
+                let message = try push.decode(as: NotifMessage.self).message
+                heard[message.id] = String(describing: message.text)
+            case .notifMsgDelete:
+                heardRemoved.formUnion(try push.decode(as: NotifMsgDelete.self).messageIDs)
+            case .notifMark:
+                let mark = try push.decode(as: NotifMark.self)
+                heardMarks[MemberMark(chat: mark.chatID, user: mark.userID)] = mark.mark
+            default:
+                break
+            }
         }
-        return try client.send(
-            MsgSendRequest(
-                chatID: message.chat,
-                message: NewMessage(cid: cid, text: Text(message.text))
-            )
-        )
     }
 }

@@ -48,6 +48,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -118,6 +119,7 @@ static enum policy policy;
 static bool real_sync;
 static volatile bool cutting;
 static pthread_t cutter;
+static sem_t signalled;
 
 // MARK: - Small things
 
@@ -467,13 +469,23 @@ static void leave(void) {
     errno = error;
 }
 
+static void note_signal(int number) {
+    (void)number;
+    int error = errno;
+    sem_post(&signalled);
+    errno = error;
+}
+
+// One thread is there for the signal and blocks no other: the program's own threads do not see it,
+// except one that waits for signals with an empty mask, as dispatch_main does. Whichever takes it
+// only passes it on.
 static void *wait_for_signal(void *unused) {
     (void)unused;
     sigset_t set;
-    int number;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
-    while (sigwait(&set, &number) || number != SIGUSR2) {}
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    while (sem_wait(&signalled)) {}
     pthread_mutex_lock(&lock);
     cut();
 }
@@ -506,6 +518,8 @@ static void __attribute__((constructor)) wake(void) {
     sigaddset(&cut_signal, SIGUSR2);
     sigfillset(&all);
     pthread_t thread;
+    struct sigaction on_signal = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+    if (sem_init(&signalled, 0, 0) || sigaction(SIGUSR2, &on_signal, NULL)) refuse("signals");
     pthread_sigmask(SIG_BLOCK, &all, &before);
     if (pthread_create(&thread, NULL, wait_for_signal, NULL)) refuse("without a thread");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
