@@ -95,7 +95,9 @@ let package = Package(
         ),
         .testTarget(
             name: "SystemTests",
-            dependencies: ["TambourProtocol", "TambourSQL", "TambourTesting", "tambourd"],
+            dependencies: [
+                "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambourd",
+            ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
             // and what the stock client plays.
             exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "StockClient"]

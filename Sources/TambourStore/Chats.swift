@@ -81,6 +81,7 @@ struct ChatStatements {
             WHERE c.kind = 0
             """
         )
+        // SQLite seeks by the first of the two bounds; the other one is there for the partial index.
         changedContacts = try sql.prepare(
             """
             SELECT a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked,
@@ -88,7 +89,7 @@ struct ChatStatements {
             FROM member m
             JOIN chat c ON c.id = m.chat
             JOIN account a ON a.id = c.low_user + c.high_user - m.user_id
-            WHERE m.user_id = $1 AND m.contact_ct > 0 AND m.contact_ct > $2
+            WHERE m.user_id = $1 AND m.contact_ct > $2 AND m.contact_ct > 0
             ORDER BY m.contact_ct DESC, a.id
             """
         )

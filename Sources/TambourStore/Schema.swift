@@ -92,7 +92,7 @@ package enum Schema {
             CREATE INDEX member_ct ON member (user_id, ct);
             CREATE INDEX member_chat ON member (chat, user_id);
             CREATE INDEX member_contact ON member (user_id, contact_ct) WHERE contact_ct > 0;
-            CREATE INDEX member_big ON member (user_id, chat) WHERE big = 1;
+            CREATE INDEX member_big ON member (user_id, ct) WHERE big = 1;
 
             CREATE TABLE message (
               chat {int64} NOT NULL,

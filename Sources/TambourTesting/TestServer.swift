@@ -108,7 +108,7 @@ package final class TestServer: Sendable {
         device: String = "phone",
         capabilities: [String]? = nil
     ) throws -> WireClient {
-        let phone = nextPhone.add(1, ordering: .relaxed).newValue
+        let phone = freshPhone()
         let client = try connect(device: device, capabilities: capabilities)
         let attributes = try code(for: phone, on: client)
         guard let registration = attributes.register?.token else {
@@ -165,6 +165,16 @@ package final class TestServer: Sendable {
         )
         client.userID = reply.profile.contact.id
         return reply
+    }
+
+    /// The code that was sent to `phone` and not looked at yet; waits for it.
+    package func receivedCode(of phone: Int64) throws -> String {
+        try codes.wait(for: phone)
+    }
+
+    /// A phone that nobody of this server has.
+    package func freshPhone() -> Int64 {
+        nextPhone.add(1, ordering: .relaxed).newValue
     }
 
     private func code(for phone: Int64, on client: WireClient) throws -> TokenAttrs {

@@ -96,6 +96,11 @@ package final class WireClient {
         Glibc.close(socket)
     }
 
+    /// Says that nothing more will be sent; what comes is still read.
+    package func finishSending() {
+        shutdown(socket, Int32(SHUT_WR))
+    }
+
     // MARK: - Sending
 
     /// Sends bytes as they are.
@@ -141,6 +146,7 @@ package final class WireClient {
     /// Sends a request and waits for its reply.
     ///
     /// - Throws: `Failure.refused` with the server's error.
+    @discardableResult
     package func call<Request: WireRequest>(_ request: Request) throws -> Request.Reply {
         let number = try send(request)
         return try reply(to: number, as: Request.Reply.self)

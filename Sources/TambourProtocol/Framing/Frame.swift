@@ -12,15 +12,24 @@ package struct Frame {
 
     /// The payload copied out of the buffer, inflated if it is compressed.
     ///
-    /// Whatever factor `flags` names, only `maxInflatedBytes` bounds the result: some senders put a constant there.
+    /// Whatever factor `flags` names, only a limit bounds the result: some senders put a constant there.
+    /// - Parameter authenticated: A stranger's payload may inflate to what a stranger may send plain,
+    ///   `maxFrameBytesBeforeLogin`; otherwise `maxInflatedBytes` holds.
     /// - Throws: `PayloadError` if it is damaged, too long, or compressed with zstd.
-    package func payload(limits: Limits) throws(PayloadError) -> [UInt8] {
+    package func payload(
+        limits: Limits,
+        authenticated: Bool = true
+    ) throws(PayloadError) -> [UInt8] {
         switch header.flags {
         case 0: return [UInt8](wirePayload)
         case 255: throw PayloadError(reason: "zstd is not supported")
         default:
             do throws(LZ4.Failure) {
-                return try LZ4.decompress(wirePayload, limit: limits.maxInflatedBytes)
+                let limit =
+                    authenticated
+                    ? limits.maxInflatedBytes
+                    : min(limits.maxInflatedBytes, limits.maxFrameBytesBeforeLogin)
+                return try LZ4.decompress(wirePayload, limit: limit)
             } catch {
                 throw switch error {
                 case .damaged: PayloadError(reason: "not an LZ4 block")

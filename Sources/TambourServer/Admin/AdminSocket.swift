@@ -7,6 +7,8 @@ import Logging
 /// One line of words separated by tabs asks; lines that begin with `>` answer, one that begins with
 /// `!` says what went wrong, and `=` ends it. Admin commands are few: they are served one by one on
 /// a queue of their own, which may wait.
+///
+/// `@unchecked Sendable`: nothing in it changes after `init`, and the source is only cancelled.
 final class AdminSocket: @unchecked Sendable {
     private let service: AdminService
     private let logger: Logger

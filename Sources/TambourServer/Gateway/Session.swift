@@ -208,7 +208,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         let request: ClientRequest
         do throws(PayloadError) {
-            let payload = try frame.payload(limits: limits)
+            let payload = try frame.payload(
+                limits: limits,
+                authenticated: decoder.authenticated
+            )
             guard let decoded = try ClientRequest.decode(opcode, payload, limits: limits) else {
                 return refuseSoftly(.protoOpcode, sequence, opcode)
             }

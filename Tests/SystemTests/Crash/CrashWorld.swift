@@ -38,7 +38,8 @@ final class CrashWorld {
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-crash-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
-            atPath: directory.appendingPathComponent("data").path, withIntermediateDirectories: true
+            atPath: directory.appendingPathComponent("data").path,
+            withIntermediateDirectories: true
         )
         try await makeUsers(6)
     }
@@ -50,8 +51,10 @@ final class CrashWorld {
     private func makeUsers(_ count: Int) async throws {
         let made = try ChildProcess(
             TambourdProcess.program(),
-            ["admin", "users", "create", "--data", data, "--count", "\(count)",
-             "--first-phone", "+79990000001"]
+            [
+                "admin", "users", "create", "--data", data, "--count", "\(count)",
+                "--first-phone", "+79990000001",
+            ]
         )
         var users: [(id: UserID, token: String)] = []
         for await line in made.lines {
@@ -67,7 +70,10 @@ final class CrashWorld {
         let first = CrashWriter(userID: users[0].id, token: users[0].token, chats: [], seed: seed)
         let client = try first.connect(server.address)
         let control = NewAttach(
-            type: .control, title: "crash", event: "new", chatType: "CHAT",
+            type: .control,
+            title: "crash",
+            event: "new",
+            chatType: "CHAT",
             userIDs: users.dropFirst().map(\.id)
         )
         let group = try client.call(
@@ -79,8 +85,10 @@ final class CrashWorld {
         writers = users.enumerated().map { index, user in
             let partner = users[index ^ 1]
             return CrashWriter(
-                userID: user.id, token: user.token,
-                chats: [ChatID(user.id.rawValue ^ partner.id.rawValue), group.chatID], seed: seed
+                userID: user.id,
+                token: user.token,
+                chats: [ChatID(user.id.rawValue ^ partner.id.rawValue), group.chatID],
+                seed: seed
             )
         }
     }
@@ -94,14 +102,18 @@ final class CrashWorld {
         var environment: [String: String] = [:]
         if layered {
             environment = try PowerCut(
-                directory: data, seed: random.next(), afterOperations: afterOperations
+                directory: data,
+                seed: random.next(),
+                afterOperations: afterOperations
             ).environment
         }
         if let synchronous { environment["TAMBOUR_DEBUG_SYNCHRONOUS"] = synchronous }
         let child = try ChildProcess(
             TambourdProcess.program(),
-            ["serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", "fixed:111111",
-             "--log-level", "error"],
+            [
+                "serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", "fixed:111111",
+                "--log-level", "error",
+            ],
             environment: environment
         )
         for await line in child.lines where line.hasPrefix("listening tcp ") {
@@ -199,9 +211,10 @@ final class CrashWorld {
                 var from = checkedUpTo[writer.userID]?[chat]?.timeMs ?? 0
                 var messages: [Message] = []
                 while true {
-                    let page = try client.call(
-                        ChatHistoryRequest(chatID: chat, from: from, forward: 200)
-                    ).messages ?? []
+                    let page =
+                        try client.call(
+                            ChatHistoryRequest(chatID: chat, from: from, forward: 200)
+                        ).messages ?? []
                     messages += page
                     guard page.count == 200, let last = page.last else { break }
                     from = last.time
@@ -264,7 +277,10 @@ final class CrashWorld {
                 "the edit of \(told.id.rawValue) is lost: \(text)"
             )
         } else {
-            try check(text == writer.sent[told.cid]?.text, "the text of \(told.id.rawValue) changed")
+            try check(
+                text == writer.sent[told.cid]?.text,
+                "the text of \(told.id.rawValue) changed"
+            )
         }
         if let previous = told.previous {
             try check(
@@ -289,7 +305,8 @@ final class CrashWorld {
                 let first = told[cid]
                 if first != nil, Int.random(in: 0..<8, using: &random) != 0 { continue }
                 let reply = try client.reply(
-                    to: try writer.send(cid, on: client), as: MsgSendReply.self
+                    to: try writer.send(cid, on: client),
+                    as: MsgSendReply.self
                 )
                 if let first {
                     try check(
@@ -325,7 +342,8 @@ final class CrashWorld {
 
     private func adminCheck() async throws {
         let process = try ChildProcess(
-            TambourdProcess.program(), ["admin", "check", "--data", data]
+            TambourdProcess.program(),
+            ["admin", "check", "--data", data]
         )
         var lines: [String] = []
         for await line in process.lines { lines.append(line) }

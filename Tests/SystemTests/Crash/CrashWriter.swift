@@ -113,7 +113,9 @@ final class CrashWriter: @unchecked Sendable {
         case 3:
             let reply = try client.call(
                 ChatMarkRequest(
-                    type: .readMessage, chatID: last.chat, mark: Int64.max >> 17
+                    type: .readMessage,
+                    chatID: last.chat,
+                    mark: Int64.max >> 17
                 )
             )
             marks[last.chat] = reply.mark
@@ -124,7 +126,10 @@ final class CrashWriter: @unchecked Sendable {
     private func note(_ reply: MsgSendReply, cid: Int64) {
         acknowledged.append(
             Acknowledged(
-                cid: cid, chat: reply.chatID, id: reply.message.id, previous: reply.prevMessageID
+                cid: cid,
+                chat: reply.chatID,
+                id: reply.message.id,
+                previous: reply.prevMessageID
             )
         )
     }
@@ -137,7 +142,8 @@ final class CrashWriter: @unchecked Sendable {
         }
         return try client.send(
             MsgSendRequest(
-                chatID: message.chat, message: NewMessage(cid: cid, text: Text(message.text))
+                chatID: message.chat,
+                message: NewMessage(cid: cid, text: Text(message.text))
             )
         )
     }

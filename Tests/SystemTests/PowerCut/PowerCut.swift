@@ -58,7 +58,8 @@ struct PowerCut {
             .appendingPathComponent("tambour-\(getpid())-\(name).out").path
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["clang", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
+        compiler.arguments =
+            ["clang", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
         try compiler.run()
         compiler.waitUntilExit()
         guard compiler.terminationStatus == 0 else {

@@ -61,6 +61,14 @@ final class ChildProcess: Sendable {
     /// What was written to standard error so far.
     var errors: String { errorText.string }
 
+    /// What the program holds in memory right now, bytes; 0 when it has ended.
+    var residentBytes: Int {
+        let statm = "/proc/\(processID)/statm"
+        guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
     func signal(_ number: Int32) {
         ending.signal(number, to: processID)
     }

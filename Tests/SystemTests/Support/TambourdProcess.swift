@@ -10,6 +10,8 @@ final class TambourdProcess: Sendable {
     /// The file with a line `PHONE CODE` for each login code.
     let codesFile: URL
 
+    let dataDirectory: String
+
     private let arguments: [String]
     private let child: Mutex<ChildProcess>
     private let earlierErrors = Mutex("")
@@ -50,8 +52,9 @@ final class TambourdProcess: Sendable {
 
     private init(in directory: URL, _ further: [String]) async throws {
         codesFile = directory.appendingPathComponent("codes")
+        dataDirectory = directory.appendingPathComponent("data").path
         let own = [
-            "--data", directory.appendingPathComponent("data").path,
+            "--data", dataDirectory,
             "--login-codes", "file:\(codesFile.path)",
         ]
         arguments = own + further
@@ -62,6 +65,9 @@ final class TambourdProcess: Sendable {
 
     /// What all runs of the server wrote to standard error.
     var errors: String { earlierErrors.withLock { $0 } + current.errors }
+
+    /// What the server holds in memory right now, bytes; 0 when it has died.
+    var residentBytes: Int { current.residentBytes }
 
     /// Stops the server gracefully and starts it again on the same port and the same data.
     ///

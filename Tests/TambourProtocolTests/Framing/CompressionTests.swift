@@ -123,6 +123,31 @@ struct CompressionTests {
         #expect(says(flags: 2, longer, limits: limits) == "inflates to more than 25 bytes")
     }
 
+    @Test("strangers may not inflate to more than they may send plain")
+    func strangers() throws {
+        let limits = try Limits(overrides: ["maxFrameBytesBeforeLogin": 25])
+        let longer = hex("1f 61 0100 01 50 6262626262")
+        let header = PacketHeader(
+            version: 10,
+            command: 0,
+            sequence: 1,
+            opcode: 1,
+            flags: 2,
+            length: longer.count
+        )
+        longer.withUnsafeBytes { bytes in
+            let frame = Frame(header: header, wirePayload: bytes)
+            let refused = complaint { () throws(PayloadError) in
+                try frame.payload(limits: limits, authenticated: false)
+            }
+            #expect(refused == "inflates to more than 25 bytes")
+            let served = complaint { () throws(PayloadError) in
+                try frame.payload(limits: limits, authenticated: true)
+            }
+            #expect(served.hasPrefix("no error"))
+        }
+    }
+
     private func header(
         _ payload: [UInt8],
         _ compression: Compression,

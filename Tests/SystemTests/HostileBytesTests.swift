@@ -1,0 +1,408 @@
+import Foundation
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+/// A server of its own process among peers that send anything but what they should. Whatever comes,
+/// it stays up and small and serves somebody else meanwhile.
+@Suite("Hostile bytes")
+struct HostileBytesTests {
+    @Test("mutations of every example's packet are answered or end their own connection")
+    func mutations() async throws {
+        var run = HostileRun("hostile mutations", count: 1_500, soak: 10_000)
+        let examples = try ExamplePackets.requests()
+        try await Victim.run { victim in
+            var session: WireClient?
+            for round in 0..<run.count {
+                let example = examples[run.random.below(examples.count)]
+                if run.random.below(4) == 0 {
+                    // Anywhere in the packet, header included: the stream may be beyond repair.
+                    let bytes = run.random.mutate(example)
+                    let client = try victim.stranger()
+                    try? client.send(raw: bytes)
+                    client.finishSending()
+                    try client.waitForClose()
+                } else {
+                    // In the payload alone: exactly one answer, by name.
+                    let client = try session ?? victim.loggedIn()
+                    session = client
+                    let opcode = Opcode(rawValue: UInt16(example[4]) << 8 | UInt16(example[5]))
+                    let payload = run.random.mutate(Array(example[PacketHeader.size...]))
+                    let reply = try client.reply(to: client.send(opcode, payload: payload))
+                    #expect(reply.header.opcode == opcode.rawValue)
+                    if try Victim.check(reply, to: opcode) { session = nil }
+                }
+                if round % 50 == 0 { try victim.witness() }
+            }
+        }
+    }
+
+    @Test("lies about length cost a connection and nothing else")
+    func lengthLies() async throws {
+        try await Victim.run { victim in
+            for length in [8_193, 1 << 20, (1 << 24) - 1] {
+                let stranger = try victim.stranger()
+                try stranger.send(raw: header(length: length) + [0x80])
+                #expect(try refusal(of: stranger) == "proto.frame")
+                try stranger.waitForClose()
+                try victim.witness()
+            }
+            let member = try victim.loggedIn()
+            try member.send(raw: header(length: (1 << 20) + 1) + [0x80])
+            #expect(try refusal(of: member) == "proto.frame")
+            // As much as a member may announce, and then nothing: nobody sets a megabyte aside.
+            var patient: [WireClient] = []
+            for _ in 0..<200 {
+                let client = try victim.loggedIn()
+                try client.send(raw: header(length: 1 << 20) + [0xDF])
+                patient.append(client)
+            }
+            try victim.witness()
+            // Containers and strings that say they hold more than there is.
+            let lies: [[UInt8]] = [
+                [0xDF, 0xFF, 0xFF, 0xFF, 0xFF], [0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
+                [0x81, 0xA1, 0x61, 0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
+                [0x81, 0xA1, 0x61, 0xC6, 0xFF, 0xFF, 0xFF, 0xFF],
+                [0x81, 0xDB, 0xFF, 0xFF, 0xFF, 0xFF],
+                [0x81, 0xA1, 0x61, 0xC9, 0xFF, 0xFF, 0xFF, 0xFF],
+            ]
+            let client = try victim.loggedIn()
+            for payload in lies {
+                for opcode in [Opcode.msgSend, .log, .chatInfo, .login, .sessionInit, .ping] {
+                    let reply = try client.reply(to: client.send(opcode, payload: payload))
+                    let error = try ErrorReply.decode(reply.payload, limits: .standard)
+                    #expect(error.error == "proto.payload")
+                }
+            }
+        }
+    }
+
+    @Test("what inflates without end is refused, what inflates to the limit is forgotten")
+    func inflation() async throws {
+        try await Victim.run { victim in
+            // A run of one byte: 255 for each byte of the block.
+            func bomb(_ bytes: Int) -> [UInt8] {
+                let count = bytes / 255
+                return [0x1F, 0x00, 0x01, 0x00] + Array(repeating: 0xFF, count: count) + [0x00]
+            }
+            for _ in 0..<50 {
+                let stranger = try victim.stranger()
+                let payload = bomb(2_000_000)
+                try stranger.send(raw: header(length: payload.count, flags: 254) + payload)
+                #expect(try refusal(of: stranger) == "proto.payload")
+            }
+            let member = try victim.loggedIn()
+            for size in [2_000_000, 20_000_000, 200_000_000] {
+                let payload = bomb(size)
+                try member.send(raw: header(length: payload.count, flags: 2) + payload)
+                #expect(try refusal(of: member) == "proto.payload")
+                try victim.witness()
+            }
+            // Legal, and as large as can be: many at once, in requests that keep what they carry.
+            let mode = Bytes(Array(repeating: 0, count: 1_000_000))
+            let large = AuthRequestRequest(phone: "+79990000000", mode: AnyValue(mode)).encoded()
+            let block = try #require(large.withUnsafeBytes { LZ4.compress($0) })
+            #expect(block.count < 8_192)
+            let packet = header(length: block.count, flags: 255 - 1, opcode: .authRequest) + block
+            for _ in 0..<8 {
+                let strangers = try (0..<8).map { _ in try victim.stranger() }
+                for stranger in strangers {
+                    for _ in 0..<32 { try stranger.send(raw: packet) }
+                }
+                for stranger in strangers { try stranger.call(PingRequest()) }
+                try victim.witness()
+            }
+        }
+    }
+
+    @Test("nesting without end is refused where it is skipped and where it is kept")
+    func depth() async throws {
+        try await Victim.run { victim in
+            let client = try victim.loggedIn()
+            let deep = Array(repeating: UInt8(0x91), count: 900_000)
+            let maps = Array(repeating: [UInt8](arrayLiteral: 0x81, 0xA0), count: 400_000).flatMap {
+                $0
+            }
+            for nest in [deep, maps] {
+                for key in ["unknown", "mode", "exp", "message", "events", "text"] {
+                    var payload: [UInt8] = [0x81, 0xA0 | UInt8(key.utf8.count)]
+                    payload += Array(key.utf8) + nest
+                    for opcode in [Opcode.msgSend, .authRequest, .login, .log] {
+                        let reply = try client.reply(to: client.send(opcode, payload: payload))
+                        let error = try ErrorReply.decode(reply.payload, limits: .standard)
+                        #expect(error.error == "proto.payload")
+                    }
+                }
+                try victim.witness()
+            }
+        }
+    }
+
+    @Test(
+        "every example's packet is served when it comes byte by byte, and all of them in one write"
+    )
+    func dribble() async throws {
+        let examples = try ExamplePackets.requests().filter { $0.count < 2_000 }
+        try await Victim.run { victim in
+            let ping: [UInt8] = header(length: 1, opcode: .ping, sequence: 60_000) + [0x80]
+            let client = try victim.stranger()
+            for example in examples.prefix(40) {
+                for byte in example { try client.send(raw: [byte]) }
+            }
+            try client.send(raw: examples.flatMap { $0 } + ping)
+            _ = try client.reply(to: 60_000)
+            try victim.witness()
+        }
+    }
+
+    @Test("garbage and unknown versions are answered once at most, then the connection ends")
+    func garbage() async throws {
+        var run = HostileRun("hostile garbage", count: 100, soak: 1_000)
+        try await Victim.run { victim in
+            for _ in 0..<run.count {
+                let client = try victim.stranger()
+                try? client.send(raw: run.random.bytes(1 + run.random.below(65_536)))
+                client.finishSending()
+                try client.waitForClose()
+            }
+            for version in UInt8(0)...255 where version != 10 && version != 11 {
+                let client = try victim.stranger()
+                try client.send(raw: [version] + header(length: 0).dropFirst())
+                #expect(try refusal(of: client) == "proto.ver")
+                try client.waitForClose()
+            }
+            for command in UInt8(4)...255 {
+                let client = try victim.stranger()
+                try client.send(raw: [10, command] + header(length: 0).dropFirst(2))
+                #expect(try refusal(of: client) == "proto.frame")
+                try client.waitForClose()
+            }
+        }
+    }
+
+    @Test("a member that does all the harm it may is still only one member")
+    func floods() async throws {
+        try await Victim.run { victim in
+            // Coming and going without end.
+            let client = try victim.loggedIn()
+            for round in 0..<20_000 {
+                try client.send(PingRequest(interactive: round % 2 == 0))
+                if round % 500 == 0 { try client.call(PingRequest()) }
+            }
+            try client.call(PingRequest())
+            try victim.witness()
+            // Connections that begin and never go on.
+            let silent = try (0..<300).map { _ in try WireClient(address: victim.address) }
+            try victim.witness()
+            for client in silent { client.close() }
+        }
+    }
+
+    private func header(
+        length: Int,
+        flags: UInt8 = 0,
+        opcode: Opcode = .sessionInit,
+        sequence: UInt16 = 7
+    ) -> [UInt8] {
+        [
+            10, 0, UInt8(sequence >> 8), UInt8(sequence & 0xFF), UInt8(opcode.rawValue >> 8),
+            UInt8(opcode.rawValue & 0xFF), flags, UInt8(length >> 16 & 0xFF),
+            UInt8(length >> 8 & 0xFF), UInt8(length & 0xFF),
+        ]
+    }
+
+    private func refusal(of client: WireClient) throws -> Text {
+        let packet = try client.reply(to: 7)
+        #expect(packet.header.command == PacketCommand.error.rawValue)
+        return try ErrorReply.decode(packet.payload, limits: .standard).error
+    }
+}
+
+/// A real server, somebody who talks through it all the time, and what it may not grow beyond.
+private final class Victim {
+    let address: String
+    private let server: TambourdProcess
+    private var tokens: [String]
+    private let alice: WireClient
+    private let bob: WireClient
+    private var cid: Int64 = 0
+    private var slowest = Duration.zero
+
+    private static let maxGrowth = 64 << 20
+
+    /// Plays `body`, then proves that the server is there, small and did not stumble inside.
+    static func run(_ body: (Victim) throws -> Void) async throws {
+        let limits = ["maxSoftErrors": 1_000_000, "maxCodesPerAddressPerHour": 1_000_000]
+        try await TambourdProcess.run(limits: limits) { server in
+            let victim = try Victim(server)
+            // What a server holds once it has worked a little.
+            for _ in 0..<200 { try victim.witness() }
+            let before = server.residentBytes
+            try body(victim)
+            try victim.witness()
+            let growth = server.residentBytes - before
+            #expect(server.residentBytes > 0)
+            if !runsUnderSanitizer { #expect(growth < maxGrowth, "\(growth >> 20) MiB") }
+            #expect(!server.errors.contains("failed"), "\(server.errors)")
+            print("hostile bytes: grew by \(growth >> 10) KiB, slowest answer \(victim.slowest)")
+        }
+    }
+
+    private init(_ server: TambourdProcess) throws {
+        self.server = server
+        address = server.address
+        var tokens: [String] = []
+        let admin = AdminClient(dataDirectory: server.dataDirectory)
+        let done = try admin.run(.createUsers(count: 400, firstPhone: 79_990_000_001)) { line in
+            tokens.append(String(line.split(separator: " ")[2]))
+        }
+        guard done else { throw WireClient.Failure.unexpected("no admin socket") }
+        alice = try Self.login(address, tokens.removeFirst())
+        bob = try Self.login(address, tokens.removeFirst())
+        self.tokens = tokens
+    }
+
+    /// Somebody else writes and is read, whatever goes on.
+    func witness() throws {
+        cid += 1
+        let clock = ContinuousClock()
+        let took = try clock.measure {
+            let sent = try alice.send("\(cid)", to: alice.dialog(with: bob), cid: cid)
+            let push = try bob.next(.notifMessage, as: NotifMessage.self)
+            #expect(push.message.id == sent.message.id)
+        }
+        slowest = max(slowest, took)
+        _ = try (alice.takePushes(), bob.takePushes())
+    }
+
+    /// A connection that has said hello.
+    func stranger() throws -> WireClient {
+        let client = try WireClient(address: address)
+        try client.call(SessionInitRequest())
+        return client
+    }
+
+    /// A connection of a member that nobody else is.
+    func loggedIn() throws -> WireClient {
+        guard !tokens.isEmpty else { throw WireClient.Failure.unexpected("no more members") }
+        return try Self.login(address, tokens.removeFirst())
+    }
+
+    private static func login(_ address: String, _ token: String) throws -> WireClient {
+        let client = try WireClient(address: address)
+        try client.call(SessionInitRequest())
+        client.userID = try client.call(LoginRequest(token: token)).profile.contact.id
+        return client
+    }
+
+    /// What came is a reply the specification knows, and not an excuse.
+    ///
+    /// - Returns: true when the connection ends with it.
+    static func check(_ reply: Packet, to opcode: Opcode) throws -> Bool {
+        if reply.header.command == PacketCommand.ok.rawValue { return opcode == .logout }
+        #expect(reply.header.command == PacketCommand.error.rawValue)
+        let error = try ErrorReply.decode(reply.payload, limits: .standard)
+        let code = try #require(RequestError.Code(rawValue: "\(error.error)"))
+        let common: Set<RequestError.Code> = [.protoPayload, .protoOpcode, .protoState]
+        let declared = Set(opcode.info?.errors ?? [])
+        #expect(common.union(declared).contains(code), "\(opcode): \(error.error)")
+        return false
+    }
+
+    /// Sanitizers keep what was freed for a while: memory says nothing there.
+    private static let runsUnderSanitizer =
+        dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+}
+
+/// The packets of `protocol-spec/examples/`, as the generated vectors have them.
+private enum ExamplePackets {
+    /// Those that have command 0: requests, and pushes sent the wrong way.
+    static func requests() throws -> [[UInt8]] {
+        let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "TambourProtocolTests/Generated/ExampleVectors.swift")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let packets = text.split(separator: "\n").compactMap { line -> [UInt8]? in
+            guard let start = line.range(of: "            hex: \"0a00") else { return nil }
+            guard start.lowerBound == line.startIndex else { return nil }
+            let digits = Array(line.dropFirst(18).prefix { $0 != "\"" }.utf8)
+            return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+                UInt8(String(decoding: digits[$0...($0 + 1)], as: UTF8.self), radix: 16)
+            }
+        }
+        try #require(packets.count > 20)
+        return packets
+    }
+}
+
+/// One run over random input. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+private struct HostileRun {
+    let count: Int
+    var random: HostileRandom
+
+    init(_ name: String, count: Int, soak: Int) {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
+        random = HostileRandom(seed: seed)
+        print("\(name): \(self.count) rounds, TAMBOUR_SEED=\(seed)")
+    }
+}
+
+/// SplitMix64: the same seed gives the same bytes everywhere.
+private struct HostileRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<max(1, bound), using: &self) }
+
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
+    }
+
+    /// Markers that promise the most.
+    private static let promises: [[UInt8]] = [
+        [0xC0], [0xC1], [0xDF, 0xFF, 0xFF, 0xFF, 0xFF], [0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
+        [0xC6, 0xFF, 0xFF, 0xFF, 0xFF], [0xDB, 0xFF, 0xFF, 0xFF, 0xFF], [0xD9, 0xFF],
+        [0xCF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+        [0xCF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+        [0xD3, 0x80, 0, 0, 0, 0, 0, 0, 0], [0xCB, 0x7F, 0xF8, 0, 0, 0, 0, 0, 0],
+        [0xC9, 0, 0, 0, 1, 1, 0xC0], [0xA1, 0xFF], [0xA0], [0x80], [0x90],
+    ]
+
+    /// One to three changes somewhere in `bytes`.
+    mutating func mutate(_ original: [UInt8]) -> [UInt8] {
+        var bytes = original
+        for _ in 0...below(3) {
+            let at = below(bytes.count)
+            switch below(8) {
+            case 0 where !bytes.isEmpty: bytes[at] = UInt8(below(256))
+            case 1 where !bytes.isEmpty: bytes[at] ^= 1 << UInt8(below(8))
+            case 2: bytes = Array(bytes.prefix(at))
+            case 3: bytes.insert(contentsOf: self.bytes(1 + below(8)), at: at)
+            case 4 where !bytes.isEmpty:
+                bytes.removeSubrange(at..<min(bytes.count, at + 1 + below(8)))
+            case 5:
+                bytes.insert(contentsOf: bytes[at..<min(bytes.count, at + below(32))], at: at)
+            case 6:
+                bytes.insert(
+                    contentsOf: Array(repeating: below(2) == 0 ? 0x91 : 0x81, count: below(2_000)),
+                    at: at
+                )
+            default:
+                let promise = Self.promises[below(Self.promises.count)]
+                bytes.replaceSubrange(at..<min(bytes.count, at + promise.count), with: promise)
+            }
+        }
+        return bytes
+    }
+}

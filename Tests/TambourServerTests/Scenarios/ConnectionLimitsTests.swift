@@ -1,0 +1,158 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+@Suite("Limits of a connection")
+struct ConnectionLimitsTests {
+    @Test("who says nothing is closed")
+    func noHello() throws {
+        try withServer(limits: ["sessionInitTimeoutMs": 50]) { server in
+            try WireClient(address: server.address).waitForClose()
+        }
+    }
+
+    @Test("who does not log in is closed, pings or not")
+    func noLogin() throws {
+        try withServer(limits: ["loginTimeoutMs": 100]) { server in
+            let client = try server.connect()
+            #expect(throws: WireClient.Failure.self) {
+                while true { try client.call(PingRequest()) }
+            }
+        }
+    }
+
+    @Test("a frame that does not end is closed")
+    func partialFrame() throws {
+        try withServer(limits: ["partialFrameTimeoutMs": 50]) { server in
+            let client = try server.connect()
+            try client.send(raw: [10, 0, 0])
+            try client.waitForClose()
+        }
+    }
+
+    @Test("frames that end, though never together with what came, are not closed")
+    func neverAligned() throws {
+        try withServer(limits: ["partialFrameTimeoutMs": 300]) { server in
+            let client = try server.connect()
+            var ping: [UInt8] = []
+            encodePacket(
+                command: .request,
+                sequence: 500,
+                opcode: Opcode.ping.rawValue,
+                payload: [0x80],
+                into: &ping
+            )
+            // Each write ends one frame and begins the next: three times as long as one may take.
+            try client.send(raw: Array(ping[..<4]))
+            let clock = ContinuousClock()
+            let end = clock.now + .milliseconds(1_000)
+            while clock.now < end {
+                try client.send(raw: Array(ping[4...] + ping[..<4]))
+                _ = try client.reply(to: 500)
+            }
+            try client.send(raw: Array(ping[4...]))
+            _ = try client.reply(to: 500)
+        }
+    }
+
+    @Test("an idle connection is closed, one that pings is not")
+    func idle() throws {
+        try withPair(limits: ["idleTimeoutMs": 300]) { _, alice, bob, _ in
+            let clock = ContinuousClock()
+            let end = clock.now + .milliseconds(1_000)
+            while clock.now < end { try bob.call(PingRequest()) }
+            try alice.waitForClose()
+            try bob.call(PingRequest())
+        }
+    }
+
+    @Test("nonsense is answered so many times, then the connection ends")
+    func softErrors() throws {
+        try withServer(limits: ["maxSoftErrors": 3]) { server in
+            let client = try server.connect()
+            let unknown = Opcode(rawValue: 999)
+            for _ in 0..<3 {
+                #expect(try client.refusal(unknown, payload: [0x80]).error == "proto.opcode")
+            }
+            #expect(try client.refusal(.auth, payload: [0xC1]).error == "proto.payload")
+            try client.waitForClose()
+        }
+    }
+
+    @Test("what is known and not served answers proto.opcode")
+    func notServed() throws {
+        try withPair { _, alice, _, _ in
+            for opcode in [Opcode(rawValue: 16), Opcode(rawValue: 77), .notifTyping] {
+                let refusal = try alice.refusal(opcode, payload: [0x80])
+                #expect(refusal.error == "proto.opcode")
+                #expect(refusal.message != "")
+            }
+        }
+    }
+
+    @Test("a slow reader is closed, hurts nobody, and its next login heals it")
+    func slowReader() throws {
+        let limits = ["maxOutboundBytes": 65_536, "maxOutboundPushBytes": 32_768]
+        try withPair(limits: limits) { server, alice, bob, dialog in
+            // Bob reads nothing; what the kernel holds for him has to fill first, and with what no
+            // compression makes smaller.
+            let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+            var sent: Int64 = 0
+            while server.server.metrics.slowReadersClosed.count == 0, sent < 20_000 {
+                let numbers = try (0..<50).map { _ in
+                    sent += 1
+                    let text = String((0..<4_000).map { _ in letters.randomElement() ?? "A" })
+                    return try alice.send(
+                        MsgSendRequest(
+                            chatID: dialog,
+                            message: NewMessage(cid: sent, text: Text(text))
+                        )
+                    )
+                }
+                for number in numbers { _ = try alice.reply(to: number) }
+            }
+            #expect(server.server.metrics.slowReadersClosed.count == 1)
+            try bob.waitForClose()
+            let (client, login) = try server.reconnect(bob)
+            #expect(login.chats.first?.lastMessage?.cid == sent)
+            #expect(login.chats.first?.newMessages == sent)
+            try alice.send("more", to: dialog, cid: sent + 1)
+            #expect(try client.next(.notifMessage, as: NotifMessage.self).message.text == "more")
+        }
+    }
+
+    @Test("who asks and does not read the answers is closed")
+    func deafAsker() throws {
+        let limits = ["maxOutboundBytes": 65_536]
+        try withPair(limits: limits) { server, alice, bob, dialog in
+            for cid in Int64(1)...50 {
+                try alice.send(String(repeating: "\(cid % 10)", count: 4_000), to: dialog, cid: cid)
+            }
+            let request = ChatHistoryRequest(chatID: dialog, backward: 50)
+            #expect(throws: WireClient.Failure.self) {
+                for _ in 0..<200_000 { try alice.send(request) }
+                try alice.waitForClose()
+                throw WireClient.Failure.closed
+            }
+            #expect(server.server.metrics.slowReadersClosed.count == 1)
+            try bob.call(PingRequest())
+        }
+    }
+
+    @Test("frames of strangers are small")
+    func beforeLogin() throws {
+        try withPair(limits: ["maxFrameBytesBeforeLogin": 1_000]) { server, alice, _, _ in
+            let payload = LogRequest(
+                events: (0..<40).map { LogEvent(type: Text(String(repeating: "\($0)", count: 30))) }
+            ).encoded()
+            #expect(payload.count > 1_000)
+            let number = try alice.send(.log, payload: payload)
+            _ = try alice.reply(to: number, as: LogReply.self)
+            let stranger = try server.connect()
+            let refusal = try stranger.refusal(.log, payload: payload)
+            #expect(refusal.error == "proto.frame")
+            try stranger.waitForClose()
+        }
+    }
+}

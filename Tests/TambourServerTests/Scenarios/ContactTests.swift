@@ -1,0 +1,83 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+@Suite("CONTACT_INFO (32)")
+struct ContactInfoTests {
+    @Test("unknown ids are left out, repeated ones come once, phones stay with their owner")
+    func contacts() throws {
+        try withPair { _, alice, bob, _ in
+            let ids = [bob.userID, UserID(999), alice.userID, bob.userID, UserID(.min)]
+            let contacts = try alice.call(ContactInfoRequest(contactIDs: ids)).contacts
+            #expect(contacts.map(\.id) == [bob.userID, alice.userID])
+            #expect(contacts[0].phone == nil)
+            #expect(contacts[1].phone != nil)
+            #expect(contacts[0].names.first?.firstName == "Bob")
+        }
+    }
+}
+
+@Suite("CONTACT_INFO_BY_PHONE (46)")
+struct ContactInfoByPhoneTests {
+    @Test("a number is found however it is written")
+    func formats() throws {
+        try withPair { _, alice, bob, _ in
+            let own = try bob.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
+            let phone = try #require(own.first?.phone)
+            let digits = "\(phone)"
+            let spaced =
+                "+\(digits.prefix(1)) (\(digits.dropFirst(1).prefix(3))) "
+                + "\(digits.dropFirst(4).prefix(3))-\(digits.dropFirst(7))"
+            for text in ["+\(digits)", digits, spaced] {
+                let reply = try alice.call(ContactInfoByPhoneRequest(phone: text))
+                #expect(reply.contact.id == bob.userID, "\(text)")
+            }
+        }
+    }
+
+    @Test("what nobody has, what is no number and who is blocked look alike")
+    func unknown() throws {
+        try withPair { server, alice, bob, _ in
+            let own = try bob.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
+            let phone = try #require(own.first?.phone)
+            try server.block(bob.userID)
+            for text in ["+\(phone)", "+70000000000", "", "abc", "7999+0000001", "1234"] {
+                let refusal = try alice.refusal(of: ContactInfoByPhoneRequest(phone: text))
+                #expect(refusal == .userNotFound, "\(text)")
+            }
+        }
+    }
+}
+
+@Suite("NOTIF_PRESENCE (132)")
+struct PresenceTests {
+    @Test("a dialog partner's coming is told at once, its going after a delay")
+    func comingAndGoing() throws {
+        try withPair(limits: ["presenceOfflineDelayMs": 20]) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            _ = try alice.takePushes()
+            try bob.call(PingRequest(interactive: false))
+            let gone = try alice.next(.notifPresence, as: NotifPresence.self)
+            #expect(gone.userID == bob.userID)
+            #expect(gone.presence.status == 0)
+            try bob.call(PingRequest(interactive: true))
+            let here = try alice.next(.notifPresence, as: NotifPresence.self)
+            #expect(here.presence.status == 1)
+            // Seconds on this transport.
+            #expect(abs(try #require(here.presence.seen) - wallNow / 1000) < 60)
+            let login = try server.login(alice)
+            #expect(login.presence[bob.userID]?.status == 1)
+        }
+    }
+
+    @Test("strangers hear nothing")
+    func strangers() throws {
+        try withPair { server, _, bob, _ in
+            let carol = try server.signUp("Carol")
+            try bob.call(PingRequest(interactive: false))
+            try bob.call(PingRequest(interactive: true))
+            #expect(try carol.takePushes().isEmpty)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import TambourProtocol
+import TambourSQL
+import TambourStore
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+@Suite("What a login costs")
+struct LoginCostTests {
+    /// Alice with so many dialogs, and her next mark, after which nothing has changed.
+    private struct World {
+        let server: TestServer
+        let clock: ManualClock
+        let alice: WireClient
+        let partners: [UserID]
+        var login: LoginReply
+
+        /// - Parameter others: accounts to write to, made once.
+        init(dialogs: Int, limits: [String: Int] = [:]) throws {
+            clock = ManualClock()
+            server = try TestServer(overrides: limits, environment: clock.environment)
+            alice = try server.signUp("Alice")
+            var ids: [UserID] = []
+            try AdminClient(dataDirectory: server.dataDirectory).require(
+                .createUsers(count: dialogs, firstPhone: 79_000_000_000)
+            ) { line in
+                ids.append(UserID(Int64(String(line.split(separator: " ")[1])) ?? 0))
+            }
+            partners = ids
+            login = try alice.call(LoginRequest(token: alice.token))
+            try write(to: ids, cid: 1)
+            clock.advance(ms: 1_000)
+            login = try relogin(alice).reply
+            clock.advance(ms: 1_000)
+        }
+
+        /// Sends a line to each, all at once.
+        func write(to users: some Sequence<UserID>, cid: Int64) throws {
+            let numbers = try users.map {
+                try alice.send(
+                    MsgSendRequest(
+                        userID: $0,
+                        message: NewMessage(cid: cid, text: Text("See you at the station, \($0)."))
+                    )
+                )
+            }
+            for number in numbers { _ = try alice.reply(to: number, as: MsgSendReply.self) }
+        }
+
+        /// A new connection that says what a client with stored marks says.
+        ///
+        /// - Returns: the bytes of everything that came back for the LOGIN.
+        func relogin(_ client: WireClient, device: String = "phone") throws
+            -> (reply: LoginReply, bytes: Int, packets: Int)
+        {
+            let next = try server.connect(device: device)
+            let (bytes, packets) = (next.receivedBytes, next.receivedPackets)
+            let reply = try next.call(
+                LoginRequest(
+                    token: client.token,
+                    interactive: true,
+                    chatsSync: login.time,
+                    contactsSync: login.time,
+                    draftsSync: login.time,
+                    presenceSync: login.time,
+                    configHash: login.config?.hash ?? configHash
+                )
+            )
+            return (reply, next.receivedBytes - bytes, next.receivedPackets - packets)
+        }
+
+        private var configHash: Text { ServiceConfig(limits: .standard).hash }
+
+        /// What the store does for one delta login.
+        func cost() throws -> Cost {
+            let sql = try SQLiteConnection(
+                path: "\(server.dataDirectory)/tambour.db",
+                mode: .readOnly
+            )
+            let store = try StoreConnection(sql, limits: .standard)
+            let sync = LoginSync(limits: .standard, presence: PresenceRegistry())
+            let caller = Caller(
+                userID: alice.userID,
+                sessionID: SessionID(1),
+                deviceID: DeviceID(1),
+                connectionID: ConnectionID(1)
+            )
+            let request = LoginRequest(
+                token: "",
+                chatsSync: login.time,
+                contactsSync: login.time,
+                presenceSync: login.time
+            )
+            // Once before, so that preparing and reading the schema do not count.
+            return try store.read { snapshot in
+                _ = try sync.login(request, from: caller, time: clock.now, in: snapshot)
+                let before = Cost(sql)
+                let result = try sync.login(request, from: caller, time: clock.now, in: snapshot)
+                var cost = Cost(sql) - before
+                cost.chats = result.reply.chats.count
+                return cost
+            }
+        }
+    }
+
+    private struct Cost: Equatable {
+        var statements: Int
+        var rows: Int
+        var steps: Int
+        var chats = 0
+
+        init(_ sql: SQLiteConnection) {
+            statements = sql.statementCount
+            rows = sql.rowsStepped
+            steps = sql.virtualMachineSteps
+        }
+
+        static func - (left: Cost, right: Cost) -> Cost {
+            var cost = left
+            cost.statements -= right.statements
+            cost.rows -= right.rows
+            cost.steps -= right.steps
+            return cost
+        }
+    }
+
+    @Test("nothing changed in 1,000 dialogs: one request, at most 600 bytes back")
+    func nothingChanged() throws {
+        let world = try World(dialogs: 1_000)
+        defer { world.server.remove() }
+        let (reply, bytes, packets) = try world.relogin(world.alice)
+        #expect(reply.chats.isEmpty)
+        #expect(reply.contacts.isEmpty)
+        #expect(packets == 1)
+        #expect(bytes <= 600)
+        print("nothing changed in 1,000 dialogs: \(bytes) bytes")
+    }
+
+    @Test("5 of 200 changed: at most 1,500 bytes")
+    func fiveChanged() throws {
+        let world = try World(dialogs: 200)
+        defer { world.server.remove() }
+        try world.write(to: world.partners.prefix(5), cid: 2)
+        world.clock.advance(ms: 1_000)
+        let (reply, bytes, packets) = try world.relogin(world.alice)
+        #expect(reply.chats.count == 5)
+        #expect(packets == 1)
+        #expect(bytes <= 1_500)
+        print("5 of 200 dialogs changed: \(bytes) bytes")
+    }
+
+    @Test("statements, rows and the steps of SQLite do not grow with the dialogs")
+    func independent() throws {
+        var costs: [(nothing: Cost, five: Cost)] = []
+        for dialogs in [50, 200, 1_000] {
+            let world = try World(dialogs: dialogs)
+            defer { world.server.remove() }
+            let nothing = try world.cost()
+            try world.write(to: world.partners.prefix(5), cid: 2)
+            world.clock.advance(ms: 1_000)
+            costs.append((nothing, try world.cost()))
+            print("\(dialogs) dialogs: \(costs[costs.count - 1])")
+        }
+        let first = costs[0]
+        #expect(first.nothing.chats == 0)
+        #expect(first.five.chats == 5)
+        for cost in costs.dropFirst() {
+            #expect(cost.nothing.statements == first.nothing.statements)
+            #expect(cost.nothing.rows == first.nothing.rows)
+            #expect(cost.five.statements == first.five.statements)
+            #expect(cost.five.rows == first.five.rows)
+            // The steps may differ by a comparison or two, not by one for each dialog.
+            #expect(abs(cost.nothing.steps - first.nothing.steps) < 100)
+            #expect(abs(cost.five.steps - first.five.steps) < 100)
+        }
+    }
+}
+
+extension AdminClient {
+    fileprivate func require(
+        _ request: AdminService.Request,
+        output: (String) throws -> Void
+    ) throws {
+        let done = try run(request, output: output)
+        #expect(done)
+    }
+}

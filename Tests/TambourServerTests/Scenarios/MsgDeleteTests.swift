@@ -1,0 +1,106 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@Suite("MSG_DELETE (66)")
+struct MsgDeleteTests {
+    @Test("for all: everybody else hears of it, nobody sees it any more")
+    func forAll() throws {
+        try withPair { server, alice, bob, dialog in
+            let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+            let ids = try (1...3).map { try alice.send("\($0)", to: dialog, cid: $0).message.id }
+            _ = try (bob.takePushes(), tablet.takePushes())
+
+            let reply = try alice.delete([ids[1], ids[1]], in: dialog)
+
+            #expect(reply.chatID == dialog)
+            #expect(reply.messageIDs == [ids[1]])
+            #expect(reply.failedMessageIDs == nil)
+            for other in [bob, tablet] {
+                let pushes = try other.only(.notifMsgDelete, as: NotifMsgDelete.self)
+                #expect(pushes.map(\.messageIDs) == [[ids[1]]])
+                #expect(pushes.map(\.chatID) == [dialog])
+            }
+            try alice.expectSilence()
+            #expect(try bob.texts(dialog) == ["1", "3"])
+            #expect(try bob.chat(dialog)?.newMessages == 2)
+
+            let again = try alice.delete([ids[1]], in: dialog)
+            #expect(again.messageIDs == [ids[1]])
+            try bob.expectSilence()
+        }
+    }
+
+    @Test("for me: only the own other sessions hear of it, the others keep it")
+    func forMe() throws {
+        try withPair { server, alice, bob, dialog in
+            let tablet = try server.signIn(phoneOf: bob, device: "tablet")
+            let ids = try (1...2).map { try alice.send("\($0)", to: dialog, cid: $0).message.id }
+            _ = try (alice.takePushes(), bob.takePushes(), tablet.takePushes())
+
+            try bob.delete([ids[1]], in: dialog, forMe: true)
+
+            #expect(try tablet.only(.notifMsgDelete, as: NotifMsgDelete.self).count == 1)
+            try alice.expectSilence()
+            try bob.expectSilence()
+            #expect(try bob.texts(dialog) == ["1"])
+            #expect(try alice.texts(dialog) == ["1", "2"])
+            let chat = try #require(try bob.chat(dialog))
+            #expect(chat.newMessages == 1)
+            #expect(chat.lastMessage?.id == ids[0])
+            #expect(try alice.chat(dialog)?.lastMessage?.id == ids[1])
+        }
+    }
+
+    @Test("hidden and then removed counts once in unread")
+    func unreadOfBoth() throws {
+        try withPair { _, alice, bob, dialog in
+            let ids = try (1...5).map { try alice.send("\($0)", to: dialog, cid: $0).message.id }
+            try bob.delete([ids[1], ids[2]], in: dialog, forMe: true)
+            #expect(try bob.chat(dialog)?.newMessages == 3)
+            try alice.delete([ids[2], ids[3]], in: dialog)
+            #expect(try bob.chat(dialog)?.newMessages == 2)
+            let mark = try bob.call(
+                ChatMarkRequest(type: .readMessage, chatID: dialog, messageID: ids[0])
+            )
+            #expect(mark.unread == 1)
+        }
+    }
+
+    @Test("in a dialog one deletes one's own; in a group its owner also those of others")
+    func rights() throws {
+        try withPair { server, alice, bob, dialog in
+            let carol = try server.signUp("Carol")
+            let theirs = try alice.send("mine", to: dialog, cid: 1).message.id
+            let own = try bob.send("own", to: dialog, cid: 1).message.id
+            let mixed = try bob.delete([theirs, own, MessageID(5)], in: dialog)
+            #expect(mixed.messageIDs == [own])
+            #expect(mixed.failedMessageIDs == [theirs, MessageID(5)])
+
+            let group = try alice.createGroup("Three", with: [bob, carol], cid: 2)
+            let event = try #require(try alice.history(group).messages?.first?.id)
+            let said = try bob.send("said", to: group, cid: 2).message.id
+            #expect(try carol.delete([said], in: group).failedMessageIDs == [said])
+            #expect(try alice.delete([event], in: group).failedMessageIDs == [event])
+            #expect(try alice.delete([said], in: group).messageIDs == [said])
+            #expect(try carol.texts(group) == [""])
+        }
+    }
+
+    @Test("scheduled messages there are none, and the chat must be the caller's")
+    func refusals() throws {
+        try withPair { server, alice, bob, dialog in
+            let id = try alice.send("1", to: dialog, cid: 1).message.id
+            let delayed = try alice.call(
+                MsgDeleteRequest(chatID: dialog, messageIDs: [id], itemType: .delayed)
+            )
+            #expect(delayed.failedMessageIDs == [id])
+            let carol = try server.signUp("Carol")
+            for chat in [dialog, ChatID(-1), carol.dialog(with: bob)] {
+                let request = MsgDeleteRequest(chatID: chat, messageIDs: [id])
+                #expect(try carol.code(of: request) == .chatNotFound)
+            }
+            #expect(try bob.texts(dialog) == ["1"])
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Synchronization
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+/// A server with a few people on it, gone when the body ends.
+func withServer(
+    limits overrides: [String: Int] = [:],
+    environment: Environment = .live,
+    _ body: (TestServer) throws -> Void
+) throws {
+    let server = try TestServer(overrides: overrides, environment: environment)
+    defer { server.remove() }
+    try body(server)
+}
+
+/// Alice and Bob, each on one device, and the id of their dialog, which has not begun.
+func withPair(
+    limits overrides: [String: Int] = [:],
+    environment: Environment = .live,
+    _ body: (TestServer, WireClient, WireClient, ChatID) throws -> Void
+) throws {
+    try withServer(limits: overrides, environment: environment) { server in
+        let alice = try server.signUp("Alice")
+        let bob = try server.signUp("Bob")
+        try body(server, alice, bob, alice.dialog(with: bob))
+    }
+}
+
+/// A wall clock that a test sets.
+final class ManualClock: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ start: Int64 = 1_790_000_000_000) { time = Mutex(start) }
+
+    var now: Int64 { time.withLock { $0 } }
+    func advance(ms: Int64) { time.withLock { $0 += ms } }
+
+    var environment: Environment {
+        Environment(wallMs: { self.now }, randomBytes: Environment.live.randomBytes)
+    }
+}
+
+extension WireClient {
+    /// Everything that came but presence, which has a suite of its own; a PING fences it.
+    func news() throws -> [Push] {
+        try takePushes().filter { $0.opcode != .notifPresence }
+    }
+
+    /// The pushes of one kind among the news, decoded; other news make the test fail.
+    func only<Payload: WirePayload>(
+        _ opcode: Opcode,
+        as type: Payload.Type,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> [Payload] {
+        let news = try news()
+        #expect(
+            news.allSatisfy { $0.opcode == opcode },
+            "\(news.map(\.opcode))",
+            sourceLocation: sourceLocation
+        )
+        return try news.filter { $0.opcode == opcode }.map { try $0.decode(as: type) }
+    }
+
+    func expectSilence(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let news = try news()
+        #expect(news.isEmpty, "\(news.map(\.opcode))", sourceLocation: sourceLocation)
+    }
+
+    /// The code a request is refused with.
+    func code(of request: some WireRequest) throws -> RequestError.Code {
+        try refusal(of: request).code
+    }
+
+    /// The error reply to a payload as it is.
+    func refusal(_ opcode: Opcode, payload: [UInt8]) throws -> ErrorReply {
+        let packet = try reply(to: send(opcode, payload: payload))
+        guard packet.header.command == PacketCommand.error.rawValue else {
+            throw Failure.unexpected("\(opcode) was not refused")
+        }
+        return try ErrorReply.decode(packet.payload, limits: .standard)
+    }
+
+    func history(
+        _ chat: ChatID,
+        from: Int64? = nil,
+        backward: Int64 = 40,
+        forward: Int64 = 0
+    ) throws -> ChatHistoryReply {
+        try call(ChatHistoryRequest(chatID: chat, from: from, forward: forward, backward: backward))
+    }
+
+    func texts(_ chat: ChatID) throws -> [String] {
+        try (history(chat, backward: 200).messages ?? []).map { String(describing: $0.text) }
+    }
+
+    func chat(_ id: ChatID) throws -> Chat? {
+        try call(ChatInfoRequest(chatIDs: [id])).chats.first
+    }
+
+    @discardableResult
+    func delete(
+        _ ids: [MessageID],
+        in chat: ChatID,
+        forMe: Bool = false
+    ) throws -> MsgDeleteReply {
+        try call(MsgDeleteRequest(chatID: chat, messageIDs: ids, forMe: forMe))
+    }
+}
+
+extension TestServer {
+    /// Blocks an account the way an administrator does.
+    func block(_ user: UserID) throws {
+        let admin = AdminClient(dataDirectory: dataDirectory)
+        let done = try admin.run(.block(user: "\(user.rawValue)", isBlocked: true)) { _ in }
+        #expect(done)
+    }
+}
+
+/// Milliseconds since 1970, as the machine says.
+var wallNow: Int64 { Environment.live.wallMs() }

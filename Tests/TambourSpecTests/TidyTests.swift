@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+
+/// Rules that no compiler checks: who may import whom, what libraries do not do, what is marked.
+@Suite("Tidiness of the sources")
+struct TidyTests {
+    /// Who imports what: ours below and the foreign modules each target is allowed.
+    ///
+    /// Arrows point down only: nothing imports a face or a program, the ground imports nothing of
+    /// ours, and each foreign library is seen by the targets that name it here.
+    private static let arrows: [String: Set<String>] = [
+        // Ground.
+        "TambourProtocol": ["CLZ4", "Glibc", "Darwin"],
+        "TambourNet": ["CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization"],
+        "TambourSQL": ["CSQLite", "Glibc", "Darwin", "Synchronization"],
+        // Parts.
+        "TambourStore": ["TambourProtocol", "TambourSQL", "Synchronization"],
+        // Faces.
+        "TambourServer": [
+            "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+            "Crypto", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
+        ],
+        // Programs.
+        "tambourd": [
+            "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
+            "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
+            "Logging", "Synchronization", "Yams",
+        ],
+        "tambour-spec": ["ArgumentParser", "Foundation", "Yams"],
+        // For tests; never linked into a product.
+        "TambourTesting": [
+            "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
+            "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
+        ],
+    ]
+
+    /// `Data` costs more than a frame: the hot path does without.
+    private static let withoutFoundation = [
+        "TambourProtocol", "TambourNet", "TambourSQL", "TambourStore", "TambourServer",
+    ]
+
+    private struct Source {
+        let target: String
+        let path: String
+        let lines: [Substring]
+    }
+
+    private static func sources(under folder: String) throws -> [Source] {
+        let root = Repository.root.appending(path: folder).standardizedFileURL
+        let files = FileManager.default.enumerator(atPath: root.path)
+        var sources: [Source] = []
+        while let path = files?.nextObject() as? String {
+            guard path.hasSuffix(".swift") else { continue }
+            let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+            sources.append(
+                Source(
+                    target: String(path.prefix { $0 != "/" }),
+                    path: "\(folder)/\(path)",
+                    lines: text.split(separator: "\n", omittingEmptySubsequences: false)
+                )
+            )
+        }
+        return sources
+    }
+
+    /// The module an import line names, nil for any other line.
+    static func module(importedBy line: Substring) -> String? {
+        let kinds = ["struct", "class", "enum", "protocol", "func", "typealias", "let", "var"]
+        let access = ["public", "package", "internal", "fileprivate", "private"]
+        var words = line.split(whereSeparator: \.isWhitespace)[...]
+        while let word = words.first, word.hasPrefix("@") || access.contains(String(word)) {
+            words.removeFirst()
+        }
+        guard words.popFirst() == "import" else { return nil }
+        if let word = words.first, kinds.contains(String(word)) { words.removeFirst() }
+        return words.first.map { String($0.prefix { $0 != "." }) }
+    }
+
+    @Test("imports are read in all their forms")
+    func parser() {
+        #expect(Self.module(importedBy: "import A") == "A")
+        #expect(Self.module(importedBy: "    @testable import A") == "A")
+        #expect(Self.module(importedBy: "@preconcurrency package import A") == "A")
+        #expect(Self.module(importedBy: "import struct A.B") == "A")
+        #expect(Self.module(importedBy: "let imports = 1") == nil)
+        #expect(Self.module(importedBy: "// import A") == nil)
+    }
+
+    @Test("imports follow the arrows")
+    func imports() throws {
+        let sources = try Self.sources(under: "Sources")
+        #expect(sources.count > 80)
+        for source in sources {
+            let allowed = try #require(
+                Self.arrows[source.target],
+                "who may \(source.target) import?"
+            )
+            for (number, line) in source.lines.enumerated() {
+                guard let module = Self.module(importedBy: line) else { continue }
+                #expect(allowed.contains(module), "\(source.path):\(number + 1): \(line)")
+            }
+        }
+        // A target that is gone leaves no arrow behind.
+        #expect(Set(Self.arrows.keys) == Set(sources.map(\.target)))
+    }
+
+    @Test("no arrow of the table points up, sideways or to Foundation where speed matters")
+    func table() {
+        let layers = [
+            ["TambourProtocol", "TambourNet", "TambourSQL"], ["TambourStore"], ["TambourServer"],
+            ["tambourd", "tambour-spec"], ["TambourTesting"],
+        ]
+        let layer = Dictionary(
+            uniqueKeysWithValues: layers.enumerated().flatMap { level, names in
+                names.map { ($0, level) }
+            }
+        )
+        for (target, allowed) in Self.arrows {
+            for other in allowed {
+                guard let level = layer[other], let own = layer[target] else { continue }
+                #expect(level < own, "\(target) → \(other)")
+            }
+        }
+        for target in Self.withoutFoundation {
+            let allowed = Self.arrows[target, default: []]
+            #expect(allowed.isDisjoint(with: ["Foundation", "FoundationEssentials"]), "\(target)")
+        }
+        let sqlite = Self.arrows.filter { $0.value.contains("CSQLite") }.keys
+        #expect(Array(sqlite) == ["TambourSQL"])
+    }
+
+    @Test("libraries print nothing")
+    func prints() throws {
+        let programs = ["tambourd", "tambour-spec"]
+        for source in try Self.sources(under: "Sources") where !programs.contains(source.target) {
+            for (number, line) in source.lines.enumerated() {
+                let code = line.prefix { $0 != "/" }
+                let prints = code.contains("print(") && !code.contains(".print(")
+                #expect(!prints, "\(source.path):\(number + 1): \(line)")
+            }
+        }
+    }
+
+    @Test("what is left to do says what and why")
+    func markers() throws {
+        for folder in ["Sources", "Tests"] {
+            for source in try Self.sources(under: folder)
+            where !source.path.hasSuffix("TidyTests.swift") {
+                for (number, line) in source.lines.enumerated() {
+                    for marker in ["TODO", "FIXME", "XXX", "HACK"] {
+                        guard let range = line.range(of: "// \(marker)") else { continue }
+                        let reason = line[range.upperBound...].drop { !$0.isLetter }
+                        #expect(
+                            ["TODO", "FIXME"].contains(marker) && reason.count >= 20,
+                            "\(source.path):\(number + 1): \(line)"
+                        )
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("generated files say so, and only they")
+    func generated() throws {
+        for folder in ["Sources", "Tests"] {
+            for source in try Self.sources(under: folder) {
+                let isMarked = source.lines.first?.hasPrefix("// DO NOT EDIT.") == true
+                #expect(isMarked == source.path.contains("/Generated/"), "\(source.path)")
+                guard isMarked else { continue }
+                #expect(source.lines.dropFirst().first == "// swift-format-ignore-file")
+            }
+        }
+    }
+
+    @Test("nothing unchecked or unsafe about threads goes without a reason")
+    func unchecked() throws {
+        for source in try Self.sources(under: "Sources") {
+            for (number, line) in source.lines.enumerated() {
+                let code = line.drop { $0 == " " }
+                guard !code.hasPrefix("//"),
+                    code.contains("@unchecked Sendable") || code.contains("nonisolated(unsafe)")
+                else { continue }
+                let above = source.lines[max(0, number - 12)..<number]
+                let isExplained = above.contains {
+                    $0.contains("//") && ($0.contains("Sendable") || $0.contains("nonisolated"))
+                }
+                #expect(isExplained, "\(source.path):\(number + 1): \(line)")
+            }
+        }
+    }
+}
