@@ -132,6 +132,7 @@ private final class Race: @unchecked Sendable {
 
     /// Runs until so many logins are done, or until the time is over.
     func run(logins: Int?, commitsPerSecond: Int?, duration: Duration?) throws {
+        let ended = DispatchSemaphore(value: 0)
         let writing = Thread { [self] in
             let start = ContinuousClock.now
             while !isOver.load(ordering: .acquiring) {
@@ -142,8 +143,8 @@ private final class Race: @unchecked Sendable {
                 while ContinuousClock.now < due { sched_yield() }
             }
             isOver.store(true, ordering: .releasing)
+            ended.signal()
         }
-        let ended = DispatchSemaphore(value: 0)
         let logging = Thread { [self] in
             do {
                 while !isOver.load(ordering: .acquiring), snapshots.count < logins ?? .max {
@@ -158,7 +159,7 @@ private final class Race: @unchecked Sendable {
         writing.start()
         logging.start()
         ended.wait()
-        while !writing.isFinished { sched_yield() }
+        ended.wait()
     }
 
     private func commit() {
