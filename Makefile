@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run build test lint format generate soak asan tsan deps deps-test clean
+.PHONY: help run chat build test lint format generate soak asan tsan deps deps-test clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -29,9 +29,14 @@ deps-test:
 run: deps ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
 	swift build -c release --product tambourd
 	@echo "Tambour starts on $(LISTEN), keeps its data in $(DATA) and stops with Ctrl-C."
-	@echo "Point a client at it without TLS and log in with any phone number: the code appears below."
+	@echo "In another terminal: make chat ME=+79990000001 PEER=+79990000002 (the login code appears below), or any client, without TLS."
 	@echo "Accounts with tokens: .build/release/tambourd admin users create --data $(DATA) --count 2 --first-phone +79990000001 --tokens-out tokens.txt"
 	@exec .build/release/tambourd serve --listen $(LISTEN) --data $(DATA) --login-codes console
+
+chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+79990000002
+	@: $${ME:?your phone, as in make chat ME=+79990000001 PEER=+79990000002} $${PEER:?the phone of the other side}
+	@scripts/deps chat
+	@exec .build/venv/bin/python docs/examples/chat.py "$$ME" "$$PEER" $(LISTEN)
 
 build: deps ## Builds everything, debug
 	swift build

@@ -58,7 +58,11 @@ package final class Server: @unchecked Sendable {
         let report: @Sendable (String) -> Void = { logger.error("\($0)") }
 
         let path = directory.databasePath
-        writerConnection = try SQLiteConnection(path: path, mode: .readWrite)
+        writerConnection = try SQLiteConnection(
+            path: path,
+            mode: .readWrite,
+            synchronous: Self.synchronousMode
+        )
         try StoreConnection.migrate(writerConnection)
         let writer = try StoreWriter(
             StoreConnection(writerConnection, limits: limits),
@@ -107,6 +111,17 @@ package final class Server: @unchecked Sendable {
         let shared = shared
         gateways = lanes.map { LaneGateway(lane: $0, shared: shared) }
         router.connect(gateways)
+    }
+
+    /// FULL. A debug build can be told to be careless, so that the crash tests can show that they
+    /// would notice.
+    private static var synchronousMode: SQLiteConnection.SynchronousMode {
+        #if DEBUG
+            if let mode = getenv("TAMBOUR_DEBUG_SYNCHRONOUS"), String(cString: mode) == "NORMAL" {
+                return .normal
+            }
+        #endif
+        return .full
     }
 
     /// Begins to serve.

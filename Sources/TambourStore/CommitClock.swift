@@ -22,7 +22,8 @@ package final class CommitClock: Sendable {
     /// - Parameter persisted: the clock of the last commit on disk, 0 for a new store.
     package init(persisted: Int64, leaseMs: Int) {
         lease = Int64(leaseMs)
-        let start = persisted == 0 ? 0 : persisted + lease
+        // A `time` of the last run may equal the end of the lease; what comes now is above it.
+        let start = persisted == 0 ? 0 : persisted + lease + 1
         state = Mutex(State(last: start, inFlight: nil, ceiling: persisted + lease))
     }
 

@@ -76,7 +76,8 @@ package final class WireClient {
             }
         }
         guard connected == 0 else {
-            Glibc.close(socket)
+            // `deinit` runs all the same and closes the socket; closing it here too could close the
+            // one that another thread has opened under its number meanwhile.
             throw Failure.closed
         }
         var on: Int32 = 1
@@ -201,6 +202,12 @@ package final class WireClient {
     /// Everything that was on its way when this is called; a PING fences it. Never sleeps.
     package func takePushes() throws -> [Push] {
         _ = try call(PingRequest())
+        defer { pushes = [] }
+        return pushes
+    }
+
+    /// What has come so far, without asking for more.
+    package func takePushesAtHand() -> [Push] {
         defer { pushes = [] }
         return pushes
     }

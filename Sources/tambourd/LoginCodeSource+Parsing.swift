@@ -86,7 +86,7 @@ final class CodeProgram: Sendable {
             retry(number, input: input, reason: "status \(process.terminationStatus)")
         }
         do {
-            try process.run()
+            try Signals.unblocked { try process.run() }
         } catch {
             return retry(number, input: input, reason: "\(error)")
         }

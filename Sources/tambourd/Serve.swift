@@ -52,28 +52,28 @@ extension Tambourd {
             let logger = Self.logger(settings.logLevel)
             // What is kept here concerns nobody else on this machine.
             umask(0o077)
-            let server: Server
-            let addresses: [String]
             do {
-                server = try Server(settings.server(logger: logger))
-                addresses = try server.start()
+                let server = try Server(settings.server(logger: logger))
+                // Before anybody is told that the server is there: who is may ask it to stop.
+                Signals.onTermination { signal in
+                    logger.notice("stopping", metadata: ["signal": "\(signal)"])
+                    server.stop {
+                        logger.notice("stopped")
+                        Foundation.exit(0)
+                    }
+                }
+                for address in try server.start() {
+                    StandardOutput.writeLine("listening tcp \(address)")
+                }
             } catch {
                 throw Failure(String(describing: error))
             }
-            for address in addresses { StandardOutput.writeLine("listening tcp \(address)") }
             logger.notice(
                 "serving",
                 metadata: [
                     "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
                 ]
             )
-            Signals.onTermination { signal in
-                logger.notice("stopping", metadata: ["signal": "\(signal)"])
-                server.stop {
-                    logger.notice("stopped")
-                    Foundation.exit(0)
-                }
-            }
             dispatchMain()
         }
 
@@ -112,6 +112,17 @@ enum StandardOutput {
 enum Signals {
     // nonisolated(unsafe): written once, by `onTermination`, before anything serves.
     nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
+
+    /// Runs `body` on a thread that blocks no signal: a child inherits what its parent's thread
+    /// blocks, and threads of Dispatch block all of them.
+    static func unblocked(_ body: () throws -> Void) rethrows {
+        var none = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try body()
+    }
 
     static func onTermination(_ stop: @escaping @Sendable (Int32) -> Void) {
         signal(SIGPIPE, SIG_IGN)

@@ -3,7 +3,7 @@
     python docs/examples/chat.py MY_PHONE PEER_PHONE [HOST:PORT]
 
 The first time it asks for the login code, which the server prints where it runs; an unknown phone
-becomes an account. Afterwards the token kept in `var/clients/` is enough. Type a line to send it;
+becomes an account. Afterwards the token kept in `.build/chat/` is enough. Type a line to send it;
 Ctrl-D leaves. When the server goes away and comes back, so does the chat.
 """
 
@@ -20,7 +20,7 @@ async def chat(my_phone: str, peer_phone: str, address: str = "127.0.0.1:7770") 
     host, _, port = address.rpartition(":")
     config = ExtraConfig(host=host, port=int(port), use_ssl=False, telemetry=False, log_level="CRITICAL",
                          registration_config=RegistrationConfig(first_name=my_phone))
-    client = Client(my_phone, f"{my_phone}.db", work_dir="var/clients", extra_config=config)
+    client = Client(my_phone, f"{my_phone}.db", work_dir=".build/chat", extra_config=config)
     typed: asyncio.Queue[str] = asyncio.Queue()
 
     @client.on_message()

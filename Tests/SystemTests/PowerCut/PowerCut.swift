@@ -58,11 +58,12 @@ struct PowerCut {
             .appendingPathComponent("tambour-\(getpid())-\(name).out").path
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["cc", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
+        compiler.arguments =
+            ["clang", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
         try compiler.run()
         compiler.waitUntilExit()
         guard compiler.terminationStatus == 0 else {
-            throw Failure(description: "cc could not compile \(name)")
+            throw Failure(description: "clang could not compile \(name)")
         }
         compiled.append(result)
         atexit { PowerCut.compiled.removeAll() }

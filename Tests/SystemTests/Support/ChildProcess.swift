@@ -2,6 +2,9 @@ import Foundation
 import Synchronization
 
 /// A program that a test started: its output line by line as it comes, its errors, its end.
+///
+/// Three threads of its own read and wait, so nothing blocks the threads that tests run on, and
+/// nothing depends on how long this object lives.
 final class ChildProcess: Sendable {
     struct Failed: Error, CustomStringConvertible {
         var description: String
@@ -10,79 +13,69 @@ final class ChildProcess: Sendable {
     /// Lines of standard output, to be read once. Ends when the program closes it.
     let lines: AsyncStream<String>
 
-    private static let births = Mutex(())
+    private let processID: pid_t
+    private let ending = Ending()
+    private let errorText = ErrorText()
 
-    private let process: Process
-    /// The ends we read from; a handle that nobody holds closes, and reads no more.
-    private let readers: [FileHandle]
-    private let ending: Ending
-    private let errorText = Mutex(Data())
-
-    /// Starts `program` at once.
+    /// Starts `program` at once, with nothing on its standard input.
     ///
-    /// - Throws: What `Process.run()` throws, and `Failed` when there are no descriptors left.
+    /// - Throws: `Failed` if it cannot be started.
     init(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
         let (lines, feed) = AsyncStream.makeStream(of: String.self)
         self.lines = lines
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        let ending = Ending()
-        self.ending = ending
-        process.terminationHandler = { ending.reached($0.terminationStatus) }
-        // One at a time: between making a pipe and keeping it from being inherited, nobody is born.
-        let (output, errors) = try Self.births.withLock { _ in
-            let output = try PrivatePipe()
-            let errors = try PrivatePipe()
-            process.standardOutput = output.writer
-            process.standardError = errors.writer
-            try withAllSignals { try process.run() }
-            // While our copies of the ends the program writes to are open, reading never ends.
-            try output.writer.close()
-            try errors.writer.close()
-            return (output.reader, errors.reader)
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        let child = try Self.births.withLock { _ in
+            try Self.spawn(
+                [program.path] + arguments,
+                environment: variables.map { "\($0.key)=\($0.value)" }
+            )
         }
-        self.process = process
-        readers = [output, errors]
+        processID = child.processID
 
-        let partial = Mutex(Data())
-        output.readabilityHandler = { handle in
-            let bytes = handle.availableData
-            let whole = partial.withLock { partial in
+        let readers = DispatchGroup()
+        readers.enter()
+        Thread.detachNewThread {
+            var partial: [UInt8] = []
+            Self.readToEnd(of: child.output) { bytes in
                 partial += bytes
-                return Self.takeLines(of: &partial, includingLast: bytes.isEmpty)
+                for line in Self.takeLines(of: &partial) { feed.yield(line) }
             }
-            for line in whole { feed.yield(line) }
-            if bytes.isEmpty {
-                handle.readabilityHandler = nil
-                feed.finish()
-            }
+            if !partial.isEmpty { feed.yield(String(decoding: partial, as: UTF8.self)) }
+            feed.finish()
+            readers.leave()
         }
-        errors.readabilityHandler = { [weak self] handle in
-            let bytes = handle.availableData
-            if bytes.isEmpty { handle.readabilityHandler = nil }
-            self?.errorText.withLock { $0 += bytes }
+        let errorText = errorText
+        readers.enter()
+        Thread.detachNewThread {
+            Self.readToEnd(of: child.errors) { errorText.append($0) }
+            readers.leave()
+        }
+        let ending = ending
+        Thread.detachNewThread {
+            let status = ending.reap(child.processID)
+            readers.wait()
+            ending.reached(status)
         }
     }
 
     /// What was written to standard error so far.
-    var errors: String { errorText.withLock { String(decoding: $0, as: UTF8.self) } }
+    var errors: String { errorText.string }
 
     /// What the program holds in memory right now, bytes; 0 when it has ended.
     var residentBytes: Int {
-        let statm = "/proc/\(process.processIdentifier)/statm"
+        let statm = "/proc/\(processID)/statm"
         guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
         let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
     func signal(_ number: Int32) {
-        if ending.status == nil { kill(process.processIdentifier, number) }
+        ending.signal(number, to: processID)
     }
 
-    /// Waits for the end of the program. The status of a program ended by a signal is the signal.
+    /// Waits for the end of the program and of its output.
+    ///
+    /// - Returns: its status; 128 and the signal for a program that a signal ended.
     func exitStatus() async -> Int32 {
         await ending.wait()
     }
@@ -94,35 +87,144 @@ final class ChildProcess: Sendable {
         let killer = Task {
             try await Task.sleep(for: deadline)
             signal(SIGKILL)
-            return true
         }
         let status = await exitStatus()
         killer.cancel()
-        if (try? await killer.value) == true {
+        if (try? await killer.value) != nil {
             throw Failed(description: "did not end within \(deadline)\n\(errors)")
         }
         return status
     }
 
-    private static func takeLines(of bytes: inout Data, includingLast: Bool) -> [String] {
+    // MARK: - Starting
+
+    /// One at a time: between making a pipe and keeping it from being inherited, nobody is born. A
+    /// test that reads to the end must not wait for somebody else's server to close a copy.
+    private static let births = Mutex(())
+
+    private static func spawn(
+        _ arguments: [String],
+        environment: [String]
+    ) throws -> (processID: pid_t, output: Int32, errors: Int32) {
+        let output = try privatePipe()
+        let errors = try privatePipe()
+        defer {
+            // While our copies of the ends the program writes to are open, reading never ends.
+            close(output.writer)
+            close(errors.writer)
+        }
+        #if canImport(Darwin)
+            var actions: posix_spawn_file_actions_t?
+            var attributes: posix_spawnattr_t?
+        #else
+            var actions = posix_spawn_file_actions_t()
+            var attributes = posix_spawnattr_t()
+        #endif
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
+        posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
+        // The threads that tests run on block every signal, and a child inherits that.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
+        var argumentPointers = arguments.map { strdup($0) } + [nil]
+        var environmentPointers = environment.map { strdup($0) } + [nil]
+        defer { for pointer in argumentPointers + environmentPointers { free(pointer) } }
+        var processID = pid_t()
+        let result = posix_spawn(
+            &processID,
+            arguments[0],
+            &actions,
+            &attributes,
+            &argumentPointers,
+            &environmentPointers
+        )
+        guard result == 0 else {
+            close(output.reader)
+            close(errors.reader)
+            throw Failed(description: "\(arguments[0]): \(String(cString: strerror(result)))")
+        }
+        return (processID, output.reader, errors.reader)
+    }
+
+    private static func privatePipe() throws -> (reader: Int32, writer: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            throw Failed(description: "pipe: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    // MARK: - Reading
+
+    private static func readToEnd(of end: Int32, _ consume: ([UInt8]) -> Void) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(end, &buffer, buffer.count)
+            if count > 0 {
+                consume(Array(buffer[..<count]))
+            } else if count == 0 || errno != EINTR {
+                break
+            }
+        }
+        close(end)
+    }
+
+    private static func takeLines(of bytes: inout [UInt8]) -> [String] {
         var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        let rest = lines.removeLast()
-        defer { bytes = includingLast ? Data() : Data(rest) }
-        if includingLast && !rest.isEmpty { lines.append(rest) }
+        bytes = Array(lines.removeLast())
         return lines.map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+private final class ErrorText: Sendable {
+    private let bytes = Mutex<[UInt8]>([])
+
+    var string: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
+
+    func append(_ more: [UInt8]) {
+        bytes.withLock { $0 += more }
     }
 }
 
 /// The end of a program, to be waited for by anybody.
 private final class Ending: Sendable {
     private struct State {
+        var isReaped = false
         var status: Int32?
         var waiting: [CheckedContinuation<Int32, Never>] = []
     }
 
     private let state = Mutex(State())
 
-    var status: Int32? { state.withLock { $0.status } }
+    func signal(_ number: Int32, to processID: pid_t) {
+        state.withLock { state in
+            // After it is reaped the number may be somebody else's.
+            if !state.isReaped { kill(processID, number) }
+        }
+    }
+
+    /// Blocks until the program ends.
+    func reap(_ processID: pid_t) -> Int32 {
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(processID), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+        return state.withLock { state in
+            state.isReaped = true
+            var status: Int32 = 0
+            while waitpid(processID, &status, 0) == -1, errno == EINTR {}
+            let signal = status & 0x7F
+            return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+        }
+    }
 
     func wait() async -> Int32 {
         await withCheckedContinuation { continuation in
@@ -141,33 +243,5 @@ private final class Ending: Sendable {
             return state.waiting
         }
         for continuation in waiting { continuation.resume(returning: status) }
-    }
-}
-
-/// Runs `body` on a thread that blocks no signal. A child inherits what its parent's thread blocks,
-/// and the threads that tests run on block all of them.
-private func withAllSignals(_ body: () throws -> Void) rethrows {
-    var none = sigset_t()
-    var before = sigset_t()
-    sigemptyset(&none)
-    pthread_sigmask(SIG_SETMASK, &none, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    try body()
-}
-
-/// A pipe whose ends no other child inherits: a test that reads to the end must not wait for
-/// somebody else's server to close the copy it was born with.
-private struct PrivatePipe {
-    let reader: FileHandle
-    let writer: FileHandle
-
-    init() throws {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else {
-            throw ChildProcess.Failed(description: "pipe: \(String(cString: strerror(errno)))")
-        }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        reader = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
-        writer = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
     }
 }

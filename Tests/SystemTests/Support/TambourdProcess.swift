@@ -123,7 +123,8 @@ final class TambourdProcess: Sendable {
         )
     }
 
-    private static func program() throws -> URL {
+    /// The program under test: the one built with the tests, or what `TAMBOUR_TAMBOURD` names.
+    static func program() throws -> URL {
         if let named = ProcessInfo.processInfo.environment["TAMBOUR_TAMBOURD"] {
             return URL(fileURLWithPath: named)
         }

@@ -28,11 +28,12 @@ struct JourneyTests {
         ]
     )
     func filesExist(page: String) throws {
+        // The example of CONTRIBUTING.md is the opcode that nobody has added yet.
         let paths = try Self.quoted(page).filter {
             $0.wholeMatch(of: /(Sources|Tests|docs|docker|protocol-spec|scripts)\/[\w.\/+-]+/)
                 != nil
         }
-        for path in paths {
+        for path in paths where !path.hasSuffix("/chat_count.yaml") {
             #expect(Self.exists(path), "\(page) names \(path)")
         }
     }

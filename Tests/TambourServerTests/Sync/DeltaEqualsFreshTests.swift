@@ -1,11 +1,14 @@
 import Foundation
+import Synchronization
 import TambourProtocol
+import TambourServer
+import TambourStore
 import Testing
 
 /// What a client kept, with what a login brought it, is what a fresh client gets at that moment.
 ///
 /// Each sequence comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else,
-/// `TAMBOUR_SOAK=1` plays 2,000 instead of 150. Which writes these sequences guard is listed in
+/// `TAMBOUR_SOAK=1` plays 2,000 instead of 100. Which writes these sequences guard is listed in
 /// `Tests/mutants/README.md`.
 @Suite("Delta equals fresh")
 struct DeltaEqualsFreshTests {
@@ -14,7 +17,7 @@ struct DeltaEqualsFreshTests {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        let seeds = seed.map { [$0] } ?? Array(1...(isSoak ? 2_000 : 150))
+        let seeds = seed.map { [$0] } ?? Array(1...(isSoak ? 2_000 : 100))
         var total = SyncSequence.Counts()
         for seed in seeds {
             do {
@@ -43,5 +46,111 @@ struct DeltaEqualsFreshTests {
                 "opcode \(opcode.rawValue) is too rare"
             )
         }
+    }
+    @Test("a chat is in the delta from the moment it is made, before its first message")
+    func newChats() throws {
+        let machine = try SyncMachine(
+            seed: 1,
+            limits: Limits(overrides: ["fanOutMembers": 3]),
+            wall: 1_700_000_000_000
+        )
+        defer { machine.remove() }
+        let (users, token, caller) = try signedUp(5, machine)
+        machine.world.wallMs += 10
+        let mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        _ = machine.run([
+            Command { tx in
+                let user = users[0]
+                _ = try tx.createPairChat(user, user, by: user)
+                _ = try tx.createPairChat(user, users[1], by: users[1])
+                _ = try tx.createGroup(title: "three", owner: user, members: Array(users[..<3]))
+                _ = try tx.createGroup(title: "five", owner: users[4], members: users)
+                return .reply([])
+            }
+        ])
+        machine.world.wallMs += 1
+
+        let request = LoginRequest(token: token, chatsSync: mark, contactsSync: mark)
+        let reply = try machine.login(request, from: caller)
+
+        #expect(reply.chats.count == 4)
+        #expect(reply.contacts.map(\.id) == [users[1]])
+    }
+
+    @Test("contacts that do not fit one delta come with the next logins, none is lost")
+    func contactsInParts() throws {
+        // Room for two contacts a reply.
+        let machine = try SyncMachine(
+            seed: 1,
+            limits: Limits(overrides: ["maxReplyBytes": 1_100]),
+            wall: 1_700_000_000_000
+        )
+        defer { machine.remove() }
+        let (users, token, caller) = try signedUp(9, machine)
+        _ = machine.run([
+            Command { tx in
+                for partner in users.dropFirst() {
+                    _ = try tx.createPairChat(users[0], partner, by: users[0])
+                }
+                return .reply([])
+            }
+        ])
+        machine.world.wallMs += 10
+        var mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        // Three at once, which one reply has no room for, and then one after the other.
+        let changes = [[1, 2, 3], [4], [5], [6, 7], [8]]
+        for change in changes {
+            machine.world.wallMs += 1
+            _ = machine.run(
+                change.map { index in
+                    Command { tx in
+                        try tx.setBlocked(true, users[index])
+                        return .reply([])
+                    }
+                }
+            )
+        }
+        machine.world.wallMs += 1
+
+        var blocked: [[UserID]] = []
+        while blocked.count < 10 {
+            let reply = try machine.login(
+                LoginRequest(token: token, chatsSync: mark, contactsSync: mark),
+                from: caller
+            )
+            if reply.contacts.isEmpty { break }
+            #expect(reply.contacts.allSatisfy { $0.accountStatus == 1 })
+            blocked.append(reply.contacts.map(\.id).sorted())
+            mark = reply.time
+        }
+        #expect(blocked == [[1, 2, 3], [4, 5], [6, 7], [8]].map { $0.map { users[$0] } })
+    }
+
+    /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
+    private func signedUp(
+        _ count: Int,
+        _ machine: SyncMachine
+    ) throws -> (users: [UserID], token: String, caller: Caller) {
+        let lines = Mutex<[String]>([])
+        _ = machine.run([
+            Command { tx in
+                try AdminService(InlineBackend(tx: tx, machine: machine)).run(
+                    .createUsers(count: count, firstPhone: 79_990_000_001),
+                    output: { line in lines.withLock { $0.append(line) } }
+                )
+                return .reply([])
+            }
+        ])
+        let words = lines.withLock { $0.map { $0.split(separator: " ") } }
+        let users = try words.map { UserID(try #require(Int64($0[1]))) }
+        let token = try #require(words.first.map { String($0[2]) })
+        let session = try machine.session(of: token)
+        let caller = Caller(
+            userID: session.userID,
+            sessionID: session.id,
+            deviceID: session.deviceID,
+            connectionID: ConnectionID(1)
+        )
+        return (users, token, caller)
     }
 }

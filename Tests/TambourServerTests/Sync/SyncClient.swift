@@ -46,9 +46,12 @@ final class SyncClient {
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
         mark = reply.time
         logins += 1
-        // What is shown and was never sent is asked for.
         let unknown = partners(in: chats.keys).filter { contacts[$0] == nil }
         guard !unknown.isEmpty else { return }
+        guard reply.chatMarker != nil else {
+            throw Divergence("a delta brought a dialog without its contact: \(unknown)")
+        }
+        // What a first page has no room for is asked for when it is shown.
         let asked = try machine.ask(
             .contactInfo(ContactInfoRequest(contactIDs: unknown)),
             from: requester(),

@@ -76,9 +76,7 @@ final class SyncMachine: @unchecked Sendable {
     init(seed: UInt64, limits: Limits, wall: Int64) throws {
         world = ManualWorld(wall: wall, seed: seed)
         self.limits = limits
-        directory = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-sync-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        directory = try Self.scratchDirectory("sync")
         let path = directory.appendingPathComponent("tambour.db").path
         // Nothing here pulls the plug: what a commit costs is not what is asked.
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
@@ -94,6 +92,17 @@ final class SyncMachine: @unchecked Sendable {
             report: { _ in }
         )
         (core, clock) = try Self.started(writing, metrics, world, limits)
+    }
+
+    /// A directory of its own, in memory where there is such a place: nothing here is about disks.
+    static func scratchDirectory(_ name: String) throws -> URL {
+        let memory = "/dev/shm"
+        let parent =
+            FileManager.default.isWritableFile(atPath: memory)
+            ? URL(fileURLWithPath: memory) : FileManager.default.temporaryDirectory
+        let directory = parent.appendingPathComponent("tambour-\(name)-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        return directory
     }
 
     func remove() {

@@ -204,10 +204,16 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
+    /// Half of them while the server was idle and its clock ran on, which is then set back.
     private func restart() throws {
         counts.restarts += 1
+        let isIdle = random.chance(50)
+        if isIdle {
+            machine.world.wallMs += Int64(random.below(1_000))
+            try login(random.below(clients.count))
+        }
         try machine.restart()
-        if random.chance(50) { machine.world.wallMs -= Int64(random.below(2_000)) }
+        if isIdle { machine.world.wallMs -= Int64(random.below(2_000)) }
     }
 
     // MARK: - Logins
@@ -590,7 +596,7 @@ final class SyncSequence: @unchecked Sendable {
 /// Runs admin commands inside the batch that is under way.
 ///
 /// `@unchecked Sendable`: lives only while its command runs.
-private final class InlineBackend: AdminBackend, @unchecked Sendable {
+final class InlineBackend: AdminBackend, @unchecked Sendable {
     private let tx: WriteTransaction
     let machine: SyncMachine
 

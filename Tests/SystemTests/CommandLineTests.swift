@@ -1,0 +1,264 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+import Testing
+
+/// `tambourd` as an operator meets it.
+@Suite("The command line")
+struct CommandLineTests {
+    /// A directory of its own, removed at the end.
+    private final class Place {
+        let url: URL
+        var data: String { url.appendingPathComponent("data").path }
+
+        init() throws {
+            url = FileManager.default.temporaryDirectory
+                .appendingPathComponent("tambour-cli-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: url) }
+
+        func file(_ name: String, _ text: String, mode: Int = 0o600) throws -> String {
+            let path = url.appendingPathComponent(name).path
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            return path
+        }
+    }
+
+    /// Runs a command to its end.
+    private func run(
+        _ arguments: [String],
+        environment: [String: String] = [:]
+    ) async throws -> (status: Int32, lines: [String], errors: String) {
+        let child = try ChildProcess(
+            TambourdProcess.program(),
+            arguments,
+            environment: environment
+        )
+        var lines: [String] = []
+        for await line in child.lines { lines.append(line) }
+        return (await child.exitStatus(), lines, child.errors)
+    }
+
+    /// Starts a server and takes its first `listening` lines.
+    private func serve(
+        _ arguments: [String],
+        listeners: Int = 1,
+        environment: [String: String] = [:]
+    ) async throws -> (child: ChildProcess, addresses: [String]) {
+        let child = try ChildProcess(
+            TambourdProcess.program(),
+            ["serve"] + arguments,
+            environment: environment
+        )
+        var addresses: [String] = []
+        for await line in child.lines where line.hasPrefix("listening tcp ") {
+            addresses.append(String(line.dropFirst("listening tcp ".count)))
+            if addresses.count == listeners { break }
+        }
+        try #require(addresses.count == listeners, "\(child.errors)")
+        return (child, addresses)
+    }
+
+    private func stop(_ child: ChildProcess) async throws {
+        child.signal(SIGTERM)
+        #expect(try await child.exitStatus(within: .seconds(30)) == 0)
+    }
+
+    @Test("a flag wins over the environment, the environment over the file")
+    func precedence() async throws {
+        let place = try Place()
+        let config = try place.file(
+            "config.yaml",
+            "listen: [\"127.0.0.1:0\", \"127.0.0.1:0\"]\ndata: \(place.data)\nlanes: 1\n"
+                + "loginCodes: \"fixed:1234\"\n"
+        )
+        let fromFile = try await serve(["--config", config], listeners: 2)
+        try await stop(fromFile.child)
+
+        let other = place.url.appendingPathComponent("other").path
+        let environment = ["TAMBOUR_LISTEN": "127.0.0.1:0", "TAMBOUR_DATA": other]
+        let fromEnvironment = try await serve(["--config", config], environment: environment)
+        #expect(FileManager.default.fileExists(atPath: "\(other)/tambour.db"))
+        try await stop(fromEnvironment.child)
+
+        let flagged = place.url.appendingPathComponent("flagged").path
+        let fromFlag = try await serve(
+            ["--config", config, "--data", flagged],
+            environment: environment
+        )
+        #expect(FileManager.default.fileExists(atPath: "\(flagged)/tambour.db"))
+        try await stop(fromFlag.child)
+    }
+
+    @Test(
+        "what cannot be is refused in one line",
+        arguments: [
+            (["--listen", "0.0.0.0:0", "--login-codes", "fixed:1234"], "not a loopback address"),
+            (["--listen", "127.0.0.1"], "127.0.0.1"),
+            (["--login-codes", "pigeon"], "pigeon"),
+            (["--login-codes", "exec:/nowhere/at/all"], "is not a program"),
+            (["--login-codes", "fixed:12a4"], "fixed:DIGITS"),
+            (["--lanes", "0"], "lanes"),
+            (["--limits", "/nowhere/at/all"], "cannot read"),
+            (["--log-level", "loud"], "loud"),
+        ]
+    )
+    func refusals(arguments: [String], says: String) async throws {
+        let place = try Place()
+        let result = try await run(
+            ["serve", "--data", place.data] + arguments
+                + (arguments.contains("--listen") ? [] : ["--listen", "127.0.0.1:0"])
+        )
+        #expect(result.status != 0)
+        #expect(result.errors.contains(says), "\(result.errors)")
+    }
+
+    @Test("limits that do not exist or make no sense are named")
+    func limits() async throws {
+        let place = try Place()
+        for (text, says) in [
+            ("maxTextUnit: 5", "maxTextUnit"), ("maxTextUnits: 0", "maxTextUnits"),
+            ("maxTextUnits: many", "maxTextUnits"), ("- 1", "not a map"),
+        ] {
+            let file = try place.file("limits.yaml", text)
+            let result = try await run([
+                "serve", "--listen", "127.0.0.1:0", "--data", place.data, "--limits", file,
+            ])
+            #expect(result.status != 0 && result.errors.contains(says), "\(result.errors)")
+        }
+    }
+
+    @Test("one process serves a data directory, and others may not read it")
+    func lock() async throws {
+        let place = try Place()
+        let arguments = [
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "console",
+        ]
+        let first = try await serve(arguments)
+        let second = try await run(["serve"] + arguments)
+        #expect(second.status != 0 && second.errors.contains("another process"))
+        for name in ["tambour.db", "admin.sock", "lock"] {
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: "\(place.data)/\(name)"
+            )
+            #expect((attributes[.posixPermissions] as? Int) == 0o600, "\(name)")
+        }
+        try await stop(first.child)
+    }
+
+    @Test("admin commands say the same with a server and without")
+    func admin() async throws {
+        let place = try Place()
+        let tokens = place.url.appendingPathComponent("tokens.txt").path
+        let created = try await run([
+            "admin", "users", "create", "--data", place.data, "--count", "2", "--first-phone",
+            "+79990000001", "--tokens-out", tokens,
+        ])
+        #expect(created.status == 0, "\(created.errors)")
+        let lines = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.allSatisfy { $0.wholeMatch(of: /\+7999000000\d \d+ [0-9a-f]{64}/) != nil })
+        let offline = try await run(["admin", "users", "list", "--data", place.data])
+
+        let server = try await serve([
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "console",
+        ])
+        let online = try await run(["admin", "users", "list", "--data", place.data])
+        #expect(online.lines == offline.lines && online.lines.count == 2)
+        let taken = try await run([
+            "admin", "users", "create", "--data", place.data, "--count", "1", "--first-phone",
+            "+79990000002",
+        ])
+        #expect(taken.status != 0 && taken.errors.contains("is taken"))
+
+        let client = try WireClient(address: server.addresses[0])
+        _ = try client.call(SessionInitRequest(deviceID: "test"))
+        let token = try #require(lines.first?.split(separator: " ").last)
+        _ = try client.call(LoginRequest(token: String(token)))
+        let metrics = try await run(["admin", "metrics", "--data", place.data])
+        #expect(metrics.lines.contains("tambour_sessions 1"))
+        let blocked = try await run([
+            "admin", "users", "block", "+79990000001", "--data", place.data,
+        ])
+        #expect(blocked.status == 0, "\(blocked.errors)")
+        try client.waitForClose()
+        let check = try await run(["admin", "check", "--data", place.data])
+        #expect(check.lines == ["ok"])
+        try await stop(server.child)
+
+        let after = try await run(["admin", "users", "list", "--data", place.data])
+        #expect(after.lines.first?.contains("blocked") == true)
+        let dead = try await run(["admin", "metrics", "--data", place.data])
+        #expect(dead.status != 0)
+    }
+
+    @Test("a program that delivers codes gets phone and code, and is tried again when it fails")
+    func codeProgram() async throws {
+        let place = try Place()
+        let pipe = place.url.appendingPathComponent("pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let program = try place.file(
+            "deliver",
+            """
+            #!/bin/sh
+            read phone; read code
+            if [ ! -e "\(place.url.path)/failed" ]; then
+                touch "\(place.url.path)/failed"; exit 1
+            fi
+            echo "$phone $code" > "\(pipe)"
+            """,
+            mode: 0o700
+        )
+        let server = try await serve([
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "exec:\(program)",
+        ])
+        let client = try WireClient(address: server.addresses[0])
+        _ = try client.call(SessionInitRequest(deviceID: "test"))
+        let asked = try client.call(AuthRequestRequest(phone: "+7 (999) 000-00-01"))
+        let reader = try #require(FileHandle(forReadingAtPath: pipe))
+        let told = String(decoding: try reader.readToEnd() ?? Data(), as: UTF8.self)
+            .split(separator: " ")
+        try #require(told.count == 2)
+        #expect(told[0] == "+79990000001")
+        let code = String(told[1].trimmingCharacters(in: .whitespacesAndNewlines))
+        let answer = try client.call(
+            AuthCodeRequest(token: asked.token, verifyCode: code, authTokenType: "CHECK_CODE")
+        )
+        #expect(answer.tokenAttrs.register != nil)
+        try await stop(server.child)
+    }
+
+    @Test("logs hold no token, code, phone or text, whatever the level")
+    func silence() async throws {
+        let place = try Place()
+        let server = try await serve([
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "fixed:482915",
+            "--log-level", "trace",
+        ])
+        let client = try WireClient(address: server.addresses[0])
+        _ = try client.call(SessionInitRequest(deviceID: "test"))
+        let asked = try client.call(AuthRequestRequest(phone: "+79991234567"))
+        let answer = try client.call(
+            AuthCodeRequest(token: asked.token, verifyCode: "482915", authTokenType: "CHECK_CODE")
+        )
+        let registration = try #require(answer.tokenAttrs.register?.token)
+        let account = try client.call(
+            AuthConfirmRequest(firstName: "Alice", token: registration, tokenType: "REGISTER")
+        )
+        _ = try client.call(LoginRequest(token: account.token))
+        _ = try client.send("a secret rhythm", to: ChatID(0), cid: 1)
+        // A payload that cannot be read, with all of it inside.
+        _ = try client.send(.msgSend, payload: Array("\u{81}a secret rhythm 482915".utf8))
+        try client.send(raw: Array("garbage with a secret rhythm".utf8))
+        try client.waitForClose()
+        try await stop(server.child)
+        let secrets = [
+            "79991234567", "482915", asked.token, registration, account.token, "rhythm", "Alice",
+        ]
+        for secret in secrets { #expect(!server.child.errors.contains(secret)) }
+        #expect(!server.child.errors.isEmpty)
+    }
+}

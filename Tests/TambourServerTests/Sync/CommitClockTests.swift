@@ -1,0 +1,201 @@
+import Foundation
+import Synchronization
+import TambourProtocol
+import TambourSQL
+import TambourServer
+import TambourStore
+import Testing
+
+/// The clock of commits: never backwards, and a login's `time` is below all that is still to come.
+@Suite("Commit clock")
+struct CommitClockTests {
+    private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
+    private static let leaseMs = 250
+
+    @Test(
+        "a time handed out is below every later commit, whatever the wall does, across restarts",
+        arguments: UInt64(1)...20
+    )
+    func walls(seed: UInt64) {
+        var random = SequenceRandom(seed: seed)
+        var wall: Int64 = 1_700_000_000_000
+        var persisted: Int64 = 0
+        var clock = CommitClock(persisted: 0, leaseMs: Self.leaseMs)
+        var lastCommit: Int64 = 0
+        var newestTime: Int64 = 0
+        for step in 0..<5_000 {
+            switch random.below(100) {
+            case ..<40: break
+            case ..<70: wall += 1
+            case ..<80: wall += Int64(random.below(2 * Self.leaseMs))
+            case ..<95: wall -= Int64(random.below(2 * Self.leaseMs))
+            default: wall += random.chance(50) ? 3_600_000 : -3_600_000
+            }
+            switch random.below(10) {
+            case ..<5:
+                let ct = clock.begin(wall: wall)
+                #expect(ct >= lastCommit, "step \(step): the clock fell")
+                #expect(ct > newestTime, "step \(step): a login has that time already")
+                if random.chance(40) {
+                    wall += Int64(random.below(3))
+                    let time = clock.safeTime(wall: wall)
+                    #expect(time < ct, "step \(step): the commit in flight is not safe yet")
+                    newestTime = max(newestTime, time)
+                }
+                let isCommitted = random.chance(80)
+                clock.end(committed: isCommitted)
+                if isCommitted {
+                    lastCommit = ct
+                    persisted = ct
+                }
+            case ..<9:
+                newestTime = max(newestTime, clock.safeTime(wall: wall))
+            default:
+                clock = CommitClock(persisted: persisted, leaseMs: Self.leaseMs)
+            }
+        }
+    }
+
+    @Test("no commit at or below a login's time appears after its snapshot: ten thousand races")
+    func races() throws {
+        let race = try Race()
+        defer { race.remove() }
+        try race.run(logins: 10_000, commitsPerSecond: nil, duration: nil)
+        #expect(race.missed() == 0)
+        #expect(race.logins == 10_000)
+        #expect(race.commits > 0)
+    }
+
+    @Test(
+        "ten seconds at 5,000 commits a second: within 5 ms of the wall, nothing missed",
+        .enabled(if: Self.isSoak)
+    )
+    func pace() throws {
+        let race = try Race()
+        defer { race.remove() }
+        try race.run(logins: nil, commitsPerSecond: 5_000, duration: .seconds(10))
+        print(
+            "commit clock: \(race.commits) commits in 10 s, \(race.logins) logins, at most "
+                + "\(race.farthestMs) ms from the wall"
+        )
+        #expect(race.missed() == 0)
+        #expect(race.commits >= 45_000)
+        #expect(race.logins >= 10_000)
+        #expect(race.farthestMs <= 5)
+    }
+}
+
+/// One thread commits, another logs in: each login reads the time, then opens a snapshot.
+///
+/// Every commit makes an account, whose ids rise with the commits: a snapshot is told by its last id.
+///
+/// `@unchecked Sendable`: what the threads write is read when both have ended; `isOver` is atomic.
+private final class Race: @unchecked Sendable {
+    private let directory: URL
+    private let core: EngineCore
+    private let clock: CommitClock
+    private let reader: SQLiteConnection
+    private let lastID: any SQLStatement
+    private let isOver = Atomic(false)
+    /// The clock of each commit; the account it made has the next id.
+    private var clocks: [Int64] = []
+    private var snapshots: [(time: Int64, lastID: Int64)] = []
+    private(set) var farthestMs: Int64 = 0
+
+    var commits: Int { clocks.count }
+    var logins: Int { snapshots.count }
+
+    init() throws {
+        directory = try SyncMachine.scratchDirectory("race")
+        let path = directory.appendingPathComponent("tambour.db").path
+        let connection = try SQLiteConnection(path: path, mode: .readWrite)
+        try connection.execute("PRAGMA synchronous = OFF")
+        try StoreConnection.migrate(connection)
+        let writer = try StoreWriter(StoreConnection(connection, limits: .standard))
+        clock = CommitClock(
+            persisted: try writer.persistedClock(),
+            leaseMs: Limits.standard.commitLeaseMs
+        )
+        core = EngineCore(
+            writer: writer,
+            clock: clock,
+            metrics: ServerMetrics(startedMs: 0),
+            report: { Issue.record("\($0)") }
+        )
+        reader = try SQLiteConnection(path: path, mode: .readOnly)
+        lastID = try reader.prepare("SELECT max(id) FROM account")
+    }
+
+    func remove() {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// Runs until so many logins are done, or until the time is over.
+    func run(logins: Int?, commitsPerSecond: Int?, duration: Duration?) throws {
+        let writing = Thread { [self] in
+            let start = ContinuousClock.now
+            while !isOver.load(ordering: .acquiring) {
+                commit()
+                if let duration, ContinuousClock.now - start >= duration { break }
+                guard let commitsPerSecond else { continue }
+                let due = start + .seconds(1) * clocks.count / commitsPerSecond
+                while ContinuousClock.now < due { sched_yield() }
+            }
+            isOver.store(true, ordering: .releasing)
+        }
+        let ended = DispatchSemaphore(value: 0)
+        let logging = Thread { [self] in
+            do {
+                while !isOver.load(ordering: .acquiring), snapshots.count < logins ?? .max {
+                    try login()
+                }
+            } catch {
+                Issue.record(error)
+            }
+            if logins != nil { isOver.store(true, ordering: .releasing) }
+            ended.signal()
+        }
+        writing.start()
+        logging.start()
+        ended.wait()
+        while !writing.isFinished { sched_yield() }
+    }
+
+    private func commit() {
+        let wall = TambourServer.Environment.live.wallMs
+        let phone = Int64(79_000_000_000 + clocks.count)
+        let ct = Mutex<Int64>(0)
+        let before = wall()
+        _ = core.run(
+            [
+                Command { tx in
+                    ct.withLock { $0 = tx.ct }
+                    _ = try tx.createAccount(phone: phone, firstName: "A", lastName: nil)
+                    return .reply([0x80])
+                }
+            ],
+            wall: wall
+        )
+        let after = wall()
+        let clock = ct.withLock { $0 }
+        // The wall moves while the commit runs: any reading of it in between is right.
+        farthestMs = max(farthestMs, before - clock, clock - after)
+        clocks.append(clock)
+    }
+
+    private func login() throws {
+        let time = clock.safeTime(wall: TambourServer.Environment.live.wallMs())
+        try reader.begin(.snapshot)
+        defer { reader.rollback() }
+        defer { lastID.reset() }
+        guard try lastID.step() else { return }
+        snapshots.append((time, lastID.isNull(0) ? 0 : lastID.int(0)))
+    }
+
+    /// How many logins will never see a commit whose clock is not above their time.
+    func missed() -> Int {
+        snapshots.count { time, lastID in
+            lastID < clocks.count && clocks[Int(lastID)] <= time
+        }
+    }
+}

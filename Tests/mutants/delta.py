@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Removes each write that login deltas live on, one at a time, and runs the tests that must notice.
+
+    Tests/mutants/delta.py            all mutants
+    Tests/mutants/delta.py 4 7        these two
+
+Works on the sources where they are: they must be committed, and are put back at the end. All mutants
+are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
+The result is the table for README.md; the exit code is 1 when one was not noticed.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STORE = "Sources/TambourStore/"
+CLOCK = STORE + "CommitClock.swift"
+BATCH = STORE + "WriteTransaction.swift"
+CHATS = STORE + "WriteTransaction+Chats.swift"
+MESSAGES = STORE + "WriteTransaction+Messages.swift"
+ACCOUNTS = STORE + "WriteTransaction+Accounts.swift"
+SWITCH = ROOT / STORE / "Mutant.swift"
+SWITCH_SOURCE = """import Glibc
+
+let mutant = getenv("TAMBOUR_MUTANT").map { atoi($0) } ?? 0
+"""
+
+# name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
+# that another one covers: why nobody can notice.
+MUTANTS = [
+    ("append: the members of the chat",
+     MESSAGES, "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
+     "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n"
+     "        return (record, previous)", None),
+    ("append: the sender's row",
+     MESSAGES, "        touch(member, in: chat)\n        return (record, previous)",
+     "        if mutant != @ { touch(member, in: chat) }\n        return (record, previous)", None),
+    ("edit: the members of the chat",
+     MESSAGES, "        touch(chat)\n        return edited",
+     "        if mutant != @ { touch(chat) }\n        return edited", None),
+    ("remove: the members of the chat",
+     MESSAGES, "            try statement.run()\n        }\n        touch(chat)\n    }",
+     "            try statement.run()\n        }\n        if mutant != @ { touch(chat) }\n    }", None),
+    ("hide: the member's row",
+     MESSAGES, "            try statement.run()\n        }\n        touch(member, in: chat)\n    }",
+     "            try statement.run()\n        }\n"
+     "        if mutant != @ { touch(member, in: chat) }\n    }", None),
+    ("setRead: the reader's row",
+     MESSAGES, "        touch(member, in: chat)\n        if !chat.isBig",
+     "        if mutant != @ { touch(member, in: chat) }\n        if !chat.isBig", None),
+    ("setRead: the other members",
+     MESSAGES, "        if !chat.isBig { touch(chat) }",
+     "        if !chat.isBig, mutant != @ { touch(chat) }", None),
+    ("touch: the clock of a big chat",
+     CHATS, "            chat.headCT = ct\n", "            if mutant != @ { chat.headCT = ct }\n", None),
+    ("touch: a big chat is noted for the write-back",
+     CHATS, "                touched.append(chat)\n",
+     "                if mutant != @ { touched.append(chat) }\n", None),
+    ("touch: every member of a small chat",
+     CHATS, "            for member in chat.members.values { touch(member, in: chat) }",
+     "            for member in chat.members.values where mutant != @ { touch(member, in: chat) }",
+     None),
+    ("touch: the clock of a member",
+     CHATS, "        member.touch(ct)\n", "        if mutant != @ { member.touch(ct) }\n", None),
+    ("touch: a member is noted for the write-back",
+     CHATS, "        markDirty(member, in: chat)\n    }",
+     "        if mutant != @ { markDirty(member, in: chat) }\n    }", None),
+    ("create: the members' rows",
+     CHATS, "        for member in members.values { markDirty(member, in: chat) }",
+     "        for member in members.values where mutant != @ { markDirty(member, in: chat) }",
+     None),
+    ("create: a member's clock",
+     CHATS, "                ct: ct,\n", "                ct: mutant == @ ? 0 : ct,\n", None),
+    ("create: the clock of the chat",
+     CHATS, "        insert.bind(9, ct)", "        insert.bind(9, mutant == @ ? 0 : ct)",
+     "nothing can: the members' own clocks, written with it, say the same"),
+    ("create: the contact's clock",
+     CHATS, "kind == .dialog ? ct : 0", "kind == .dialog ? (mutant == @ ? 1 : ct) : 0", None),
+    ("create: the contact's row in the index",
+     CHATS, "contactCT: kind == .dialog ?", "contactCT: kind == .dialog && mutant != @ ?", None),
+    ("block: the partners' contacts",
+     ACCOUNTS, "        try store.members.touchContacts.run()",
+     "        if mutant != @ { try store.members.touchContacts.run() }", None),
+    ("write-back: a member's clock",
+     STORE + "Chats.swift", "ct = excluded.ct",
+     'ct = \\(mutant == @ ? "member.ct" : "excluded.ct")', None),
+    ("write-back: the clock of a big chat",
+     BATCH, "            try store.chats.setHead.run()",
+     "            if mutant != @ { try store.chats.setHead.run() }", None),
+    ("rollback: the cached chats go",
+     BATCH, "    func abandon() {\n        events = []\n        writes = 0\n        chats = [:]\n",
+     "    func abandon() {\n        events = []\n        writes = 0\n"
+     "        if mutant != @ { chats = [:] }\n", None),
+    ("rollback: what waited for the write-back goes",
+     BATCH, "        dirtyMembers = []\n", "        if mutant != @ { dirtyMembers = [] }\n", None),
+    ("commit: the clock on disk",
+     STORE + "StoreWriter.swift", '        try connection.meta.set("ct", transaction.ct)',
+     '        if mutant != @ { try connection.meta.set("ct", transaction.ct) }', None),
+    ("clock: never below the last commit",
+     CLOCK, "            let ct = max(wall, state.last)",
+     "            let ct = mutant == @ ? wall : max(wall, state.last)", None),
+    ("clock: a time is below the next commit",
+     CLOCK, "            return min(state.last - 1, state.ceiling)",
+     "            return min(state.last - (mutant == @ ? 0 : 1), state.ceiling)", None),
+    ("clock: a time is below the commit in flight",
+     CLOCK, "            if let ct = state.inFlight { return min(ct - 1, state.ceiling) }",
+     "            if let ct = state.inFlight, mutant != @ { return min(ct - 1, state.ceiling) }", None),
+    ("clock: a time stays within the lease",
+     CLOCK, "            return min(state.last - (mutant",
+     "            if mutant == @ { return state.last - 1 }\n"
+     "            return min(state.last - (mutant", None),
+    ("clock: a restart begins above the lease",
+     CLOCK, "persisted + lease + 1\n", "persisted + (mutant == @ ? 0 : lease + 1)\n", None),
+    ("clock: above it, not at its end",
+     CLOCK, "lease + 1)\n", "lease + (mutant == @ ? 0 : 1))\n", None),
+    ("clock: a time read from the wall binds the next commit",
+     CLOCK, "            state.last = max(state.last, wall)\n            ",
+     "            if mutant != @ { state.last = max(state.last, wall) }\n"
+     "            if mutant == @ { return min(max(state.last, wall) - 1, state.ceiling) }\n"
+     "            ", None),
+    ("delta: big chats are joined",
+     STORE + "Chats.swift", "            + views(store.chats.changedBigViews, viewer, since)",
+     "            + (mutant == @ ? [] : views(store.chats.changedBigViews, viewer, since))", None),
+]
+
+
+def mutate():
+    sources = {}
+    for number, (name, file, old, new, _) in enumerate(MUTANTS, start=1):
+        source = sources.get(file) or (ROOT / file).read_text()
+        if source.count(old) != 1:
+            sys.exit(f"mutant {number} ({name}): {source.count(old)} places in {file}, not one")
+        sources[file] = source.replace(old, new.replace("@", str(number)))
+    for file, source in sources.items():
+        (ROOT / file).write_text(source)
+    SWITCH.write_text(SWITCH_SOURCE)
+
+
+def restore():
+    SWITCH.unlink(missing_ok=True)
+    files = sorted({mutant[1] for mutant in MUTANTS})
+    subprocess.run(["git", "checkout", "--quiet", "--", *files], cwd=ROOT, check=True)
+
+
+def tests(number):
+    """What noticed the mutant: an empty list when nothing did."""
+    environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
+    for name in ("TAMBOUR_SEED", "TAMBOUR_SOAK"):
+        environment.pop(name, None)
+    run = subprocess.run(
+        ["swift", "test", "--skip-build", "--disable-xctest",
+         "--filter", "DeltaEqualsFreshTests|CommitClockTests"],
+        cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if run.returncode == 0:
+        return []
+    noticed = [f"sequence {seed}" for seed in re.findall(r"TAMBOUR_SEED=(\d+): ", run.stdout)]
+    if re.search(r"✘ Test \"contacts", run.stdout):
+        noticed.append("contacts in parts")
+    if re.search(r"✘ Test \"a chat is in", run.stdout):
+        noticed.append("new chats")
+    if re.search(r"✘ Test \"a time handed out", run.stdout):
+        noticed.append("walls")
+    if re.search(r"✘ Test \"no commit at or below", run.stdout):
+        noticed.append("races")
+    return noticed or ["a crash"]
+
+
+def main():
+    chosen = {int(number) for number in sys.argv[1:]} or set(range(len(MUTANTS) + 1))
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
+        sys.exit("commit the changes in Sources first: they are put back at the end")
+    unexpected = 0
+    try:
+        mutate()
+        subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True,
+                       stdout=sys.stderr)
+        print("| mutant: what is removed | noticed by |\n| --- | --- |", flush=True)
+        for number in sorted(chosen):
+            if number == 0:
+                if noticed := tests(0):
+                    sys.exit(f"red without any mutant: {noticed}")
+                continue
+            name, _, _, _, covered = MUTANTS[number - 1]
+            noticed = tests(number)
+            unexpected += bool(noticed) == bool(covered)
+            print(f"| {number}. {name} | {', '.join(noticed) or covered or 'NOTHING'} |", flush=True)
+    finally:
+        restore()
+    sys.exit(1 if unexpected else 0)
+
+
+main()
