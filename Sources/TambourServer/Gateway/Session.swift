@@ -122,6 +122,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
                 let start = offset
                 guard let frame = try decoder.next(in: bytes, from: &offset) else { break }
+                if machine.phase == .loggingIn, !decoder.authenticated, frame.header.flags != 0 {
+                    // How far it may inflate is known when the LOGIN under way is answered.
+                    connection.pauseReading()
+                    offset = start
+                    break
+                }
                 shared.metrics.bytesIn.add(offset - start)
                 received(frame)
             }

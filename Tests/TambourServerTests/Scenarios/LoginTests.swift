@@ -216,6 +216,38 @@ struct LoginTests {
         }
     }
 
+    @Test("a long compressed request right behind LOGIN has the limits of a member")
+    func compressedBehindLogin() throws {
+        try withPair { server, alice, _, dialog in
+            let text = String(repeating: "x", count: 4_000)
+            let elements = (0..<500).map { Element(type: "STRONG", from: Int64($0), length: 1) }
+            let payload = MsgSendRequest(
+                chatID: dialog,
+                message: NewMessage(cid: 1, text: Text(text), elements: elements)
+            ).encoded()
+            #expect(payload.count > Limits.standard.maxFrameBytesBeforeLogin)
+            var packets: [UInt8] = []
+            let requests = [
+                (Opcode.login, LoginRequest(token: alice.token).encoded()), (.msgSend, payload),
+            ]
+            for (number, request) in requests.enumerated() {
+                encodePacket(
+                    command: .request,
+                    sequence: UInt16(100 + number),
+                    opcode: request.0.rawValue,
+                    payload: request.1,
+                    compression: .large,
+                    into: &packets
+                )
+            }
+            #expect(packets.count < payload.count)
+            let client = try server.connect()
+            try client.send(raw: packets)
+            _ = try client.reply(to: 100, as: LoginReply.self)
+            #expect(try client.reply(to: 101, as: MsgSendReply.self).message.text == Text(text))
+        }
+    }
+
     @Test("a second LOGIN on one connection is served; with another's token it is refused")
     func twice() throws {
         try withPair { server, alice, bob, dialog in

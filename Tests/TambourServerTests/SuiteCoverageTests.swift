@@ -1,0 +1,247 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+/// One server on a tour of everything the specification declares: what it never answers is found
+/// here, and what it answers without declaring it too.
+@Suite("The tour of the specification")
+struct SuiteCoverageTests {
+    /// What came of a request: an opcode and an error, nil for success.
+    struct Sight: Hashable, CustomStringConvertible {
+        let opcode: Opcode
+        let code: RequestError.Code?
+
+        var description: String {
+            "\(opcode.name ?? "\(opcode.rawValue)") \(code?.rawValue ?? "answered")"
+        }
+    }
+
+    /// What is declared and cannot be played, and why.
+    private static let knownGaps: [Sight: String] = [
+        Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
+        Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
+        Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",
+        Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
+    ]
+
+    /// Errors any opcode may answer that need a server that fails.
+    private static let commonGaps: [RequestError.Code: String] = [
+        .internalError: "needs a store that fails; the engine's own tests have one",
+        .overloaded: "nothing is shed yet",
+        .tooManyRequests: "no rate is limited yet",
+    ]
+
+    /// What any opcode may answer without declaring it.
+    private static let common: Set<RequestError.Code> = [
+        .protoVer, .protoFrame, .protoState, .protoOpcode, .protoPayload, .tooManyRequests,
+        .internalError, .overloaded,
+    ]
+
+    /// Remembers what came of each request.
+    private final class Tour {
+        var seen: Set<Sight> = []
+        var pushes: Set<Opcode> = []
+
+        @discardableResult
+        func play<Request: WireRequest>(
+            _ client: WireClient,
+            _ request: Request
+        ) throws -> Request.Reply? {
+            let packet = try play(client, Request.opcode, request.encoded())
+            guard packet.header.command == PacketCommand.ok.rawValue else { return nil }
+            return try Request.Reply.decode(packet.payload, limits: .standard)
+        }
+
+        @discardableResult
+        func play(_ client: WireClient, _ opcode: Opcode, _ payload: [UInt8]) throws -> Packet {
+            let packet = try client.reply(to: client.send(opcode, payload: payload))
+            var code: RequestError.Code?
+            if packet.header.command != PacketCommand.ok.rawValue {
+                let error = try ErrorReply.decode(packet.payload, limits: .standard).error
+                code = RequestError.Code(rawValue: "\(error)")
+                #expect(code != nil, "\(error)")
+            }
+            seen.insert(Sight(opcode: opcode, code: code))
+            return packet
+        }
+
+        func collect(_ clients: WireClient...) throws {
+            for client in clients {
+                for push in try client.takePushes() { pushes.insert(push.opcode) }
+            }
+        }
+    }
+
+    private static var served: [OpInfo] {
+        (0...UInt16(2_000)).compactMap { Opcode(rawValue: $0).info }
+            .filter { $0.isServed && $0.kind != nil }
+    }
+
+    @Test("sees every opcode answered and every declared error, and none that is not declared")
+    func everything() throws {
+        let limits = ["maxCodesPerPhonePerHour": 3, "maxSoftErrors": 1_000]
+        try withServer(limits: limits) { server in
+            let tour = Tour()
+            try signingIn(tour, server)
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            try chatting(tour, server, alice, bob)
+            try sessions(tour, server, alice, bob)
+            try breaking(tour, server)
+
+            var missing: Set<Sight> = []
+            for info in Self.served {
+                let wanted = [nil] + info.errors.map { Optional($0) }
+                missing.formUnion(wanted.map { Sight(opcode: info.opcode, code: $0) })
+            }
+            missing.subtract(tour.seen)
+            #expect(missing.subtracting(Self.knownGaps.keys).isEmpty, "never seen: \(missing)")
+            let closed = Set(Self.knownGaps.keys).intersection(tour.seen)
+            #expect(closed.isEmpty, "no gaps any more: \(closed)")
+
+            let codes = Set(tour.seen.compactMap(\.code))
+            let unseen = Self.common.subtracting(codes).subtracting(Self.commonGaps.keys)
+            #expect(unseen.isEmpty, "never seen: \(unseen)")
+            for sight in tour.seen {
+                guard let code = sight.code, !Self.common.contains(code) else { continue }
+                let declared = sight.opcode.info?.errors ?? []
+                #expect(declared.contains(code), "\(sight) is not declared")
+            }
+            let pushed = (0...UInt16(2_000)).compactMap { Opcode(rawValue: $0).info }
+                .filter { $0.isServed && $0.direction != .clientToServer }.map(\.opcode)
+            #expect(Set(pushed).subtracting(tour.pushes).isEmpty, "pushes: \(tour.pushes)")
+            #expect(server.server.metrics.refusalCounts["internal"] == nil)
+        }
+    }
+
+    private func signingIn(_ tour: Tour, _ server: TestServer) throws {
+        let client = try WireClient(address: server.address)
+        try tour.play(client, LoginRequest(token: "x"))
+        try tour.play(client, PingRequest())
+        try tour.play(client, SessionInitRequest())
+        try tour.play(client, LogRequest())
+        try tour.play(client, AuthRequestRequest(phone: "x"))
+        let phone = server.freshPhone()
+        let ask = AuthRequestRequest(phone: PhoneNumber.format(phone))
+        var registrations: [String] = []
+        for _ in 0..<2 {
+            let asked = try #require(try tour.play(client, ask))
+            try tour.play(client, AuthCodeRequest(token: asked.token, verifyCode: "x"))
+            let code = try server.receivedCode(of: phone)
+            let checked = try #require(
+                try tour.play(client, AuthCodeRequest(token: asked.token, verifyCode: code))
+            )
+            registrations.append(try #require(checked.tokenAttrs.register?.token))
+        }
+        let asked = try #require(try tour.play(client, ask))
+        let code = try server.receivedCode(of: phone)
+        try tour.play(client, ask)
+        try tour.play(client, AuthCodeRequest(token: "x", verifyCode: code))
+        let made = try #require(
+            try tour.play(client, AuthConfirmRequest(firstName: "A", token: registrations[0]))
+        )
+        try tour.play(client, AuthConfirmRequest(firstName: "A", token: registrations[0]))
+        try tour.play(client, LoginRequest(token: made.token))
+        try server.block(made.profile.contact.id)
+        let other = try server.connect()
+        try tour.play(other, AuthConfirmRequest(firstName: "A", token: registrations[1]))
+        try tour.play(other, AuthCodeRequest(token: asked.token, verifyCode: code))
+        try tour.play(other, LoginRequest(token: "dead"))
+        try tour.play(other, LoginRequest(token: made.token))
+    }
+
+    private func chatting(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let dialog = alice.dialog(with: bob)
+        let nowhere = ChatID(-1)
+        func message(_ text: Text?, _ link: NewLink? = nil, _ attach: NewAttach? = nil)
+            -> NewMessage
+        {
+            NewMessage(cid: wallNow, text: text, attaches: attach.map { [$0] } ?? [], link: link)
+        }
+        let stranger = NewAttach(type: .contact, contactID: UserID(999))
+        let nothing = NewLink(type: .reply, messageID: MessageID(1))
+        let sent = try #require(
+            try tour.play(alice, MsgSendRequest(chatID: dialog, message: message("a")))
+        ).message.id
+        try tour.play(alice, MsgSendRequest(chatID: nowhere, message: message("a")))
+        try tour.play(alice, MsgSendRequest(chatID: dialog, message: message(nil)))
+        try tour.play(alice, MsgSendRequest(chatID: dialog, message: message("a", nothing)))
+        try tour.play(alice, MsgSendRequest(chatID: dialog, message: message("a", nil, stranger)))
+        try tour.play(alice, MsgTypingRequest(chatID: dialog))
+        try tour.play(alice, MsgTypingRequest(chatID: nowhere))
+        func edit(_ chat: ChatID, _ id: MessageID, _ text: Text, _ attach: NewAttach? = nil)
+            -> MsgEditRequest
+        {
+            MsgEditRequest(
+                chatID: chat,
+                messageID: id,
+                text: text,
+                attaches: attach.map { [$0] }
+            )
+        }
+        try tour.play(alice, edit(dialog, sent, "b"))
+        try tour.play(alice, edit(nowhere, sent, "b"))
+        try tour.play(alice, edit(dialog, MessageID(1), "b"))
+        try tour.play(alice, edit(dialog, sent, "b", stranger))
+        try tour.play(alice, edit(dialog, sent, ""))
+        try tour.play(bob, edit(dialog, sent, "b"))
+        for chat in [dialog, nowhere] {
+            try tour.play(bob, ChatMarkRequest(type: .readMessage, chatID: chat))
+            try tour.play(bob, ChatHistoryRequest(chatID: chat, backward: 1))
+            try tour.play(bob, ChatSubscribeRequest(chatID: chat))
+            try tour.play(bob, MsgGetRequest(chatID: chat, messageIDs: [sent]))
+        }
+        for chat in [dialog, nowhere] {
+            try tour.play(alice, MsgDeleteRequest(chatID: chat, messageIDs: [sent]))
+        }
+        try tour.play(bob, ChatInfoRequest(chatIDs: [dialog]))
+        try tour.play(bob, ChatsListRequest())
+        try tour.play(bob, ContactInfoRequest(contactIDs: [alice.userID]))
+        try tour.play(bob, Login2Request())
+        let own = try #require(
+            try tour.play(bob, ContactInfoRequest(contactIDs: [bob.userID]))?.contacts.first?.phone
+        )
+        try tour.play(alice, ContactInfoByPhoneRequest(phone: "\(own)"))
+        try tour.play(alice, ContactInfoByPhoneRequest(phone: "1"))
+        try tour.play(alice, .notifMessage, NotifMessageRequest().encoded())
+        try tour.play(alice, MsgDeliveryRequest())
+        // Seen by a second device: it comes online after Alice has begun to watch.
+        let carol = try server.signUp("Carol")
+        try carol.send("hi", to: carol.dialog(with: alice), cid: 1)
+        try carol.call(PingRequest(interactive: false))
+        _ = try alice.next(.notifPresence, as: NotifPresence.self)
+        tour.pushes.insert(.notifPresence)
+        try tour.collect(alice, bob)
+    }
+
+    private func sessions(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        try tour.play(alice, SessionsInfoRequest())
+        try tour.play(alice, SessionsCloseRequest())
+        try tour.play(alice, LogoutRequest())
+    }
+
+    private func breaking(_ tour: Tour, _ server: TestServer) throws {
+        let client = try server.connect()
+        try tour.play(client, Opcode(rawValue: 999), [0x80])
+        try tour.play(client, .login, [0xC1])
+        for header in [[9, 0, 0, 0, 0, 1, 0, 0, 0, 0], [10, 7, 0, 0, 0, 1, 0, 0, 0, 0]] {
+            let broken = try WireClient(address: server.address)
+            try broken.send(raw: header.map { UInt8($0) })
+            let packet = try broken.reply(to: 0)
+            let error = try ErrorReply.decode(packet.payload, limits: .standard).error
+            let code = try #require(RequestError.Code(rawValue: "\(error)"))
+            tour.seen.insert(Sight(opcode: .ping, code: code))
+        }
+    }
+}
