@@ -78,7 +78,8 @@ struct Settings {
                 values[key] = ConfigValue(content, isSecret: false)
             case let list as [String]:
                 values[key] = ConfigValue(.stringArray(list), isSecret: false)
-            case let number as Int: values[key] = ConfigValue(.string(String(number)), isSecret: false)
+            case let number as Int:
+                values[key] = ConfigValue(.string(String(number)), isSecret: false)
             default: throw Failure("\(path): \"\(key)\" is neither text, number nor list")
             }
         }
