@@ -48,7 +48,7 @@ struct StoreCheckTests {
             ),
             (
                 "UPDATE message SET n = 5 - n WHERE chat = 1",
-                "is not before the next one"
+                "has number 3, the one before it 4"
             ),
             (
                 "UPDATE member SET read_n = 9 WHERE user_id = 2 AND chat = 1",

@@ -167,7 +167,10 @@ struct ChatHistoryTests {
             try fill(20, alice, dialog)
             #expect(try bob.history(dialog, backward: .max).messages?.count == 7)
             let both = try bob.history(dialog, from: 1, backward: 5, forward: .max)
-            #expect(both.messages?.count == 2)
+            #expect(both.messages?.count == 7)
+            let middle = try #require(both.messages?.last)
+            let around = try bob.history(dialog, from: middle.time, backward: 5, forward: .max)
+            #expect(around.messages?.count == 7)
         }
     }
 

@@ -73,7 +73,9 @@ struct ChatsListTests {
                 seen += page.chats.map(\.id)
                 marker = page.marker == 0 ? nil : page.marker
             }
-            #expect(seen == others.reversed().map { alice.dialog(with: $0) })
+            // Sends to different chats may share a millisecond, so their order is not the sends'.
+            #expect(seen.count == others.count)
+            #expect(Set(seen) == Set(others.map { alice.dialog(with: $0) }))
         }
     }
 
