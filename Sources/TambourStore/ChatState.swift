@@ -100,10 +100,4 @@ package final class ChatState {
         guard let pair else { return ChatID(key.rawValue) }
         return ChatID(pair.low.rawValue ^ pair.high.rawValue)
     }
-
-    /// The other one of a dialog; nil elsewhere.
-    package func partner(of user: UserID) -> UserID? {
-        guard kind == .dialog, let pair else { return nil }
-        return pair.low == user ? pair.high : pair.low
-    }
 }

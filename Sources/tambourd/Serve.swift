@@ -84,9 +84,14 @@ extension Tambourd {
             return logger
         }
 
+        /// Takes as many descriptors as the system lets it: each connection is one.
         private static func descriptorLimit() -> Int {
             var limit = rlimit()
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+            getrlimit(files, &limit)
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(files, &limit)
+            getrlimit(files, &limit)
             return Int(clamping: limit.rlim_cur)
         }
     }

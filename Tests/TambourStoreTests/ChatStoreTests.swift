@@ -14,7 +14,6 @@ struct ChatStoreTests {
             let chat = try tx.createPairChat(users[1], users[0], by: users[1])
             #expect(chat.wireID == ChatID(1 ^ 2))
             #expect(chat.memberIDs == [users[0], users[1]])
-            #expect(chat.partner(of: users[0]) == users[1])
             #expect(try tx.chat(of: users[0], and: users[1]) === chat)
             #expect(try tx.chat(of: users[1], and: users[0]) === chat)
         }

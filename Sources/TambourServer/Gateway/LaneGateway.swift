@@ -49,8 +49,6 @@ final class LaneGateway: @unchecked Sendable {
 
     // MARK: - Sessions of this lane
 
-    var sessionCount: Int { sessions.count }
-
     func opened(_ session: Session) {
         sessions[ObjectIdentifier(session)] = session
         if isStopping { session.closeForStop() }

@@ -52,7 +52,15 @@ enum AttachRules {
         guard let card = attach.vcfBody else {
             throw RequestError.protoPayload("\(path)/contactId: missing")
         }
-        return Attach(type: .contact, name: "", photoUrl: "", vcfBody: card)
+        // Another client demands all the names, whatever they are.
+        return Attach(
+            type: .contact,
+            firstName: "",
+            lastName: "",
+            name: "",
+            photoUrl: "",
+            vcfBody: card
+        )
     }
 
     private static func location(_ attach: NewAttach, at path: String) throws -> Attach {
