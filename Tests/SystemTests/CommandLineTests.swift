@@ -195,42 +195,6 @@ struct CommandLineTests {
         #expect(dead.status != 0)
     }
 
-    @Test("a program that delivers codes gets phone and code, and is tried again when it fails")
-    func codeProgram() async throws {
-        let place = try Place()
-        let pipe = place.url.appendingPathComponent("pipe").path
-        #expect(mkfifo(pipe, 0o600) == 0)
-        let program = try place.file(
-            "deliver",
-            """
-            #!/bin/sh
-            read phone; read code
-            if [ ! -e "\(place.url.path)/failed" ]; then
-                touch "\(place.url.path)/failed"; exit 1
-            fi
-            echo "$phone $code" > "\(pipe)"
-            """,
-            mode: 0o700
-        )
-        let server = try await serve([
-            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "exec:\(program)",
-        ])
-        let client = try WireClient(address: server.addresses[0])
-        _ = try client.call(SessionInitRequest(deviceID: "test"))
-        let asked = try client.call(AuthRequestRequest(phone: "+7 (999) 000-00-01"))
-        let reader = try #require(FileHandle(forReadingAtPath: pipe))
-        let told = String(decoding: try reader.readToEnd() ?? Data(), as: UTF8.self)
-            .split(separator: " ")
-        try #require(told.count == 2)
-        #expect(told[0] == "+79990000001")
-        let code = String(told[1].trimmingCharacters(in: .whitespacesAndNewlines))
-        let answer = try client.call(
-            AuthCodeRequest(token: asked.token, verifyCode: code, authTokenType: "CHECK_CODE")
-        )
-        #expect(answer.tokenAttrs.register != nil)
-        try await stop(server.child)
-    }
-
     @Test("logs hold no token, code, phone or text, whatever the level")
     func silence() async throws {
         let place = try Place()
