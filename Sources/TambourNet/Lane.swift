@@ -212,10 +212,6 @@ package final class Lane: @unchecked Sendable {
     }
 
     private func endRound() {
-        // Those that resume while the list is served get their turn in the next round.
-        let resuming = resumed
-        resumed.removeAll(keepingCapacity: true)
-        for connection in resuming { presentAgain(connection) }
         // Telling one delegate of its end may write to others or close them.
         while !dirty.isEmpty || !retired.isEmpty {
             flushAll()
@@ -234,7 +230,7 @@ package final class Lane: @unchecked Sendable {
         isRoundPosted = true
         queue.async {
             self.isRoundPosted = false
-            self.round {}
+            self.round { self.presentResumed() }
         }
     }
 
@@ -385,6 +381,15 @@ package final class Lane: @unchecked Sendable {
         connection.isResuming = true
         resumed.append(connection)
         postRound()
+    }
+
+    /// In a round of its own: what is read again must find the same order as what comes from the
+    /// socket, and the round at hand may be the delivery of things that have to come first.
+    private func presentResumed() {
+        // Those that resume while the list is served get their turn in the next round.
+        let resuming = resumed
+        resumed.removeAll(keepingCapacity: true)
+        for connection in resuming { presentAgain(connection) }
     }
 
     private func presentAgain(_ connection: Connection) {

@@ -72,7 +72,7 @@ package final class Server: @unchecked Sendable {
             firstCounter: UInt16(environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) })
         )
         let clock = CommitClock(
-            persisted: try writer.persistedClock(),
+            persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: limits.commitLeaseMs
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)

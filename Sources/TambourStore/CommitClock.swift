@@ -1,40 +1,56 @@
 import Synchronization
 
+/// What a commit writes about time, in Unix milliseconds.
+package struct CommitStamp: Sendable {
+    /// The clock of the commit: what its rows carry.
+    package var ct: Int64
+    /// How far a login's `time` may go until the next commit; never below `ct`.
+    package var leaseEnd: Int64
+
+    package init(ct: Int64, leaseEnd: Int64) {
+        self.ct = ct
+        self.leaseEnd = leaseEnd
+    }
+}
+
 /// The clock of commits, in Unix milliseconds, and the only source of the `time` a login returns.
 ///
 /// `ct = max(wall, last)`: commits never run backwards, many may share a millisecond. Two rules keep
 /// a login's `time` below everything that can still appear:
 ///
 /// - it is `min(ct of the commit in flight, or the next one could get) - 1`;
-/// - it stays within `lease` of the last clock value on disk, and a restart begins above that lease,
-///   so that a wall clock set back across a restart cannot give a later commit a smaller `ct`.
+/// - it stays within the lease that the last commit left on disk, and a restart begins above that
+///   lease, so that a wall clock set back across a restart cannot give a later commit a smaller `ct`.
 package final class CommitClock: Sendable {
     private struct State {
         var last: Int64
-        var inFlight: Int64?
-        var ceiling: Int64
+        var inFlight: CommitStamp?
+        var leaseEnd: Int64
     }
 
-    /// How far a login's `time` may run ahead of the clock value on disk, in milliseconds.
+    /// How far a login's `time` may run ahead of the wall at the last commit, in milliseconds.
     private let lease: Int64
     private let state: Mutex<State>
 
-    /// - Parameter persisted: the clock of the last commit on disk, 0 for a new store.
-    package init(persisted: Int64, leaseMs: Int) {
+    /// - Parameter persistedLeaseEnd: what the last commit left on disk, 0 in a new store.
+    package init(persistedLeaseEnd: Int64, leaseMs: Int) {
         lease = Int64(leaseMs)
         // A `time` of the last run may equal the end of the lease; what comes now is above it.
-        let start = persisted == 0 ? 0 : persisted + lease + 1
-        state = Mutex(State(last: start, inFlight: nil, ceiling: persisted + lease))
+        let start = persistedLeaseEnd == 0 ? 0 : persistedLeaseEnd + 1
+        state = Mutex(State(last: start, inFlight: nil, leaseEnd: persistedLeaseEnd))
     }
 
-    /// Begins a commit and returns its `ct`. One commit at a time: the engine is the only caller.
-    package func begin(wall: Int64) -> Int64 {
+    /// Begins a commit and stamps it. One commit at a time: the engine is the only caller.
+    package func begin(wall: Int64) -> CommitStamp {
         state.withLock { state in
             precondition(state.inFlight == nil, "the engine commits one batch at a time")
             let ct = max(wall, state.last)
+            // Counted from the wall: a clock that a restart has set ahead takes no further lease, or
+            // restarts in a row would drive it away from the wall.
+            let stamp = CommitStamp(ct: ct, leaseEnd: max(ct, wall + lease))
             state.last = ct
-            state.inFlight = ct
-            return ct
+            state.inFlight = stamp
+            return stamp
         }
     }
 
@@ -43,18 +59,18 @@ package final class CommitClock: Sendable {
     /// - Parameter committed: false when it was rolled back: then nothing reached the disk.
     package func end(committed: Bool) {
         state.withLock { state in
-            guard let ct = state.inFlight else { return }
+            guard let stamp = state.inFlight else { return }
             state.inFlight = nil
-            if committed { state.ceiling = ct + lease }
+            if committed { state.leaseEnd = stamp.leaseEnd }
         }
     }
 
     /// The newest time below which nothing can appear any more. Read it before opening a snapshot.
     package func safeTime(wall: Int64) -> Int64 {
         state.withLock { state in
-            if let ct = state.inFlight { return min(ct - 1, state.ceiling) }
+            if let stamp = state.inFlight { return min(stamp.ct - 1, state.leaseEnd) }
             state.last = max(state.last, wall)
-            return min(state.last - 1, state.ceiling)
+            return min(state.last - 1, state.leaseEnd)
         }
     }
 

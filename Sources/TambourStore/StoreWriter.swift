@@ -6,6 +6,7 @@ import TambourSQL
 package final class StoreWriter {
     package let connection: StoreConnection
     private let transaction: WriteTransaction
+    private var leaseEnd: Int64 = 0
 
     /// - Parameter firstCounter: where the 16-bit counter in message ids starts; any value will do.
     package init(_ connection: StoreConnection, firstCounter: UInt16 = 0) throws {
@@ -13,15 +14,16 @@ package final class StoreWriter {
         transaction = try WriteTransaction(connection, counter: firstCounter)
     }
 
-    /// The clock of the last commit on disk; 0 in a new store.
-    package func persistedClock() throws -> Int64 {
-        try connection.meta.value("ct") ?? 0
+    /// The end of the clock's lease that the last commit on disk left; 0 in a new store.
+    package func persistedLeaseEnd() throws -> Int64 {
+        try connection.meta.value("ct_lease") ?? 0
     }
 
-    /// Opens the transaction of a batch whose commit clock is `ct`.
-    package func begin(ct: Int64) throws -> WriteTransaction {
+    /// Opens the transaction of a batch.
+    package func begin(_ stamp: CommitStamp) throws -> WriteTransaction {
         try connection.sql.begin(.immediate)
-        transaction.open(ct: ct)
+        leaseEnd = stamp.leaseEnd
+        transaction.open(ct: stamp.ct)
         return transaction
     }
 
@@ -32,6 +34,7 @@ package final class StoreWriter {
     package func commit() throws -> [Event] {
         try transaction.flush()
         try connection.meta.set("ct", transaction.ct)
+        try connection.meta.set("ct_lease", leaseEnd)
         try connection.sql.commit()
         return transaction.close()
     }

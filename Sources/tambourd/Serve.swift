@@ -118,17 +118,6 @@ enum Signals {
     // nonisolated(unsafe): written once, by `onTermination`, before anything serves.
     nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
 
-    /// Runs `body` on a thread that blocks no signal: a child inherits what its parent's thread
-    /// blocks, and threads of Dispatch block all of them.
-    static func unblocked(_ body: () throws -> Void) rethrows {
-        var none = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        try body()
-    }
-
     static func onTermination(_ stop: @escaping @Sendable (Int32) -> Void) {
         signal(SIGPIPE, SIG_IGN)
         for number in [SIGTERM, SIGINT] {

@@ -195,6 +195,53 @@ struct CommandLineTests {
         #expect(dead.status != 0)
     }
 
+    @Test("a program that delivers codes gets phone and code, and is tried again when it fails")
+    func codeProgram() async throws {
+        let place = try Place()
+        let path = place.url.appendingPathComponent("pipe").path
+        #expect(mkfifo(path, 0o600) == 0)
+        // Open for both, so that neither opening nor the end of a writer is anything to wait for.
+        let pipe = open(path, O_RDWR | O_CLOEXEC)
+        defer { close(pipe) }
+        let program = try place.file(
+            "deliver",
+            """
+            #!/bin/sh
+            read phone; read code
+            if [ ! -e "\(place.url.path)/failed" ]; then
+                touch "\(place.url.path)/failed"; exit 1
+            fi
+            echo "$phone $code" > "\(path)"
+            """,
+            mode: 0o700
+        )
+        let server = try await serve([
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "exec:\(program)",
+        ])
+        let client = try WireClient(address: server.addresses[0])
+        _ = try client.call(SessionInitRequest(deviceID: "test"))
+        let asked = try client.call(AuthRequestRequest(phone: "+7 (999) 000-00-01"))
+        let line = try await blocking {
+            var waiting = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
+            try #require(poll(&waiting, 1, 30_000) == 1, "no code within 30 s")
+            var buffer = [UInt8](repeating: 0, count: 64)
+            return String(decoding: buffer[..<read(pipe, &buffer, buffer.count)], as: UTF8.self)
+        }
+        let told = line.split { $0.isWhitespace }
+        try #require(told.count == 2)
+        #expect(told[0] == "+79990000001")
+        let answer = try client.call(
+            AuthCodeRequest(
+                token: asked.token,
+                verifyCode: String(told[1]),
+                authTokenType: "CHECK_CODE"
+            )
+        )
+        #expect(answer.tokenAttrs.register != nil)
+        #expect(server.child.errors.contains("status 1"))
+        try await stop(server.child)
+    }
+
     @Test("logs hold no token, code, phone or text, whatever the level")
     func silence() async throws {
         let place = try Place()

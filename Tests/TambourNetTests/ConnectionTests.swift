@@ -258,6 +258,44 @@ struct ConnectionTests {
         }
     }
 
+    @Test("that resumes in a mailbox's round is presented after what was posted meanwhile")
+    func resumeInsideDrain() throws {
+        try withLane { lane in
+            let seen = Arrivals<String>()
+            let script = Script()
+            let held = script.held
+            let box = Mutex<Mailbox<Int>?>(nil)
+            let mailbox = Mailbox<Int>(queue: lane.queue) { batch in
+                lane.round {
+                    for item in batch { seen.add("posted \(item)") }
+                    guard batch == [1] else { return }
+                    held.connection?.resumeReading()
+                    box.withLock { $0 }?.post(2)
+                }
+            }
+            box.withLock { $0 = mailbox }
+            var isFirst = true
+            script.onReceived = { connection, bytes in
+                if isFirst {
+                    isFirst = false
+                    connection.pauseReading()
+                    seen.add("paused")
+                    return 0
+                }
+                mailbox.drainNow()
+                seen.add("presented")
+                return bytes.count
+            }
+            let peer = try lane.adoptPair(script)
+            try peer.send([7])
+            #expect(try seen.next() == "paused")
+            mailbox.post(1)
+            for expected in ["posted 1", "posted 2", "presented"] {
+                #expect(try seen.next() == expected)
+            }
+        }
+    }
+
     @Test("that is paused still hears of a reset")
     func resetWhilePaused() throws {
         try withLane { lane in

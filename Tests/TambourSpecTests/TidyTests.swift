@@ -24,7 +24,7 @@ struct TidyTests {
         "tambourd": [
             "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
             "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
-            "Logging", "Synchronization", "Yams",
+            "Logging", "Subprocess", "Synchronization", "SystemPackage", "Yams",
         ],
         "tambour-spec": ["ArgumentParser", "Foundation", "Yams"],
         // For tests; never linked into a product.

@@ -102,7 +102,7 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.session(tokenHash: hash(2)) } == nil)
 
         let events = try {
-            try store.writer.begin(ct: store.now).closeSessions([session])
+            try store.writer.begin(.at(store.now)).closeSessions([session])
             return try store.writer.commit()
         }()
         #expect(try store.read { try $0.session(tokenHash: hash(1)) } == nil)

@@ -64,7 +64,7 @@ struct BatchTests {
         #expect(try rows(store) == before)
 
         // Exactly the same works afterwards, and no event of the lost batch comes along.
-        let again = try everything(store.writer.begin(ct: 6000), store)
+        let again = try everything(store.writer.begin(.at(6000)), store)
         #expect(try store.writer.commit().isEmpty)
         #expect(again[0] == keys[0])
         let after = try rows(store)
@@ -167,10 +167,10 @@ struct BatchTests {
             try tx.createSession(of: users[0], tokenHash: [1], origin: origin)
         }
         let first = try store.send("a", from: users[0], to: users[1])
-        #expect(try store.writer.persistedClock() == store.now)
+        #expect(try store.writer.persistedLeaseEnd() == store.now)
 
         try store.reopen()
-        #expect(try store.writer.persistedClock() == store.now)
+        #expect(try store.writer.persistedLeaseEnd() == store.now)
         let (third, other, sent) = try store.batch { tx in
             let third = try tx.createAccount(phone: 1, firstName: "c", lastName: nil)
             let origin = SessionOrigin(installation: "j", client: "", info: "", address: "")
@@ -201,7 +201,7 @@ struct BatchTests {
         let store = try TestStore(engine)
         let users = try store.users(2)
         let writer = try StoreWriter(store.writer.connection, firstCounter: .max - 1)
-        let tx = try writer.begin(ct: store.now + 5)
+        let tx = try writer.begin(.at(store.now + 5))
         let chat = try tx.createPairChat(users[0], users[1], by: users[0])
         let ids = try (0..<4).map { _ in try store.send("x", from: users[0], to: chat, in: tx).id }
         _ = try writer.commit()
@@ -214,7 +214,7 @@ struct BatchTests {
     @Test("events come in the order of their commands, once", arguments: SQLEngine.available)
     func events(engine: SQLEngine) throws {
         let store = try TestStore(engine)
-        let tx = try store.writer.begin(ct: 1000)
+        let tx = try store.writer.begin(.at(1000))
         for id in 1...3 { tx.emit(.sessionsClosed([SessionID(Int64(id))])) }
         let events = try store.writer.commit()
         let ids = events.map { event -> Int64 in
@@ -222,7 +222,7 @@ struct BatchTests {
             return 0
         }
         #expect(ids == [1, 2, 3])
-        _ = try store.writer.begin(ct: 1001)
+        _ = try store.writer.begin(.at(1001))
         #expect(try store.writer.commit().isEmpty)
     }
 

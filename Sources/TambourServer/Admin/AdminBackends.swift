@@ -90,7 +90,7 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
         core = EngineCore(
             writer: writer,
             clock: CommitClock(
-                persisted: try writer.persistedClock(),
+                persistedLeaseEnd: try writer.persistedLeaseEnd(),
                 leaseMs: limits.commitLeaseMs
             ),
             metrics: ServerMetrics(startedMs: environment.wallMs()),

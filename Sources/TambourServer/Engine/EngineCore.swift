@@ -60,9 +60,9 @@ package final class EngineCore {
 
     /// Nil when the batch was rolled back.
     private func attempt(_ commands: ArraySlice<Command>, wall: Int64) -> Result? {
-        let ct = clock.begin(wall: wall)
+        let stamp = clock.begin(wall: wall)
         do {
-            let tx = try writer.begin(ct: ct)
+            let tx = try writer.begin(stamp)
             var outcomes: [Outcome] = []
             outcomes.reserveCapacity(commands.count)
             for command in commands {

@@ -64,12 +64,12 @@ struct CrashTests {
 
     private static func play(_ ending: CrashWorld.Ending, _ cycles: Int) async throws {
         let world = try await CrashWorld(seed: seed)
-        defer { world.remove() }
         do {
             for _ in 0..<cycles { try await world.cycle(ending) }
             try await world.finish()
+            world.remove()
         } catch {
-            Issue.record("TAMBOUR_SEED=\(seed): \(error)")
+            Issue.record("TAMBOUR_SEED=\(seed): \(error); it is all in \(world.directory.path)")
         }
         print(
             """

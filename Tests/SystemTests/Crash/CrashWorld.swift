@@ -25,7 +25,8 @@ final class CrashWorld: @unchecked Sendable {
         let description: String
     }
 
-    private let directory: URL
+    /// Removed by `remove`; after a failure it is worth a look.
+    let directory: URL
     /// What the server under load commits with; anything but FULL must lose something.
     private let synchronous: String?
     private let seed: UInt64
@@ -138,12 +139,12 @@ final class CrashWorld: @unchecked Sendable {
     /// Starts the server; the address is nil when it was cut before it listened.
     private func start(_ cut: PowerCut) async throws -> (process: ChildProcess, address: String?) {
         let process = try serve(environment: cut.environment)
-        return (process, await address(of: process))
+        return (process, await process.line(after: "listening tcp "))
     }
 
     private func start() async throws -> (process: ChildProcess, address: String) {
         let process = try serve(environment: [:])
-        guard let address = await address(of: process) else {
+        guard let address = await process.line(after: "listening tcp ") else {
             throw failure("the server did not start: \(process.errors)")
         }
         return (process, address)
@@ -160,18 +161,6 @@ final class CrashWorld: @unchecked Sendable {
             ],
             environment: environment
         )
-    }
-
-    private func address(of process: ChildProcess) async -> String? {
-        let impatience = Task {
-            try await Task.sleep(for: .seconds(30))
-            process.signal(SIGKILL)
-        }
-        defer { impatience.cancel() }
-        for await line in process.lines where line.hasPrefix("listening tcp ") {
-            return String(line.dropFirst("listening tcp ".count))
-        }
-        return nil
     }
 
     /// Stops a server that nobody uses any more.

@@ -119,6 +119,7 @@ static enum policy policy;
 static bool real_sync;
 static volatile bool cutting;
 static pthread_t cutter;
+static pid_t own_pid;
 static sem_t signalled;
 
 // MARK: - Small things
@@ -532,12 +533,16 @@ static void __attribute__((constructor)) wake(void) {
         snprintf(full, sizeof full, "TAMBOUR_POWERCUT_%s", names[i]);
         unsetenv(full);
     }
+    own_pid = getpid();
     root_length = strlen(resolved);
     root = need(strdup(resolved));
 }
 
+// The lock is kept: a cut that has begun ends the process itself, and none begins any more. Else an
+// exit on another thread would end a cut halfway, with some files taken back and others not.
 static void __attribute__((destructor)) tidy(void) {
-    if (!root) return;
+    if (!root || pthread_equal(pthread_self(), cutter)) return;
+    pthread_mutex_lock(&lock);
     remove_matching(attic, "");
     rmdir(attic);
 }
@@ -841,6 +846,14 @@ int renameat2(
 }
 
 // MARK: - Ways past the layer, and ways out of the process
+
+void _exit(int status) {
+    // A child between fork and exec has the lock as it was, and no thread that would give it back.
+    if (root && getpid() == own_pid) pthread_mutex_lock(&lock);
+    REAL(_exit)(status);
+    abort();
+}
+void _Exit(int status) { _exit(status); }
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
     if ((flags & MAP_SHARED) && (protection & PROT_WRITE) && file_at(fd)) refuse("a writable map");

@@ -58,6 +58,26 @@ final class ChildProcess: Sendable {
         }
     }
 
+    /// Waits for a line of output that begins with `prefix`; ends the program when it takes too long.
+    ///
+    /// - Returns: the rest of the line; nil when the program ended before it.
+    func line(after prefix: String, within deadline: Duration = .seconds(30)) async -> String? {
+        let killer = killer(after: deadline)
+        defer { killer.cancel() }
+        for await line in lines where line.hasPrefix(prefix) {
+            return String(line.dropFirst(prefix.count))
+        }
+        return nil
+    }
+
+    /// A deadline, not a pause: whoever waits goes on as soon as what it waits for is there.
+    private func killer(after deadline: Duration) -> Task<Void, any Error> {
+        Task {
+            try await Task.sleep(for: deadline)
+            signal(SIGKILL)
+        }
+    }
+
     /// What was written to standard error so far.
     var errors: String { errorText.string }
 
@@ -84,10 +104,7 @@ final class ChildProcess: Sendable {
     ///
     /// - Throws: `Failed` if it had to be killed.
     func exitStatus(within deadline: Duration) async throws -> Int32 {
-        let killer = Task {
-            try await Task.sleep(for: deadline)
-            signal(SIGKILL)
-        }
+        let killer = killer(after: deadline)
         let status = await exitStatus()
         killer.cancel()
         if (try? await killer.value) != nil {

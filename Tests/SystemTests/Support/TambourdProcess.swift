@@ -108,15 +108,7 @@ final class TambourdProcess: Sendable {
         _ arguments: [String]
     ) async throws -> (ChildProcess, String) {
         let child = try ChildProcess(program(), ["serve", "--listen", listen] + arguments)
-        let impatience = Task {
-            try await Task.sleep(for: .seconds(30))
-            child.signal(SIGKILL)
-        }
-        defer { impatience.cancel() }
-        for await line in child.lines {
-            guard line.hasPrefix("listening tcp ") else { continue }
-            return (child, String(line.dropFirst("listening tcp ".count)))
-        }
+        if let address = await child.line(after: "listening tcp ") { return (child, address) }
         let status = await child.exitStatus()
         throw ChildProcess.Failed(
             description: "tambourd ended with \(status) before it listened\n\(child.errors)"

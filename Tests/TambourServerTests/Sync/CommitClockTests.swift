@@ -19,8 +19,8 @@ struct CommitClockTests {
     func walls(seed: UInt64) {
         var random = SequenceRandom(seed: seed)
         var wall: Int64 = 1_700_000_000_000
-        var persisted: Int64 = 0
-        var clock = CommitClock(persisted: 0, leaseMs: Self.leaseMs)
+        var persistedLeaseEnd: Int64 = 0
+        var clock = CommitClock(persistedLeaseEnd: 0, leaseMs: Self.leaseMs)
         var lastCommit: Int64 = 0
         var newestTime: Int64 = 0
         for step in 0..<5_000 {
@@ -33,7 +33,8 @@ struct CommitClockTests {
             }
             switch random.below(10) {
             case ..<5:
-                let ct = clock.begin(wall: wall)
+                let stamp = clock.begin(wall: wall)
+                let ct = stamp.ct
                 #expect(ct >= lastCommit, "step \(step): the clock fell")
                 #expect(ct > newestTime, "step \(step): a login has that time already")
                 if random.chance(40) {
@@ -46,13 +47,25 @@ struct CommitClockTests {
                 clock.end(committed: isCommitted)
                 if isCommitted {
                     lastCommit = ct
-                    persisted = ct
+                    persistedLeaseEnd = stamp.leaseEnd
                 }
             case ..<9:
                 newestTime = max(newestTime, clock.safeTime(wall: wall))
             default:
-                clock = CommitClock(persisted: persisted, leaseMs: Self.leaseMs)
+                clock = CommitClock(persistedLeaseEnd: persistedLeaseEnd, leaseMs: Self.leaseMs)
             }
+        }
+    }
+
+    @Test("restarts in a row set the clock ahead by one lease, not by one each")
+    func restarts() {
+        let wall: Int64 = 1_700_000_000_000
+        var leaseEnd: Int64 = 0
+        for restart in 0..<100 {
+            let clock = CommitClock(persistedLeaseEnd: leaseEnd, leaseMs: Self.leaseMs)
+            leaseEnd = clock.begin(wall: wall).leaseEnd
+            clock.end(committed: true)
+            #expect(clock.drift(wall: wall) <= Int64(Self.leaseMs + restart))
         }
     }
 
@@ -113,7 +126,7 @@ private final class Race: @unchecked Sendable {
         try StoreConnection.migrate(connection)
         let writer = try StoreWriter(StoreConnection(connection, limits: .standard))
         clock = CommitClock(
-            persisted: try writer.persistedClock(),
+            persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: Limits.standard.commitLeaseMs
         )
         core = EngineCore(

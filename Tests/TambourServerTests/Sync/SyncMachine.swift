@@ -125,7 +125,7 @@ final class SyncMachine: @unchecked Sendable {
             firstCounter: UInt16(world.environment.randomBytes(1)[0])
         )
         let clock = CommitClock(
-            persisted: try writer.persistedClock(),
+            persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: limits.commitLeaseMs
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: { _ in })

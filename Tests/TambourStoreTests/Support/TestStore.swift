@@ -42,7 +42,7 @@ final class TestStore {
     ) throws -> Result {
         now = time ?? now + 1000
         do {
-            let result = try body(writer.begin(ct: now))
+            let result = try body(writer.begin(.at(now)))
             _ = try writer.commit()
             return result
         } catch {
@@ -147,4 +147,9 @@ extension WriteTransaction {
     func group(_ key: ChatKey, for user: UserID) throws -> ChatState? {
         try chat(ChatID(key.rawValue), visibleTo: user)
     }
+}
+
+extension CommitStamp {
+    /// A stamp whose lease nobody asks for.
+    static func at(_ ct: Int64) -> CommitStamp { CommitStamp(ct: ct, leaseEnd: ct) }
 }

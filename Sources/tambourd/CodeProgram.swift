@@ -1,0 +1,64 @@
+import Logging
+import Subprocess
+import SystemPackage
+import TambourServer
+
+/// Runs a program for each code, phone and code on its standard input, one line each.
+///
+/// A program that fails or hangs is tried again after 1, 2, 4 … s; after five tries the code is
+/// given up: the person asks for another one. Nothing here ever blocks the server.
+struct CodeProgram: Sendable {
+    private static let tries = 5
+    private static let timeout: Duration = .seconds(20)
+
+    let path: String
+    let logger: Logger
+
+    func deliver(_ phone: Int64, _ code: String) {
+        let input = "\(PhoneNumber.format(phone))\n\(code)\n"
+        Task {
+            for number in 1...Self.tries {
+                guard let reason = await failure(input) else { return }
+                logger.warning(
+                    "the login code program failed",
+                    metadata: ["try": "\(number)", "reason": "\(reason)"]
+                )
+                guard number < Self.tries else { return }
+                try await Task.sleep(for: .seconds(1 << (number - 1)))
+            }
+        }
+    }
+
+    /// Runs the program once; nil when it did what it should.
+    private func failure(_ input: String) async -> String? {
+        let status: TerminationStatus? = await withTaskGroup { group in
+            group.addTask { try? await run(input) }
+            group.addTask {
+                try? await Task.sleep(for: Self.timeout)
+                return nil
+            }
+            // The one that is left is cancelled, which kills a program that is still running.
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+        switch status {
+        case .exited(0): return nil
+        case .exited(let code): return "status \(code)"
+        case .signaled(let number): return "signal \(number)"
+        case nil: return "it could not be run, or took longer than \(Self.timeout)"
+        }
+    }
+
+    private func run(_ input: String) async throws -> TerminationStatus {
+        try await Subprocess.run(
+            .path(FilePath(path)),
+            input: .inputWriter,
+            output: .discarded,
+            error: .currentStandardError
+        ) { execution in
+            // A program that does not read its input may do its work all the same.
+            _ = try? await execution.standardInputWriter.write(input)
+            try? await execution.standardInputWriter.finish()
+        }.terminationStatus
+    }
+}
