@@ -100,11 +100,15 @@ struct ChatsListTests {
 
     @Test("a page that would be too long is cut and goes on behind the cut")
     func cut() throws {
-        try withServer(limits: ["maxReplyBytes": 2_000]) { server in
+        let clock = ManualClock()
+        try withServer(limits: ["maxReplyBytes": 2_000], environment: clock.environment) { server in
             let alice = try server.signUp("Alice")
             let others = try (1...6).map { try server.signUp("User \($0)") }
             let text = String(repeating: "x", count: 300)
-            for other in others { try alice.send(text, to: alice.dialog(with: other), cid: 1) }
+            for other in others {
+                clock.advance(ms: 1)
+                try alice.send(text, to: alice.dialog(with: other), cid: 1)
+            }
             var marker: Int64 = .max
             var seen: [ChatID] = []
             var pages = 0

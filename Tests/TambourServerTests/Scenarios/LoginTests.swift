@@ -109,12 +109,16 @@ struct LoginTests {
 
     @Test("a delta that does not fit one reply is answered in full, with a marker to go on")
     func overflow() throws {
-        try withServer(limits: ["maxReplyBytes": 3_000]) { server in
+        let clock = ManualClock()
+        try withServer(limits: ["maxReplyBytes": 3_000], environment: clock.environment) { server in
             let alice = try server.signUp("Alice")
             let mark = try server.reconnect(alice).login.time
             let text = String(repeating: "x", count: 300)
             let others = try (1...8).map { try server.signUp("User \($0)") }
-            for other in others { try other.send(text, to: alice.dialog(with: other), cid: 1) }
+            for other in others {
+                clock.advance(ms: 1)
+                try other.send(text, to: alice.dialog(with: other), cid: 1)
+            }
             let (client, login) = try server.reconnect(alice, since: mark)
             #expect(!login.chats.isEmpty)
             var marker = try #require(login.chatMarker)
