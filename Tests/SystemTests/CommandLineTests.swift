@@ -242,6 +242,17 @@ struct CommandLineTests {
         try await stop(server.child)
     }
 
+    @Test("it stops when it is asked to the moment it listens")
+    func stopAtOnce() async throws {
+        let place = try Place()
+        for _ in 0..<20 {
+            let server = try await serve([
+                "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "fixed:1234",
+            ])
+            try await stop(server.child)
+        }
+    }
+
     @Test("logs hold no token, code, phone or text, whatever the level")
     func silence() async throws {
         let place = try Place()
