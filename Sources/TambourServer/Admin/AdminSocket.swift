@@ -135,10 +135,10 @@ enum UnixSocket {
             throw Server.StartError("no admin socket: \(DataDirectory.reason())")
         }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        // Nobody else may connect, not even between bind and chmod.
-        let mask = umask(0o177)
+        // Nobody else may connect, at no moment: the file gets the mode that the socket has when it
+        // is bound. The process's umask would do the same to every file made meanwhile.
+        fchmod(descriptor, 0o600)
         let bound = address(path) { bind(descriptor, $0, $1) }
-        umask(mask)
         guard let bound else {
             close(descriptor)
             throw Server.StartError("the data directory's path is too long for a socket: \(path)")
