@@ -137,7 +137,7 @@ final class TambourClient: LoadClient {
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }
         if number % Self.checkedEvery == 0 {
-            let push = try NotifMessagePush.decode([UInt8](payload), limits: Self.limits)
+            let push = try NotifMessage.decode([UInt8](payload), limits: Self.limits)
             let expected = Text(unchecked: Bytes(corpus.message(number)))
             guard push.message.text == expected else {
                 throw BenchError("message \(number) arrived changed")
@@ -148,18 +148,13 @@ final class TambourClient: LoadClient {
 
     private static func number(in payload: UnsafeRawBufferPointer) -> UInt32? {
         guard let base = payload.baseAddress else { return nil }
-        // The key `text`, then the head of a string of 32 to 255 bytes or of up to 65,535.
         var from = 0
-        while from < payload.count,
-            let hit = memmem(base + from, payload.count - from, "text", 4)
-        {
-            let at = UnsafeRawPointer(hit) - base + 4
-            guard at + 3 + Corpus.numberLength <= payload.count else { return nil }
-            let head = payload[at]
-            let skipped = head == 0xD9 ? 2 : head == 0xDA ? 3 : 1
-            let text = UnsafeRawBufferPointer(rebasing: payload[(at + skipped)...])
-            if let number = Corpus.number(in: text) { return number }
-            from = at
+        while let hit = memchr(base + from, Int32(UInt8(ascii: "#")), payload.count - from) {
+            let at = UnsafeRawPointer(hit) - base
+            if let number = Corpus.number(in: UnsafeRawBufferPointer(rebasing: payload[at...])) {
+                return number
+            }
+            from = at + 1
         }
         return nil
     }

@@ -19,7 +19,7 @@ struct Corpus {
         for language in ["", "/ru"] {
             var found: [[UInt8]] = []
             let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + language)) ?? []
-            for name in names.sorted() where !name.contains(".") {
+            for name in names.sorted() where !name.hasSuffix(".dat") && !name.hasSuffix(".u8") {
                 guard let data = FileManager.default.contents(atPath: "\(folder)\(language)/\(name)")
                 else { continue }
                 for text in String(decoding: data, as: UTF8.self).components(separatedBy: "\n%\n") {

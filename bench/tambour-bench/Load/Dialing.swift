@@ -23,7 +23,7 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
     if let source {
         // The port is chosen when the target is known, so that one port serves several targets.
-        setsockopt(descriptor, Int32(IPPROTO_IP.rawValue), IP_BIND_ADDRESS_NO_PORT, &on, 4)
+        setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &on, 4)
         var own = sockaddr_in()
         own.sin_family = sa_family_t(AF_INET)
         inet_pton(AF_INET, source, &own.sin_addr)
