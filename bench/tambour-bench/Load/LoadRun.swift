@@ -37,17 +37,13 @@ struct LoadPlan: Sendable {
     }
 }
 
-/// Drives clients against a server and measures what comes back; everything on one lane.
+/// Drives clients against a server and measures what comes back.
 ///
 /// Clients with even numbers send to the one after them; in a group client 0 sends to all others. A
 /// message is done when everybody has it and the server has acknowledged it.
-///
-/// `@unchecked Sendable`: all but the constants is touched on the lane.
-final class LoadRun: LoadSink, @unchecked Sendable {
+final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     /// Messages on their way are found by their number modulo this.
     private static let slots = 1 << 20
-    /// Logins on their way at a time.
-    private static let logins = 64
 
     private struct Slot {
         var dueAt: UInt64 = 0
@@ -56,22 +52,17 @@ final class LoadRun: LoadSink, @unchecked Sendable {
         var sender: Int32 = 0
     }
 
-    private enum Phase { case connecting, warming, measuring, draining, over }
+    private enum Phase { case connecting, warming, measuring, draining }
 
     private let plan: LoadPlan
     private let meter: ProcessMeter?
     private let progress: Bool
-    private let makeClient: (Int, any LoadSink) -> LoadClient
     private let corpus: Corpus
-    private let lane = Lane(index: 0, label: "bench", poisonAfterCallback: false)
 
-    private var clients: [LoadClient] = []
     private var phase = Phase.connecting
-    private var dialed = 0
-    private var readyCount = 0
     private var slots = [Slot](repeating: Slot(), count: LoadRun.slots)
     /// Numbers of each sender that wait for their acknowledgement, oldest first.
-    private var waiting: [FIFO] = []
+    private var waiting: [FIFO]
     private var nextNumber: UInt32 = 0
     private var onTheirWay = 0
     private var nextSender = 0
@@ -84,10 +75,8 @@ final class LoadRun: LoadSink, @unchecked Sendable {
     private var lastLatency = Latency.histogram()
     private var baseline = (cpu: 0.0, own: 0.0, bytes: 0)
     private var figures: LoadFigures?
-    private var finish: ((Result<LoadFigures, any Error>) -> Void)?
 
-    /// - Parameters:
-    ///   - meter: The server's processes, where they run on this machine.
+    /// - Parameter meter: The server's processes, where they run on this machine.
     init(
         _ plan: LoadPlan,
         corpus: Corpus,
@@ -99,85 +88,28 @@ final class LoadRun: LoadSink, @unchecked Sendable {
         self.corpus = corpus
         self.meter = meter
         self.progress = progress
-        self.makeClient = makeClient
-    }
-
-    /// Connects, warms up, measures, waits for what is on its way, closes.
-    func perform() async throws -> LoadFigures {
-        lane.start()
-        let result = await withCheckedContinuation { continuation in
-            lane.queue.async {
-                self.finish = { continuation.resume(returning: $0) }
-                self.begin()
-            }
-        }
-        await withCheckedContinuation { done in lane.stop { done.resume() } }
-        return try result.get()
-    }
-
-    private func begin() {
-        clients = (0..<plan.clients).map { makeClient($0, self) }
         waiting = Array(repeating: FIFO(), count: plan.clients)
-        deadline(.seconds(120)) { [self] in
-            if phase == .connecting {
-                end(.failure(BenchError("\(readyCount) of \(clients.count) clients logged in")))
-            }
-        }
-        dialMore()
+        super.init(
+            count: plan.clients,
+            address: plan.address,
+            sources: plan.sources,
+            makeClient: makeClient
+        )
     }
 
-    private func end(_ result: Result<LoadFigures, any Error>) {
-        guard phase != .over else { return }
-        phase = .over
-        for client in clients { client.close() }
-        finish?(result)
-        finish = nil
-    }
-
-    private func deadline(_ after: Duration, _ body: @escaping () -> Void) {
-        _ = lane.schedule(after: after, body)
-    }
-
-    private static func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
-
-    // MARK: - Connecting
-
-    private func dialMore() {
-        while dialed < clients.count, dialed - readyCount < Self.logins {
-            // The first one alone: it may have something to prepare for the others.
-            if dialed == 1, readyCount == 0 { return }
-            do {
-                let source = plan.sources.isEmpty ? nil : plan.sources[dialed % plan.sources.count]
-                let descriptor = try dial(plan.address, from: source)
-                nonisolated(unsafe) let client = clients[dialed]
-                lane.adopt(fileDescriptor: descriptor, peer: "", delegate: client)
-            } catch {
-                return end(.failure(error))
-            }
-            dialed += 1
-        }
-    }
-
-    func ready(_ client: LoadClient) {
-        readyCount += 1
-        if readyCount == clients.count { start() } else { dialMore() }
-    }
-
-    func failed(_ client: LoadClient, _ reason: String) {
-        end(.failure(BenchError("client \(client.index): \(reason)")))
-    }
+    override func allReady() { start() }
 
     // MARK: - Sending
 
     private func start() {
         phase = .warming
-        startedAt = Self.now()
+        startedAt = monotonicNow()
         switch plan.pace {
         case .closed(let window):
-            for sender in senders { for _ in 0..<window { send(from: sender, dueAt: Self.now()) } }
+            for sender in senders { for _ in 0..<window { send(from: sender, dueAt: monotonicNow()) } }
         case .open: keepPace()
         }
-        deadline(plan.warmUp) { [self] in measure() }
+        after(plan.warmUp) { [self] in measure() }
     }
 
     private var senders: StrideTo<Int> {
@@ -191,14 +123,14 @@ final class LoadRun: LoadSink, @unchecked Sendable {
     private func keepPace() {
         guard case .open(let perSecond) = plan.pace, phase == .warming || phase == .measuring
         else { return }
-        let now = Self.now()
+        let now = monotonicNow()
         let due = UInt64(Double(now - startedAt) / 1e9 * perSecond)
         while UInt64(nextNumber) < due {
             let dueAt = startedAt + UInt64(Double(nextNumber) / perSecond * 1e9)
             send(from: nextSender, dueAt: dueAt)
             if case .pairs(let count) = plan.shape { nextSender = (nextSender + 2) % (2 * count) }
         }
-        deadline(.milliseconds(1)) { [self] in keepPace() }
+        after(.milliseconds(1)) { [self] in keepPace() }
     }
 
     private func send(from sender: Int, dueAt: UInt64) {
@@ -223,7 +155,7 @@ final class LoadRun: LoadSink, @unchecked Sendable {
 
     // MARK: - What comes back
 
-    func acknowledged(_ client: LoadClient) {
+    override func acknowledged(_ client: LoadClient) {
         guard let number = waiting[client.index].removeFirst() else {
             return failed(client, "acknowledged more than was sent")
         }
@@ -232,13 +164,13 @@ final class LoadRun: LoadSink, @unchecked Sendable {
         if slots[slot].missing == 0 { done(number) }
     }
 
-    func delivered(_ number: UInt32, to client: LoadClient) {
+    override func delivered(_ number: UInt32, to client: LoadClient) {
         let slot = Int(number) % Self.slots
         guard number < nextNumber, slots[slot].missing > 0 else {
             return failed(client, "message \(number) was delivered once too often")
         }
         slots[slot].missing -= 1
-        let microseconds = (Self.now() - slots[slot].dueAt) / 1_000
+        let microseconds = (monotonicNow() - slots[slot].dueAt) / 1_000
         if phase == .measuring {
             deliveries += 1
             _ = latency.record(max(1, microseconds))
@@ -256,7 +188,7 @@ final class LoadRun: LoadSink, @unchecked Sendable {
             return
         }
         if case .closed = plan.pace {
-            send(from: Int(slots[Int(number) % Self.slots].sender), dueAt: Self.now())
+            send(from: Int(slots[Int(number) % Self.slots].sender), dueAt: monotonicNow())
         }
     }
 
@@ -268,26 +200,26 @@ final class LoadRun: LoadSink, @unchecked Sendable {
         guard phase == .warming else { return }
         phase = .measuring
         baseline = (meter?.cpuSeconds ?? 0, ProcessMeter.own.cpuSeconds, bytes)
-        measuredFrom = Self.now()
-        deadline(plan.measured) { [self] in stopMeasuring() }
+        measuredFrom = monotonicNow()
+        after(plan.measured) { [self] in stopMeasuring() }
         report()
     }
 
     private func report() {
         guard progress, phase == .measuring else { return }
-        let seconds = Double(Self.now() - measuredFrom) / 1e9
+        let seconds = Double(monotonicNow() - measuredFrom) / 1e9
         if seconds > 0.5 {
             let rate = Int(Double(messages) / seconds)
             FileHandle.standardError.write(
                 Data("\r\(plan.name): \(rate) messages/s after \(Int(seconds.rounded())) s   ".utf8)
             )
         }
-        deadline(.seconds(1)) { [self] in report() }
+        after(.seconds(1)) { [self] in report() }
     }
 
     private func stopMeasuring() {
         guard phase == .measuring else { return }
-        let seconds = Double(Self.now() - measuredFrom) / 1e9
+        let seconds = Double(monotonicNow() - measuredFrom) / 1e9
         let count = max(1, Double(messages))
         let cpu = (meter?.cpuSeconds ?? 0) - baseline.cpu
         var isGroup = false
@@ -314,7 +246,7 @@ final class LoadRun: LoadSink, @unchecked Sendable {
         phase = .draining
         if progress { FileHandle.standardError.write(Data("\r".utf8)) }
         if onTheirWay == 0 { return complete() }
-        deadline(.seconds(10)) { [self] in complete() }
+        after(.seconds(10)) { [self] in complete() }
     }
 
     private func complete() {
