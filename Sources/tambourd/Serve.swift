@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import Dispatch
 import Foundation
 import Logging
 import TambourNet
@@ -45,6 +44,7 @@ extension Tambourd {
         var config: String?
 
         func run() throws {
+            Signals.block()
             let settings = try Settings(
                 flags: self,
                 environment: ProcessInfo.processInfo.environment
@@ -52,16 +52,9 @@ extension Tambourd {
             let logger = Self.logger(settings.logLevel)
             // What is kept here concerns nobody else on this machine.
             umask(0o077)
+            let server: Server
             do {
-                let server = try Server(settings.server(logger: logger))
-                // Before anybody is told that the server is there: who is may ask it to stop.
-                Signals.onTermination { signal in
-                    logger.notice("stopping", metadata: ["signal": "\(signal)"])
-                    server.stop {
-                        logger.notice("stopped")
-                        Foundation.exit(0)
-                    }
-                }
+                server = try Server(settings.server(logger: logger))
                 for address in try server.start() {
                     StandardOutput.writeLine("listening tcp \(address)")
                 }
@@ -74,7 +67,13 @@ extension Tambourd {
                     "lanes": "\(settings.lanes)", "descriptors": "\(Self.descriptorLimit())",
                 ]
             )
-            dispatchMain()
+            Signals.waitForTermination { signal in
+                logger.notice("stopping", metadata: ["signal": "\(signal)"])
+                server.stop {
+                    logger.notice("stopped")
+                    Foundation.exit(0)
+                }
+            }
         }
 
         /// Structured lines on standard error; never tokens, codes, phones or text.
@@ -114,23 +113,33 @@ enum StandardOutput {
 }
 
 /// SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once.
+///
+/// The main thread waits for them by `sigwait`. A dispatch source for signals would have to ignore
+/// them meanwhile, and one that comes before the source is registered would be lost.
 enum Signals {
-    // nonisolated(unsafe): written once, by `onTermination`, before anything serves.
-    nonisolated(unsafe) private static var sources: [any DispatchSourceSignal] = []
+    private static var termination: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        sigaddset(&signals, SIGINT)
+        return signals
+    }
 
-    static func onTermination(_ stop: @escaping @Sendable (Int32) -> Void) {
+    /// From now on signals wait for `waitForTermination`; before any thread is started, for threads
+    /// inherit it.
+    static func block() {
         signal(SIGPIPE, SIG_IGN)
-        for number in [SIGTERM, SIGINT] {
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
-            var isStopping = false
-            source.setEventHandler {
-                if isStopping { exit(1) }
-                isStopping = true
-                stop(number)
-            }
-            source.activate()
-            sources.append(source)
-        }
+        var signals = termination
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
+    /// Calls `stop` with the first signal and ends the process with 1 at the second.
+    static func waitForTermination(_ stop: (Int32) -> Void) -> Never {
+        var signals = termination
+        var number: Int32 = 0
+        while sigwait(&signals, &number) != 0 {}
+        stop(number)
+        while sigwait(&signals, &number) != 0 {}
+        exit(1)
     }
 }

@@ -242,6 +242,24 @@ struct CommandLineTests {
         try await stop(server.child)
     }
 
+    @Test("it stops when it is asked to the moment it listens")
+    func stopAtOnce() async throws {
+        // Many at a time: the more crowded the machine, the longer the server takes to get ready.
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<24 {
+                group.addTask {
+                    let place = try Place()
+                    let server = try await serve([
+                        "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+                        "--data", place.data, "--login-codes", "fixed:1234",
+                    ])
+                    try await stop(server.child)
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
     @Test("logs hold no token, code, phone or text, whatever the level")
     func silence() async throws {
         let place = try Place()
