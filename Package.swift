@@ -75,8 +75,9 @@ let package = Package(
         .executableTarget(
             name: "tambour-bench",
             dependencies: [
-                "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Yams", package: "Yams"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
             path: "bench/tambour-bench"

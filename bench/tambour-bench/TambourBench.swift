@@ -121,7 +121,10 @@ struct SuiteCommand: AsyncParsableCommand {
         discussion: "Ends with 1 if a claim was missed and --strict is given."
     )
 
-    static let workloads: [any Workload] = [PairsWorkload(), GroupWorkload()]
+    static let workloads: [any Workload] = [
+        PairsWorkload(), GroupWorkload(), IdleWorkload(), CatchUpWorkload(), HistoryWorkload(),
+        StormWorkload(), ChannelWorkload(), CodecWorkload(),
+    ]
 
     @Argument(help: "Which workloads, as in W1 W4; all of them unless given.")
     var names: [String] = []

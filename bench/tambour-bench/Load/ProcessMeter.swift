@@ -19,6 +19,16 @@ struct ProcessMeter: Sendable {
     /// Resident memory, bytes.
     var residentBytes: Int { pages(at: 1) }
 
+    /// The most that was ever resident, bytes.
+    var peakResidentBytes: Int {
+        processIDs.reduce(0) { sum, processID in
+            let text = try? String(contentsOfFile: "/proc/\(processID)/status", encoding: .utf8)
+            let line = text?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+            let kib = line?.split(whereSeparator: { $0.isWhitespace }).dropFirst().first
+            return sum + (kib.flatMap { Int($0) } ?? 0) * 1_024
+        }
+    }
+
     private func pages(at position: Int) -> Int {
         processIDs.reduce(0) { sum, processID in
             let text = try? String(contentsOfFile: "/proc/\(processID)/statm", encoding: .utf8)

@@ -1,4 +1,5 @@
 import Foundation
+import TambourNet
 import TambourProtocol
 import TambourTesting
 

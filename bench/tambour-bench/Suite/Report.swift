@@ -131,13 +131,13 @@ struct Table {
 
     var markdown: String {
         let widths = head.indices.map { column in
-            ([head] + rows).map { $0[column].count }.max() ?? 0
+            max(3, ([head] + rows).map { $0[column].count }.max() ?? 0)
         }
         func line(_ cells: [String]) -> String {
-            let padded = zip(cells, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            let padded = zip(cells, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.count)) }
             return "| " + padded.joined(separator: " | ") + " |\n"
         }
-        return line(head) + line(widths.map { String(repeating: "-", count: max(3, $0)) })
+        return line(head) + line(widths.map { String(repeating: "-", count: $0) })
             + rows.map(line).joined()
     }
 
