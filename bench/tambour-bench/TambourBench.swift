@@ -123,7 +123,7 @@ struct SuiteCommand: AsyncParsableCommand {
 
     static let workloads: [any Workload] = [
         PairsWorkload(), GroupWorkload(), IdleWorkload(), CatchUpWorkload(), HistoryWorkload(),
-        StormWorkload(), ChannelWorkload(), CodecWorkload(),
+        StormWorkload(), ChannelWorkload(), CodecWorkload(), LogWorkload(),
     ]
 
     @Argument(help: "Which workloads, as in W1 W4; all of them unless given.")
