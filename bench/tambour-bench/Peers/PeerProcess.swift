@@ -31,6 +31,12 @@ final class PeerProcess {
         process.standardOutput = file
         process.standardError = file
         process.standardInput = FileHandle.nullDevice
+        // Threads of queues block signals, and a child inherits that: it could not be told to stop.
+        var none = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         try process.run()
         let deadline = Date.now + patience
         while Date.now < deadline, process.isRunning {

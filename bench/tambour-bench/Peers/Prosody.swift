@@ -35,7 +35,7 @@ final class Prosody: XMPPServer {
             c2s_ports = { \(port) }
             s2s_ports = {}
             modules_enabled = { "roster", "saslauth", "disco", "carbons", "mam", "ping" }
-            modules_disabled = { "s2s", "offline", "tls", "posix", "http" }
+            modules_disabled = { "s2s", "offline", "tls", "http" }
             c2s_require_encryption = false
             s2s_require_encryption = false
             allow_unencrypted_plain_auth = true
