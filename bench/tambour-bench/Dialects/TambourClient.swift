@@ -41,7 +41,7 @@ final class TambourClient: LoadClient {
         self.learned = learned
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
-        firstCid = Int64(now.tv_sec) * 1_000
+        firstCid = Int64(now.tv_sec) * 1_000_000
         super.init(index: index, sink: sink)
         decoder.authenticated = true
     }

@@ -27,28 +27,30 @@ struct Report: Codable, Sendable {
 
     /// Adds the rounds of a workload and judges its claims by their medians.
     mutating func add(_ workload: any Workload, rounds: [Figures]) {
-        let verdicts = workload.claims.map { claim in
-            let values = rounds.compactMap(claim.value).sorted()
-            guard let median = values.median else {
-                return Verdict(
-                    claim: claim.text, bound: claim.bound.text, median: nil, least: nil, most: nil,
-                    verdict: "not measured"
-                )
-            }
-            let verdict =
-                if let stretch = claim.stretch, stretch.holds(median) { "stretch met" }
-                else if claim.bound.holds(median) { "met" } else { "MISSED" }
-            return Verdict(
-                claim: claim.text,
-                bound: claim.bound.text,
-                median: median,
-                least: values.first,
-                most: values.last,
-                verdict: verdict
-            )
-        }
+        let verdicts = workload.claims.map { Self.judge($0, rounds) }
         outcomes.append(
             Outcome(name: workload.name, title: workload.title, rounds: rounds, claims: verdicts)
+        )
+    }
+
+    static func judge(_ claim: Claim, _ rounds: [Figures]) -> Verdict {
+        let values = rounds.compactMap(claim.value).sorted()
+        guard let median = values.median else {
+            return Verdict(
+                claim: claim.text, bound: claim.bound.text, median: nil, least: nil, most: nil,
+                verdict: "not measured"
+            )
+        }
+        let verdict =
+            if let stretch = claim.stretch, stretch.holds(median) { "stretch met" }
+            else if claim.bound.holds(median) { "met" } else { "MISSED" }
+        return Verdict(
+            claim: claim.text,
+            bound: claim.bound.text,
+            median: median,
+            least: values.first,
+            most: values.last,
+            verdict: verdict
         )
     }
 
