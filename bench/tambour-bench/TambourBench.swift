@@ -76,7 +76,9 @@ struct LoadCommand: AsyncParsableCommand {
             maxMessages: messages
         )
         guard accounts.count >= plan.clients else {
-            throw ValidationError("\(plan.clients) accounts are needed, \(tokens) has \(accounts.count)")
+            throw ValidationError(
+                "\(plan.clients) accounts are needed, \(tokens) has \(accounts.count)"
+            )
         }
         let corpus = Corpus()
         let isGroup = group != nil
@@ -117,7 +119,8 @@ struct LoadCommand: AsyncParsableCommand {
 struct SuiteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "suite",
-        abstract: "Runs workloads against servers it starts, beside their limits, and prints ratios.",
+        abstract:
+            "Runs workloads against servers it starts, beside their limits, and prints ratios.",
         discussion: "Ends with 1 if a claim was missed and --strict is given."
     )
 

@@ -18,9 +18,11 @@ struct Corpus {
         // Of each language as much as of the other, shortest names first for a stable choice.
         for language in ["", "/ru"] {
             var found: [[UInt8]] = []
-            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + language)) ?? []
+            let names =
+                (try? FileManager.default.contentsOfDirectory(atPath: folder + language)) ?? []
             for name in names.sorted() where !name.hasSuffix(".dat") && !name.hasSuffix(".u8") {
-                guard let data = FileManager.default.contents(atPath: "\(folder)\(language)/\(name)")
+                guard
+                    let data = FileManager.default.contents(atPath: "\(folder)\(language)/\(name)")
                 else { continue }
                 for text in String(decoding: data, as: UTF8.self).components(separatedBy: "\n%\n") {
                     let line = text.split { $0.isWhitespace }.joined(separator: " ")

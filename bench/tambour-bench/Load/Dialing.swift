@@ -18,7 +18,9 @@ func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 
         found.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue),
         0
     )
-    guard descriptor >= 0 else { throw BenchError("no socket: \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else {
+        throw BenchError("no socket: \(String(cString: strerror(errno)))")
+    }
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
     if let source {

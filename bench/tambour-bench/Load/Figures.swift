@@ -21,7 +21,10 @@ struct Latency: Codable, Sendable {
 
     /// A histogram of microseconds up to two minutes with three digits.
     static func histogram() -> Histogram<UInt64> {
-        Histogram<UInt64>(highestTrackableValue: 120_000_000, numberOfSignificantValueDigits: .three)
+        Histogram<UInt64>(
+            highestTrackableValue: 120_000_000,
+            numberOfSignificantValueDigits: .three
+        )
     }
 }
 

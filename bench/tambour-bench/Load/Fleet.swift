@@ -5,7 +5,12 @@ import TambourNet
 ///
 /// `@unchecked Sendable`: all but the constants is touched on the lane.
 class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
-    let lane = Lane(index: 0, label: "bench", timerTick: .milliseconds(1), poisonAfterCallback: false)
+    let lane = Lane(
+        index: 0,
+        label: "bench",
+        timerTick: .milliseconds(1),
+        poisonAfterCallback: false
+    )
 
     private let address: ListenAddress
     private let sources: [String]

@@ -106,7 +106,9 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         startedAt = monotonicNow()
         switch plan.pace {
         case .closed(let window):
-            for sender in senders { for _ in 0..<window { send(from: sender, dueAt: monotonicNow()) } }
+            for sender in senders {
+                for _ in 0..<window { send(from: sender, dueAt: monotonicNow()) }
+            }
         case .open: keepPace()
         }
         after(plan.warmUp) { [self] in measure() }

@@ -32,7 +32,9 @@ final class ServerProcess {
             guard !data.isEmpty else { throw BenchError("\(program) ended before it listened") }
             text += String(decoding: data, as: UTF8.self)
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-            guard let line = lines.first(where: { $0.hasPrefix("listening tcp ") }) else { continue }
+            guard let line = lines.first(where: { $0.hasPrefix("listening tcp ") }) else {
+                continue
+            }
             address = try ListenAddress(String(line.dropFirst("listening tcp ".count)))
             break
         }

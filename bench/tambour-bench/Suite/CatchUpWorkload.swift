@@ -12,8 +12,16 @@ struct CatchUpWorkload: Workload {
     let title = "catching up: 5 chats changed of 200, 1,000 and 10,000"
 
     let claims: [Claim] = [
-        .figure("200 chats: bytes of the login's answer", "200 chats, tambour, bytes in", .atMost(1_500)),
-        .figure("200 chats: requests after the handshake", "200 chats, tambour, requests", .atMost(1)),
+        .figure(
+            "200 chats: bytes of the login's answer",
+            "200 chats, tambour, bytes in",
+            .atMost(1_500)
+        ),
+        .figure(
+            "200 chats: requests after the handshake",
+            "200 chats, tambour, requests",
+            .atMost(1)
+        ),
         .ratio(
             "200 chats: server CPU a login, of the C reader's",
             "200 chats, tambour, server CPU µs/login",

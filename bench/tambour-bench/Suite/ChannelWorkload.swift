@@ -11,12 +11,16 @@ struct ChannelWorkload: Workload {
 
     let claims: [Claim] = [
         .ratio(
-            "last delivery p99, of relay (a)", "tambour, last p99 ms", to: "relay (a), last p99 ms",
+            "last delivery p99, of relay (a)",
+            "tambour, last p99 ms",
+            to: "relay (a), last p99 ms",
             .atMost(3)
         ),
         .ratio(
-            "server CPU a delivery, of relay (a)", "tambour, server CPU µs/delivery",
-            to: "relay (a), server CPU µs/delivery", .atMost(1.5)
+            "server CPU a delivery, of relay (a)",
+            "tambour, server CPU µs/delivery",
+            to: "relay (a), server CPU µs/delivery",
+            .atMost(1.5)
         ),
     ]
 

@@ -11,12 +11,16 @@ struct CodecWorkload: Workload {
 
     let claims: [Claim] = [
         .ratio(
-            "decode, all packets together, of msgpack-c", "all packets, tambour, decode ns",
-            to: "all packets, msgpack-c, decode ns", .atMost(1.5)
+            "decode, all packets together, of msgpack-c",
+            "all packets, tambour, decode ns",
+            to: "all packets, msgpack-c, decode ns",
+            .atMost(1.5)
         ),
         .ratio(
-            "encode, all packets together, of msgpack-c", "all packets, tambour, encode ns",
-            to: "all packets, msgpack-c, encode ns", .atMost(1.5)
+            "encode, all packets together, of msgpack-c",
+            "all packets, tambour, encode ns",
+            to: "all packets, msgpack-c, encode ns",
+            .atMost(1.5)
         ),
     ]
 
@@ -45,7 +49,9 @@ struct CodecWorkload: Workload {
             let (decode, encode) = try packet.measure(budget)
             add(packet.name, "tambour", decode, encode)
         }
-        for line in try Tool.text("\(bench.limits)/codec", ["--packets", path]).split(separator: "\n") {
+        for line in try Tool.text("\(bench.limits)/codec", ["--packets", path]).split(
+            separator: "\n"
+        ) {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             guard let object, let name = object["packet"] as? String,
                 let decode = (object["decode_ns"] as? NSNumber)?.doubleValue,

@@ -118,10 +118,12 @@ struct HistoryWorkload: Workload {
             let perBatch = 1_000
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: total / perBatch)
             // Turn by turn, as chats grow in life: a chat's pages lie all over the file.
-            var left = lengths + Array(
-                repeating: (total - lengths.reduce(0, +)) / fillers,
-                count: fillers
-            )
+            var left =
+                lengths
+                + Array(
+                    repeating: (total - lengths.reduce(0, +)) / fillers,
+                    count: fillers
+                )
             var pivots = lengths.map { _ in [MessageID]() }
             while left.contains(where: { $0 > 0 }) {
                 for index in left.indices where left[index] > 0 {
@@ -137,7 +139,9 @@ struct HistoryWorkload: Workload {
                         left[index] -= count
                         guard index < lengths.count else { continue }
                         let every = max(1, lengths[index] / 2_000)
-                        pivots[index] += ids.enumerated().filter { $0.offset % every == 0 }.map(\.element)
+                        pivots[index] += ids.enumerated().filter { $0.offset % every == 0 }.map(
+                            \.element
+                        )
                     }
                 }
             }
@@ -264,7 +268,8 @@ enum JSONSize {
         return try size(payload, &offset)
     }
 
-    private static func number(_ bytes: [UInt8], _ offset: inout Int, _ width: Int) throws -> UInt64 {
+    private static func number(_ bytes: [UInt8], _ offset: inout Int, _ width: Int) throws -> UInt64
+    {
         guard offset + width <= bytes.count else { throw BenchError("not MessagePack") }
         defer { offset += width }
         return bytes[offset..<(offset + width)].reduce(0) { $0 << 8 | UInt64($1) }
@@ -310,7 +315,8 @@ enum JSONSize {
             return try text(bytes, &offset, count)
         case 0xCA, 0xCB:
             let bits = try number(bytes, &offset, head == 0xCA ? 4 : 8)
-            let value = head == 0xCB
+            let value =
+                head == 0xCB
                 ? Double(bitPattern: bits) : Double(Float(bitPattern: UInt32(bits)))
             return "\(value)".count
         case 0xCC...0xCF: return "\(try number(bytes, &offset, 1 << Int(head - 0xCC)))".count

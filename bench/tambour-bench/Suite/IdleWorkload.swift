@@ -15,19 +15,25 @@ struct IdleWorkload: Workload {
 
     let claims: [Claim] = [
         .figure(
-            "10,000: KiB a connection", "10000 connections, tambour, KiB/connection", .atMost(4),
+            "10,000: KiB a connection",
+            "10000 connections, tambour, KiB/connection",
+            .atMost(4),
             stretch: .atMost(2)
         ),
         .figure(
-            "18,000: KiB a connection", "18000 connections, tambour, KiB/connection", .atMost(4),
+            "18,000: KiB a connection",
+            "18000 connections, tambour, KiB/connection",
+            .atMost(4),
             stretch: .atMost(2)
         ),
         .figure(
-            "18,000: idle processor time, cores", "18000 connections, tambour, idle cores",
+            "18,000: idle processor time, cores",
+            "18000 connections, tambour, idle cores",
             .atMost(0.01)
         ),
         .figure(
-            "all close at once: another's slowest PING, ms", "closing, tambour, slowest PING ms",
+            "all close at once: another's slowest PING, ms",
+            "closing, tambour, slowest PING ms",
             .atMost(100)
         ),
     ]

@@ -37,13 +37,18 @@ struct Report: Codable, Sendable {
         let values = rounds.compactMap(claim.value).sorted()
         guard let median = values.median else {
             return Verdict(
-                claim: claim.text, bound: claim.bound.text, median: nil, least: nil, most: nil,
+                claim: claim.text,
+                bound: claim.bound.text,
+                median: nil,
+                least: nil,
+                most: nil,
                 verdict: "not measured"
             )
         }
         let verdict =
-            if let stretch = claim.stretch, stretch.holds(median) { "stretch met" }
-            else if claim.bound.holds(median) { "met" } else { "MISSED" }
+            if let stretch = claim.stretch, stretch.holds(median) {
+                "stretch met"
+            } else if claim.bound.holds(median) { "met" } else { "MISSED" }
         return Verdict(
             claim: claim.text,
             bound: claim.bound.text,
@@ -118,7 +123,8 @@ struct Report: Codable, Sendable {
 extension [Double] {
     /// Of sorted values.
     var median: Double? {
-        isEmpty ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
+        isEmpty
+            ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
     }
 }
 
@@ -136,7 +142,9 @@ struct Table {
             max(3, ([head] + rows).map { $0[column].count }.max() ?? 0)
         }
         func line(_ cells: [String]) -> String {
-            let padded = zip(cells, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.count)) }
+            let padded = zip(cells, widths).map {
+                $0 + String(repeating: " ", count: max(0, $1 - $0.count))
+            }
             return "| " + padded.joined(separator: " | ") + " |\n"
         }
         return line(head) + line(widths.map { String(repeating: "-", count: $0) })

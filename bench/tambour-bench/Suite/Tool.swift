@@ -10,7 +10,9 @@ enum Tool {
     static func lines(_ program: String, _ arguments: [String]) throws -> [[String: Double]] {
         try text(program, arguments).split(separator: "\n").map { line in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
-            return (object as? [String: Any] ?? [:]).compactMapValues { ($0 as? NSNumber)?.doubleValue }
+            return (object as? [String: Any] ?? [:]).compactMapValues {
+                ($0 as? NSNumber)?.doubleValue
+            }
         }
     }
 

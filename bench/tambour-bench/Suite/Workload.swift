@@ -51,13 +51,17 @@ struct Claim: Sendable {
         stretch: Bound? = nil
     ) -> Claim {
         Claim(text: text, bound: bound, stretch: stretch) { figures in
-            guard let ours = figures[ours], let limit = figures[limit], limit > 0 else { return nil }
+            guard let ours = figures[ours], let limit = figures[limit], limit > 0 else {
+                return nil
+            }
             return ours / limit
         }
     }
 
     /// A figure that needs no limit beside it.
-    static func figure(_ text: String, _ name: String, _ bound: Bound, stretch: Bound? = nil) -> Claim {
+    static func figure(_ text: String, _ name: String, _ bound: Bound, stretch: Bound? = nil)
+        -> Claim
+    {
         Claim(text: text, bound: bound, stretch: stretch) { $0[name] }
     }
 }
