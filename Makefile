@@ -4,11 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test lint format generate soak asan tsan deps deps-test clean
+.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-peers deps deps-test clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
 SOAK_RUNS ?= 20
+# Which of W1 to W9 to measure; all of them when empty.
+WORKLOADS ?=
 
 # The tests start a PostgreSQL cluster of their own and drive a stock client.
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
@@ -51,10 +53,10 @@ test-%: deps-test ## Runs the tests of one target, as in make test-TambourNet
 	$(TEST) --filter '^$*Tests\.'
 
 lint: ## Checks the format
-	swift format lint --strict --parallel --recursive Package.swift Sources Tests
+	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
 
 format: ## Formats the sources
-	swift format format --in-place --parallel --recursive Package.swift Sources Tests
+	swift format format --in-place --parallel --recursive Package.swift Sources Tests bench
 
 generate: deps ## Writes Sources/TambourProtocol/Generated from protocol-spec
 	swift run tambour-spec generate
@@ -73,6 +75,22 @@ tsan: deps-test ## Runs every test under the thread sanitizer
 	$(BUILD_TESTS) --sanitize=thread --scratch-path .build/tsan
 	clang -O1 -shared -fPIC -o .build/tsan/mutex.so Tests/Sanitizers/mutex.c
 	LD_PRELOAD=$(CURDIR)/.build/tsan/mutex.so $(TEST) --sanitize=thread --scratch-path .build/tsan
+
+bench-tools:
+	@scripts/deps bench
+	swift build -c release --product tambourd
+	swift build -c release --product tambour-bench
+	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
+
+bench: bench-tools ## Measures the server beside its limits, three short rounds
+	.build/release/tambour-bench suite --rounds 3 --seconds 3 $(WORKLOADS)
+
+bench-full: bench-tools ## What the claims ask for: five rounds, longer runs
+	.build/release/tambour-bench suite --rounds 5 --seconds 8 --full $(WORKLOADS)
+
+bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
+	@scripts/deps peers
+	.build/release/tambour-bench peers --rounds 3 --seconds 5
 
 clean: ## Removes what was built
 	rm -rf .build

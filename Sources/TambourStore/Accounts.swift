@@ -5,6 +5,7 @@ struct AccountStatements {
     static let columns = "id, phone, first_name, last_name, registered, updated, blocked, seen"
 
     let byID: any SQLStatement
+    let blocked: any SQLStatement
     let byPhone: any SQLStatement
     let page: any SQLStatement
     let lastID: any SQLStatement
@@ -14,6 +15,7 @@ struct AccountStatements {
 
     init(_ sql: any SQLConnection) throws {
         byID = try sql.prepare("SELECT \(Self.columns) FROM account WHERE id = $1")
+        blocked = try sql.prepare("SELECT blocked FROM account WHERE id = $1")
         byPhone = try sql.prepare("SELECT \(Self.columns) FROM account WHERE phone = $1")
         page = try sql.prepare(
             "SELECT \(Self.columns) FROM account WHERE id > $1 ORDER BY id LIMIT $2"
@@ -62,6 +64,14 @@ extension ReadTransaction {
     package func listedAccount(_ id: UserID) throws -> Account? {
         guard let account = try account(id), !account.isBlocked else { return nil }
         return account
+    }
+
+    /// Whether others can see this user: for who needs no more of the account.
+    package func isListed(_ id: UserID) throws -> Bool {
+        let statement = store.accounts.blocked
+        defer { statement.reset() }
+        statement.bind(1, id.rawValue)
+        return try statement.step() && statement.int(0) == 0
     }
 
     private func first(of statement: any SQLStatement) throws -> Account? {

@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 /// A push, typed until a lane has somebody to send it to: it is encoded once, and only then.
-package enum Push: Sendable {
+package indirect enum Push: Sendable {
     case message(NotifMessage)
     case typing(NotifTyping)
     case mark(NotifMark)

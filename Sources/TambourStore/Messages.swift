@@ -18,6 +18,7 @@ struct MessageStatements {
     let lastVisible: any SQLStatement
     let previous: any SQLStatement
     let numberAt: any SQLStatement
+    let anyCID: any SQLStatement
     let byCID: any SQLStatement
     let byCreationCID: any SQLStatement
     let backward: any SQLStatement
@@ -56,6 +57,9 @@ struct MessageStatements {
         )
         numberAt = try sql.prepare(
             "SELECT id, n FROM message WHERE chat = $1 AND id <= $2 ORDER BY id DESC LIMIT 1"
+        )
+        anyCID = try sql.prepare(
+            "SELECT id FROM message WHERE cid = $1 AND sender = $2 LIMIT 1"
         )
         byCID = try sql.prepare(
             """
@@ -212,6 +216,7 @@ extension ReadTransaction {
         device: DeviceID,
         in chat: ChatKey
     ) throws -> [MessageRecord] {
+        guard try hasSent(cid: cid, sender: sender) else { return [] }
         let statement = store.messages.byCID
         statement.bind(3, chat.rawValue)
         statement.bind(4, device.rawValue)
@@ -220,9 +225,19 @@ extension ReadTransaction {
 
     /// The messages by which `sender` created groups from `device` under `cid`.
     func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
+        guard try hasSent(cid: cid, sender: sender) else { return [] }
         let statement = store.messages.byCreationCID
         statement.bind(3, device.rawValue)
         return try records(statement, cid, sender)
+    }
+
+    /// Whether `sender` has used `cid` at all: nearly every one is new, and the index alone knows.
+    private func hasSent(cid: Int64, sender: UserID) throws -> Bool {
+        let statement = store.messages.anyCID
+        defer { statement.reset() }
+        statement.bind(1, cid)
+        statement.bind(2, sender.rawValue)
+        return try statement.step()
     }
 
     private func records(

@@ -19,9 +19,18 @@ extension WriteTransaction {
         return UserID(lastAccountID)
     }
 
+    /// Whether others can see this user; remembered between batches, for every send asks it.
+    package func isListed(_ user: UserID) throws -> Bool {
+        if listed.contains(user) { return true }
+        guard try snapshot.isListed(user) else { return false }
+        listed.insert(user)
+        return true
+    }
+
     /// Blocks an account or lets it in again; every dialog partner's contact changes.
     package func setBlocked(_ isBlocked: Bool, _ user: UserID) throws {
         writes += 1
+        listed.remove(user)
         let statement = store.accounts.setBlocked
         statement.bind(1, user.rawValue)
         statement.bind(2, isBlocked ? 1 : 0)

@@ -18,6 +18,8 @@ package final class WriteTransaction {
     private var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
+    /// Users known to be there and not blocked.
+    var listed: Set<UserID> = []
     var touched: [ChatState] = []
     var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
     var pending: [MessageRecord] = []
@@ -29,6 +31,7 @@ package final class WriteTransaction {
 
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
+    private static let cachedUsers = 100_000
 
     struct Pair: Hashable {
         let low: Int64
@@ -126,11 +129,13 @@ package final class WriteTransaction {
             insert.bind(7, record.status.rawValue)
             insert.bind(8, record.updated)
             insert.bind(9, record.replyTo?.rawValue ?? 0)
-            insert.bindWords(10, record.text)
             insert.bindBlob(11, record.elements?.bytes)
             insert.bindBlob(12, record.attaches?.bytes)
             insert.bindBlob(13, record.forward?.bytes)
-            try insert.run()
+            try record.text.bytes.withUnsafeBytes { text in
+                insert.bindBlob(10, borrowed: text)
+                try insert.run()
+            }
             chats[record.chat]?.hasPendingMessages = false
         }
         pending.removeAll(keepingCapacity: true)
@@ -145,6 +150,7 @@ package final class WriteTransaction {
                 chats = [:]
                 pairs = [:]
             }
+            if listed.count > Self.cachedUsers { listed = [] }
         }
         return events
     }
@@ -154,6 +160,7 @@ package final class WriteTransaction {
         writes = 0
         chats = [:]
         pairs = [:]
+        listed = []
         touched = []
         dirtyMembers = []
         pending = []

@@ -2,7 +2,8 @@
 // swift-format-ignore-file
 
 /// A decoded request. A switch over it without a default cannot forget an opcode.
-package enum ClientRequest: Sendable {
+/// Indirect: it is handed from thread to thread, and copying it must not copy its fields.
+package indirect enum ClientRequest: Sendable {
     case ping(PingRequest)
     case log(LogRequest)
     case sessionInit(SessionInitRequest)

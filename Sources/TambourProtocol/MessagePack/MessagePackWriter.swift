@@ -8,6 +8,7 @@
 package struct MessagePackWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
+    private var ownsBuffer = true
     /// How many bytes have been written.
     package private(set) var count = 0
 
@@ -17,8 +18,16 @@ package struct MessagePackWriter: ~Copyable {
         base = .allocate(byteCount: self.capacity, alignment: 16)
     }
 
+    /// A writer that begins in somebody else's room, which must outlive it, and leaves it when it grows.
+    init(room: UnsafeMutableRawBufferPointer) {
+        guard let base = room.baseAddress else { preconditionFailure("room without an address") }
+        self.base = base
+        capacity = room.count
+        ownsBuffer = false
+    }
+
     deinit {
-        base.deallocate()
+        if ownsBuffer { base.deallocate() }
     }
 
     /// The bytes written.
@@ -213,8 +222,9 @@ package struct MessagePackWriter: ~Copyable {
         let larger = max(capacity * 2, count + room)
         let moved = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
         moved.copyMemory(from: base, byteCount: count)
-        base.deallocate()
+        if ownsBuffer { base.deallocate() }
         base = moved
         capacity = larger
+        ownsBuffer = true
     }
 }

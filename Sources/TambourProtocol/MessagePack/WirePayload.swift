@@ -20,8 +20,15 @@ extension WirePayload {
 
     /// The payload as it travels, in its shortest form.
     package func encoded() -> [UInt8] {
-        var writer = MessagePackWriter()
-        write(to: &writer)
-        return writer.finish()
+        withEncoded { [UInt8]($0) }
+    }
+
+    /// Lends the payload as it travels to `body`; most take no allocation. Valid only during the call.
+    package func withEncoded<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { room in
+            var writer = MessagePackWriter(room: room)
+            write(to: &writer)
+            return writer.withUnsafeBytes(body)
+        }
     }
 }

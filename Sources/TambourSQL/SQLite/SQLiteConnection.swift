@@ -182,11 +182,18 @@ package final class SQLiteConnection: SQLConnection {
         throw error
     }
 
+    /// What is set once, before the first connection.
+    private static let prepared: Void = {
+        // Refused when somebody else in the process has opened one: then memory is counted, no more.
+        _ = tambour_sqlite3_stop_counting_memory()
+    }()
+
     private static func open(
         path: String,
         mode: Mode,
         vfs: String?
     ) throws(SQLError) -> OpaquePointer {
+        _ = prepared
         let access =
             switch mode {
             case .readWrite: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE

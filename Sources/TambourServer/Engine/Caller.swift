@@ -22,15 +22,15 @@ package struct Caller: Sendable {
     }
 }
 
-/// Everything a handler may know about the other end.
-package struct Requester: Sendable {
+/// Everything a handler may know about the other end; one object for all requests of a state.
+package final class Requester: Sendable {
     /// Nil before login.
-    package var caller: Caller?
+    package let caller: Caller?
     /// What the client said of itself in SESSION_INIT.
-    package var origin: SessionOrigin
-    package var capabilities: Capabilities
+    package let origin: SessionOrigin
+    package let capabilities: Capabilities
     /// The token this session logged in with; SESSIONS_CLOSE gives it back.
-    package var token: String?
+    package let token: String?
 
     package init(
         caller: Caller? = nil,

@@ -5,8 +5,8 @@ import TambourStore
 /// What other threads tell a lane.
 enum LaneMessage: Sendable {
     case events([Event])
-    case answered(Session, Session.Answer)
-    case tokenResolved(Session, Session.TokenResolution)
+    indirect case answered(Session, Session.Answer)
+    indirect case tokenResolved(Session, Session.TokenResolution)
     /// The oldest connection of a token that has too many.
     case superseded(Session)
     case stop

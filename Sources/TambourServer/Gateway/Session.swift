@@ -10,11 +10,23 @@ import TambourStore
 /// its lane, which `Connection` checks on every write.
 final class Session: ConnectionDelegate, @unchecked Sendable {
     /// A request under way.
-    struct Request: Sendable {
+    final class Request: Sendable {
         let request: ClientRequest
         let opcode: Opcode
         let sequence: UInt16
         let lane: SessionStateMachine.Lane
+
+        init(
+            request: ClientRequest,
+            opcode: Opcode,
+            sequence: UInt16,
+            lane: SessionStateMachine.Lane
+        ) {
+            self.request = request
+            self.opcode = opcode
+            self.sequence = sequence
+            self.lane = lane
+        }
     }
 
     /// What came of a request, on its way back to the lane.
@@ -46,10 +58,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var opened: Connection?
     private var machine = SessionStateMachine()
     private var decoder: FrameDecoder
-    private(set) var caller: Caller?
-    private var origin = SessionOrigin(installation: "", client: "", info: "", address: "")
-    private var capabilities: Capabilities = []
-    private var token: String?
+    private(set) var caller: Caller? { didSet { knownRequester = nil } }
+    private var origin = SessionOrigin(installation: "", client: "", info: "", address: "") {
+        didSet { knownRequester = nil }
+    }
+    private var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
+    private var token: String? { didSet { knownRequester = nil } }
+    private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
 
     private var waiting: [Int: Request] = [:]
@@ -347,7 +362,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private var requester: Requester {
-        Requester(caller: caller, origin: origin, capabilities: capabilities, token: token)
+        if let knownRequester { return knownRequester }
+        let requester = Requester(
+            caller: caller,
+            origin: origin,
+            capabilities: capabilities,
+            token: token
+        )
+        knownRequester = requester
+        return requester
     }
 
     func answered(_ answer: Answer) {
@@ -623,6 +646,19 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             return send(.internalError, sequence, opcode)
         }
         if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
+        if payload.count < limits.compressFromBytes {
+            let header = PacketHeader(
+                command: command.rawValue,
+                sequence: sequence,
+                opcode: opcode.rawValue,
+                length: payload.count
+            )
+            withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { bytes in
+                header.write(to: bytes)
+                connection.write(UnsafeRawBufferPointer(bytes))
+            }
+            return connection.write(payload)
+        }
         var packet: [UInt8] = []
         encodePacket(
             command: command,

@@ -98,7 +98,7 @@ struct MessagesHandler: Sendable {
         } else {
             partner = request.userID ?? caller.userID
         }
-        guard try partner == caller.userID || tx.direct.listedAccount(partner) != nil else {
+        guard try partner == caller.userID || tx.isListed(partner) else {
             throw RequestError.chatNotFound
         }
         return (try tx.chat(of: caller.userID, and: partner), partner)
@@ -193,7 +193,7 @@ struct MessagesHandler: Sendable {
         var members: Set<UserID> = [caller.userID]
         var invited: [UserID] = []
         for id in control.userIDs ?? [] where members.insert(id).inserted {
-            guard try tx.direct.listedAccount(id) != nil else { throw RequestError.userNotFound }
+            guard try tx.isListed(id) else { throw RequestError.userNotFound }
             invited.append(id)
         }
         guard members.count <= limits.maxGroupMembers else {
@@ -490,7 +490,7 @@ struct MessagesHandler: Sendable {
     ) throws -> Event? {
         guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
             let id = request.chatID.rawValue
-            guard id >= 0, try snapshot.listedAccount(UserID(id ^ caller.userID.rawValue)) != nil
+            guard id >= 0, try snapshot.isListed(UserID(id ^ caller.userID.rawValue))
             else { throw RequestError.chatNotFound }
             return nil
         }

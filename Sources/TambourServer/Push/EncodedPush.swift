@@ -2,15 +2,15 @@ import TambourProtocol
 import TambourStore
 
 extension Push {
-    /// The opcode and payload that travel.
-    func encoded() -> (opcode: Opcode, payload: [UInt8]) {
+    /// Lends the opcode and the payload that travel to `body`.
+    func withEncoded<R>(_ body: (Opcode, UnsafeRawBufferPointer) -> R) -> R {
         switch self {
-        case .message(let push): (.notifMessage, push.encoded())
-        case .typing(let push): (.notifTyping, push.encoded())
-        case .mark(let push): (.notifMark, push.encoded())
-        case .presence(let push): (.notifPresence, push.encoded())
-        case .chat(let push): (.notifChat, push.encoded())
-        case .messagesDeleted(let push): (.notifMsgDelete, push.encoded())
+        case .message(let push): push.withEncoded { body(.notifMessage, $0) }
+        case .typing(let push): push.withEncoded { body(.notifTyping, $0) }
+        case .mark(let push): push.withEncoded { body(.notifMark, $0) }
+        case .presence(let push): push.withEncoded { body(.notifPresence, $0) }
+        case .chat(let push): push.withEncoded { body(.notifChat, $0) }
+        case .messagesDeleted(let push): push.withEncoded { body(.notifMsgDelete, $0) }
         }
     }
 }
@@ -47,17 +47,18 @@ struct EncodedPush {
     }
 
     private func encode(_ compression: Compression) -> [UInt8] {
-        let (opcode, payload) = push.encoded()
-        var packet: [UInt8] = []
-        encodePacket(
-            command: .request,
-            sequence: 0,
-            opcode: opcode.rawValue,
-            payload: payload,
-            compression: compression,
-            compressFrom: compressFrom,
-            into: &packet
-        )
-        return packet
+        push.withEncoded { opcode, payload in
+            var packet: [UInt8] = []
+            encodePacket(
+                command: .request,
+                sequence: 0,
+                opcode: opcode.rawValue,
+                payload: payload,
+                compression: compression,
+                compressFrom: compressFrom,
+                into: &packet
+            )
+            return packet
+        }
     }
 }

@@ -139,7 +139,10 @@ struct ClientRequestSource {
             .sorted { $0.number < $1.number }
 
         source.doc("A decoded request. A switch over it without a default cannot forget an opcode.")
-        source.block("package enum ClientRequest: Sendable") { source in
+        source.doc(
+            "Indirect: it is handed from thread to thread, and copying it must not copy its fields."
+        )
+        source.block("package indirect enum ClientRequest: Sendable") { source in
             for opcode in requests {
                 source.line("case \(name(opcode))(\(opcode.swiftStem)Request)")
             }

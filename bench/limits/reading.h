@@ -1,0 +1,118 @@
+// What the two reading programs share: the server's way to open a store for reading, and rows gone through.
+#ifndef READING_H
+#define READING_H
+
+#include "common.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+static sqlite3 *db;
+
+// What was read: rows, and the bytes of their columns, with 8 for each integer.
+static struct {
+    int64_t rows, bytes;
+    uint64_t sum; // of everything, so that nothing can be left out
+} tally;
+
+static inline sqlite3_stmt *prepare(const char *sql) {
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK)
+        die("%s: %s", sql, sqlite3_errmsg(db));
+    return statement;
+}
+
+static inline void open_store(const char *file) {
+    if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        die("%s: %s", file, sqlite3_errmsg(db));
+    sqlite3_busy_timeout(db, 5000);
+    const char *settings = "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
+                           "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;";
+    if (sqlite3_exec(db, settings, NULL, NULL, NULL) != SQLITE_OK) die("%s", sqlite3_errmsg(db));
+}
+
+static inline void bind(sqlite3_stmt *statement, int count, const int64_t *values) {
+    for (int i = 0; i < count; i++) sqlite3_bind_int64(statement, i + 1, values[i]);
+}
+
+#define BIND(statement, ...) \
+    bind(statement, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
+// True while there is a row; the statement is reset behind the last one.
+static inline bool step(sqlite3_stmt *statement) {
+    int code = sqlite3_step(statement);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) die("%s: %s", sqlite3_sql(statement), sqlite3_errmsg(db));
+    if (code == SQLITE_DONE) sqlite3_reset(statement);
+    return code == SQLITE_ROW;
+}
+
+static inline int64_t number(sqlite3_stmt *statement, int column) {
+    return sqlite3_column_int64(statement, column);
+}
+
+// Touches every column of the row the statement stands on.
+static inline void touch(sqlite3_stmt *statement) {
+    int columns = sqlite3_column_count(statement);
+    for (int i = 0; i < columns; i++) {
+        switch (sqlite3_column_type(statement, i)) {
+        case SQLITE_NULL:
+            break;
+        case SQLITE_INTEGER:
+            tally.sum += (uint64_t)sqlite3_column_int64(statement, i);
+            tally.bytes += 8;
+            break;
+        default: {
+            const unsigned char *bytes = sqlite3_column_blob(statement, i);
+            int length = sqlite3_column_bytes(statement, i);
+            for (int j = 0; j < length; j++) tally.sum += bytes[j];
+            tally.bytes += length;
+        }
+        }
+    }
+    tally.rows++;
+}
+
+// Goes through all the rows.
+static inline void read_rows(sqlite3_stmt *statement) {
+    while (step(statement)) touch(statement);
+}
+
+// The first row; the statement stays on it.
+static inline bool read_row(sqlite3_stmt *statement) {
+    if (!step(statement)) return false;
+    touch(statement);
+    return true;
+}
+
+// BEGIN alone opens nothing: the snapshot is taken by the first read, and the server does it so.
+static sqlite3_stmt *begin_statement, *first_read, *end_statement;
+
+static inline void begin_snapshot(void) {
+    if (!begin_statement) {
+        begin_statement = prepare("BEGIN");
+        first_read = prepare("SELECT 1 FROM sqlite_schema LIMIT 1");
+        end_statement = prepare("ROLLBACK");
+    }
+    while (step(begin_statement)) continue;
+    while (step(first_read)) continue;
+}
+
+static inline void end_snapshot(void) {
+    while (step(end_statement)) continue;
+}
+
+#define MESSAGE_COLUMNS                                                                          \
+    "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "    \
+    "m.elements, m.attaches, m.forward"
+#define NOT_HIDDEN                                                                               \
+    "NOT EXISTS (SELECT 1 FROM message_hidden h"                                                 \
+    " WHERE h.user_id = ?2 AND h.chat = m.chat AND h.message = m.id)"
+#define VIEW_COLUMNS                                                                             \
+    "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "       \
+    "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big"
+
+// Columns of a message and of a view that steer what is read next.
+enum { MESSAGE_ID = 1, MESSAGE_REPLY_TO = 8 };
+enum { VIEW_CHAT = 0, VIEW_READ_TIME = 11, VIEW_READ_N = 12, VIEW_BIG = 14 };
+
+#endif

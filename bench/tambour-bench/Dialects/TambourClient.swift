@@ -1,0 +1,161 @@
+import Glibc
+import TambourProtocol
+
+/// Speaks Tambour's own protocol: SESSION_INIT, LOGIN, then MSG_SEND and what is pushed.
+final class TambourClient: LoadClient {
+    private enum Step { case hello, login, prepare, chatting }
+
+    private static let limits = Limits.standard
+    /// One delivery of so many is decoded whole and compared with what was sent.
+    private static let checkedEvery: UInt32 = 256
+
+    private let account: Account
+    private let corpus: Corpus
+    /// Where `send` sends; learned by `prepare` where a chat has to be made first.
+    private var chat: ChatID?
+    /// The others of a group that this client makes when it has logged in.
+    private let creates: [UserID]
+    private let learned: ((ChatID) -> Void)?
+
+    private var step = Step.hello
+    private var sequence: UInt16 = 0
+    private var decoder = FrameDecoder(limits: TambourClient.limits)
+    private var output: [UInt8] = []
+    private let firstCid: Int64
+
+    /// - Parameters:
+    ///   - creates: The other members of a group to create first; `learned` gets its id.
+    init(
+        index: Int,
+        sink: any LoadSink,
+        account: Account,
+        corpus: Corpus,
+        chat: ChatID? = nil,
+        creates: [UserID] = [],
+        learned: ((ChatID) -> Void)? = nil
+    ) {
+        self.account = account
+        self.corpus = corpus
+        self.chat = chat
+        self.creates = creates
+        self.learned = learned
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        firstCid = Int64(now.tv_sec) * 1_000_000
+        super.init(index: index, sink: sink)
+        decoder.authenticated = true
+    }
+
+    override func opened() {
+        request(.sessionInit, SessionInitRequest(deviceID: "bench-\(account.userID.rawValue)"))
+    }
+
+    override func send(_ text: Bytes100, number: UInt32) {
+        let message = NewMessage(
+            cid: firstCid + Int64(number),
+            text: Text(unchecked: Bytes(text))
+        )
+        request(.msgSend, MsgSendRequest(chatID: chat, message: message))
+    }
+
+    private func request(_ opcode: Opcode, _ payload: some WirePayload) {
+        output.removeAll(keepingCapacity: true)
+        encodePacket(
+            command: .request,
+            sequence: sequence,
+            opcode: opcode.rawValue,
+            payload: payload.encoded(),
+            into: &output
+        )
+        sequence &+= 1
+        write(output)
+    }
+
+    override func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int {
+        var offset = 0
+        while let frame = try decoder.next(in: bytes, from: &offset) {
+            switch frame.header.command {
+            case PacketCommand.request.rawValue: try pushed(frame)
+            case PacketCommand.ok.rawValue: try answered(frame)
+            default:
+                let error = try ErrorReply.decode(
+                    frame.payload(limits: Self.limits),
+                    limits: Self.limits
+                )
+                throw BenchError("opcode \(frame.header.opcode): \(error.error) \(error.message)")
+            }
+        }
+        return offset
+    }
+
+    private func answered(_ frame: Frame) throws {
+        switch step {
+        case .hello:
+            step = .login
+            request(.login, account.loginRequest())
+        case .login:
+            if creates.isEmpty {
+                step = .chatting
+                sink.ready(self)
+            } else {
+                step = .prepare
+                let control = NewAttach(
+                    type: .control,
+                    title: "bench",
+                    event: "new",
+                    chatType: "CHAT",
+                    userIDs: creates
+                )
+                request(
+                    .msgSend,
+                    MsgSendRequest(message: NewMessage(cid: firstCid - 1, attaches: [control]))
+                )
+            }
+        case .prepare:
+            let reply = try MsgSendReply.decode(
+                frame.payload(limits: Self.limits),
+                limits: Self.limits
+            )
+            chat = reply.chatID
+            learned?(reply.chatID)
+            step = .chatting
+            sink.ready(self)
+        case .chatting: sink.acknowledged(self)
+        }
+    }
+
+    private func pushed(_ frame: Frame) throws {
+        guard frame.header.opcode == Opcode.notifMessage.rawValue else { return }
+        if frame.header.flags == 0 {
+            try arrived(frame.wirePayload)
+        } else {
+            try frame.payload(limits: Self.limits).withUnsafeBytes { try arrived($0) }
+        }
+    }
+
+    /// Looks for the text instead of decoding: a driver that decoded all of it would measure itself.
+    private func arrived(_ payload: UnsafeRawBufferPointer) throws {
+        guard let number = Self.number(in: payload) else { return }
+        if number % Self.checkedEvery == 0 {
+            let push = try NotifMessage.decode([UInt8](payload), limits: Self.limits)
+            let expected = Text(unchecked: Bytes(corpus.message(number)))
+            guard push.message.text == expected else {
+                throw BenchError("message \(number) arrived changed")
+            }
+        }
+        sink.delivered(number, to: self)
+    }
+
+    private static func number(in payload: UnsafeRawBufferPointer) -> UInt32? {
+        guard let base = payload.baseAddress else { return nil }
+        var from = 0
+        while let hit = memchr(base + from, Int32(UInt8(ascii: "#")), payload.count - from) {
+            let at = UnsafeRawPointer(hit) - base
+            if let number = Corpus.number(in: UnsafeRawBufferPointer(rebasing: payload[at...])) {
+                return number
+            }
+            from = at + 1
+        }
+        return nil
+    }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import Glibc
+
+/// The stanzas a client of the comparison writes, and how to cut what comes back.
+enum XMPP {
+    static let domain = "localhost"
+    static let password = "p"
+
+    static let header = Array(
+        """
+        <?xml version='1.0'?><stream:stream to='\(domain)' xmlns='jabber:client' \
+        xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>
+        """.utf8
+    )
+
+    static func address(_ user: String) -> String { "\(user)@\(domain)" }
+
+    static func plain(_ user: String) -> [UInt8] {
+        let secret = Data("\0\(user)\0\(password)".utf8).base64EncodedString()
+        return Array(
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>".utf8
+        )
+    }
+
+    static let bind = Array(
+        """
+        <iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\
+        <resource>b</resource></bind></iq>
+        """.utf8
+    )
+
+    static let present = Array("<presence/>".utf8)
+
+    /// Enters a room and wants nothing of what was said before.
+    static func join(_ room: String, as nick: String) -> [UInt8] {
+        Array(
+            """
+            <presence to='\(room)/\(nick)'><x xmlns='http://jabber.org/protocol/muc'>\
+            <history maxstanzas='0'/></x></presence>
+            """.utf8
+        )
+    }
+
+    static func ping(_ id: String) -> [UInt8] {
+        Array(
+            "<iq type='get' id='\(id)' to='\(domain)'><ping xmlns='urn:xmpp:ping'/></iq>".utf8
+        )
+    }
+
+    /// The contact list, if it is not the one of `version`.
+    static func roster(version: String) -> [UInt8] {
+        Array(
+            "<iq type='get' id='roster'><query xmlns='jabber:iq:roster' ver='\(version)'/></iq>"
+                .utf8
+        )
+    }
+
+    static func addContact(_ user: String, name: String, id: String) -> [UInt8] {
+        Array(
+            """
+            <iq type='set' id='\(id)'><query xmlns='jabber:iq:roster'>\
+            <item jid='\(address(user))' name='\(name)'><group>Friends</group></item></query></iq>
+            """.utf8
+        )
+    }
+
+    /// A page of the archive: XEP-0313 with result set management.
+    ///
+    /// - Parameters:
+    ///   - user: Only the conversation with this user.
+    ///   - after: The archive's id that the page begins behind; nil asks for the last page.
+    static func archive(with user: String? = nil, after: String?, limit: Int) -> [UInt8] {
+        let with = user.map { "<field var='with'><value>\(address($0))</value></field>" } ?? ""
+        let place = after.map { "<after>\($0)</after>" } ?? "<before/>"
+        return Array(
+            """
+            <iq type='set' id='page'><query xmlns='urn:xmpp:mam:2' queryid='q'>\
+            <x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE' type='hidden'>\
+            <value>urn:xmpp:mam:2</value></field>\(with)</x>\
+            <set xmlns='http://jabber.org/protocol/rsm'><max>\(limit)</max>\(place)</set>\
+            </query></iq>
+            """.utf8
+        )
+    }
+
+    /// What stands before and behind the text of a message to `to`.
+    static func envelope(to: String, type: String) -> (before: [UInt8], after: [UInt8]) {
+        (
+            Array("<message to='\(to)' type='\(type)'><body>".utf8),
+            Array("</body></message>".utf8)
+        )
+    }
+
+    /// XML cannot carry control characters at all; the few in old fortunes become question marks.
+    static func escape(_ text: Bytes100) -> [UInt8] {
+        var escaped: [UInt8] = []
+        escaped.reserveCapacity(text.count + 16)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "&"): escaped.append(contentsOf: "&amp;".utf8)
+            case UInt8(ascii: "<"): escaped.append(contentsOf: "&lt;".utf8)
+            case UInt8(ascii: ">"): escaped.append(contentsOf: "&gt;".utf8)
+            case 0..<0x20: escaped.append(UInt8(ascii: "?"))
+            default: escaped.append(byte)
+            }
+        }
+        return escaped
+    }
+
+    /// Undoes what any of the servers escapes.
+    static func unescape(_ text: some Sequence<UInt8>) -> String {
+        String(decoding: Array(text), as: UTF8.self)
+            .replacingOccurrences(of: "&lt;", with: "<")
+            .replacingOccurrences(of: "&gt;", with: ">")
+            .replacingOccurrences(of: "&quot;", with: "\"")
+            .replacingOccurrences(of: "&apos;", with: "'")
+            .replacingOccurrences(of: "&#39;", with: "'")
+            .replacingOccurrences(of: "&amp;", with: "&")
+    }
+}
+
+/// One element below the stream, or the stream's own opening and closing tag.
+struct Stanza {
+    let bytes: UnsafeRawBufferPointer
+
+    /// Cuts the next one out of `bytes` and moves `offset` behind it; nil if it is not all there.
+    ///
+    /// Tags are counted, names are not compared: servers that send malformed XML are not measured
+    /// here. They write `>` in attributes as `&gt;`, so a tag ends at the first one.
+    static func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Stanza? {
+        var start = offset
+        while start < bytes.count, bytes[start] != UInt8(ascii: "<") { start += 1 }
+        var depth = 0
+        var position = start
+        while let tag = find(UInt8(ascii: "<"), in: bytes, from: position),
+            let end = find(UInt8(ascii: ">"), in: bytes, from: tag)
+        {
+            position = end + 1
+            if bytes[tag + 1] == UInt8(ascii: "?") {
+                start = position
+                continue
+            }
+            if bytes[tag + 1] == UInt8(ascii: "/") {
+                depth -= 1
+            } else if bytes[end - 1] != UInt8(ascii: "/") {
+                depth += 1
+            }
+            let stanza = Stanza(bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<position]))
+            if depth <= 0 || stanza.begins(with: "<stream:stream") {
+                offset = position
+                return stanza
+            }
+        }
+        return nil
+    }
+
+    private static func find(
+        _ byte: UInt8,
+        in bytes: UnsafeRawBufferPointer,
+        from: Int
+    ) -> Int? {
+        guard let base = bytes.baseAddress, from < bytes.count else { return nil }
+        return memchr(base + from, Int32(byte), bytes.count - from).map {
+            UnsafeRawPointer($0) - base
+        }
+    }
+
+    func begins(with text: StaticString) -> Bool { stands(text, at: 0) }
+
+    func contains(_ text: StaticString) -> Bool { place(of: text) != nil }
+
+    private func place(of text: StaticString) -> Int? {
+        var from = 0
+        while let place = Self.find(text.utf8Start[0], in: bytes, from: from) {
+            if stands(text, at: place) { return place }
+            from = place + 1
+        }
+        return nil
+    }
+
+    private func stands(_ text: StaticString, at place: Int) -> Bool {
+        guard let base = bytes.baseAddress, place + text.utf8CodeUnitCount <= bytes.count
+        else { return false }
+        return memcmp(base + place, text.utf8Start, text.utf8CodeUnitCount) == 0
+    }
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// What stands between `before` and `after`, of the first place where both do.
+    func between(_ before: String, _ after: String) -> String? {
+        let text = text
+        guard let start = text.range(of: before)?.upperBound,
+            let end = text[start...].range(of: after)?.lowerBound
+        else { return nil }
+        return String(text[start..<end])
+    }
+
+    /// The value of an attribute, in either kind of quotes.
+    func attribute(_ name: String) -> String? {
+        between(" \(name)='", "'") ?? between(" \(name)=\"", "\"")
+    }
+
+    /// The text of a message, still escaped; nil if there is none.
+    var body: UnsafeRawBufferPointer? {
+        let tag: StaticString = "<body>"
+        guard let place = place(of: tag) else { return nil }
+        let start = place + tag.utf8CodeUnitCount
+        guard let end = Self.find(UInt8(ascii: "<"), in: bytes, from: start) else { return nil }
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+    }
+}
+
+/// The way from an open socket to a bound session: what to write after what was read.
+struct XMPPLogin {
+    private enum Step { case mechanisms, success, features, bound, done }
+
+    let user: String
+    private var step = Step.mechanisms
+
+    init(user: String) { self.user = user }
+
+    var isDone: Bool { step == .done }
+
+    mutating func received(_ stanza: Stanza) throws -> [UInt8] {
+        switch step {
+        case .mechanisms where stanza.begins(with: "<stream:features"):
+            step = .success
+            return XMPP.plain(user)
+        case .success where stanza.begins(with: "<success"):
+            step = .features
+            return XMPP.header
+        case .features where stanza.begins(with: "<stream:features"):
+            step = .bound
+            return XMPP.bind
+        case .bound where stanza.begins(with: "<iq"):
+            guard stanza.attribute("type") == "result" else { throw BenchError(stanza.text) }
+            step = .done
+            return []
+        default:
+            guard stanza.begins(with: "<stream:stream") else { throw BenchError(stanza.text) }
+            return []
+        }
+    }
+}

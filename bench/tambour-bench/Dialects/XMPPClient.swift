@@ -1,0 +1,98 @@
+/// Speaks XMPP to a server with message archives: PLAIN login, then chat or room messages.
+///
+/// Core XMPP acknowledges no message to its sender. A message counts as acknowledged when it is handed
+/// over, so it is done when it was delivered; `Contestant.unfair` says so.
+final class XMPPClient: LoadClient {
+    enum Target {
+        case nobody
+        /// A user's messages go to another user.
+        case user(String)
+        /// Everybody enters the room; `writes` says who sends.
+        case room(String, writes: Bool)
+    }
+
+    private static let checkedEvery: UInt32 = 256
+
+    private let target: Target
+    private let corpus: Corpus
+    private var login: XMPPLogin
+    private var isReady = false
+    private let envelope: (before: [UInt8], after: [UInt8])
+    private var output: [UInt8] = []
+
+    init(index: Int, sink: any LoadSink, user: String, target: Target, corpus: Corpus) {
+        self.target = target
+        self.corpus = corpus
+        login = XMPPLogin(user: user)
+        envelope =
+            switch target {
+            case .nobody: ([], [])
+            case .user(let user): XMPP.envelope(to: XMPP.address(user), type: "chat")
+            case .room(let room, _): XMPP.envelope(to: room, type: "groupchat")
+            }
+        super.init(index: index, sink: sink)
+    }
+
+    override func opened() { write(XMPP.header) }
+
+    override func send(_ text: Bytes100, number: UInt32) {
+        output.removeAll(keepingCapacity: true)
+        output.append(contentsOf: envelope.before)
+        output.append(contentsOf: XMPP.escape(text))
+        output.append(contentsOf: envelope.after)
+        write(output)
+        sink.acknowledged(self)
+    }
+
+    override func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int {
+        var offset = 0
+        while let stanza = Stanza.next(in: bytes, from: &offset) {
+            if isReady { try received(stanza) } else { try prepare(stanza) }
+        }
+        return offset
+    }
+
+    private func prepare(_ stanza: Stanza) throws {
+        guard login.isDone else {
+            let answer = try login.received(stanza)
+            if !answer.isEmpty { write(answer) }
+            guard login.isDone else { return }
+            if case .room(let room, _) = target {
+                write(XMPP.join(room, as: login.user))
+            } else {
+                // Messages come to who is present; the answer to the ping says that it is known.
+                write(XMPP.present + XMPP.ping("ready"))
+            }
+            return
+        }
+        let isIn: Bool
+        if case .room = target {
+            guard stanza.begins(with: "<presence") else { return }
+            if stanza.attribute("type") == "error" { throw BenchError(stanza.text) }
+            // Code 110 marks one's own presence: the last one on entering.
+            isIn = stanza.contains("'110'") || stanza.contains("\"110\"")
+        } else {
+            isIn = stanza.begins(with: "<iq") && stanza.attribute("id") == "ready"
+        }
+        if isIn {
+            isReady = true
+            sink.ready(self)
+        }
+    }
+
+    private func received(_ stanza: Stanza) throws {
+        if stanza.begins(with: "<stream:error") { throw BenchError(stanza.text) }
+        guard stanza.begins(with: "<message"), let body = stanza.body,
+            let number = Corpus.number(in: body)
+        else { return }
+        // A room repeats a message to whoever wrote it.
+        if case .room(_, writes: true) = target { return }
+        if number % Self.checkedEvery == 0 {
+            let expected = XMPP.unescape(XMPP.escape(corpus.message(number)))
+            guard XMPP.unescape(body) == expected else {
+                throw BenchError("message \(number) arrived changed")
+            }
+        }
+        sink.delivered(number, to: self)
+    }
+}

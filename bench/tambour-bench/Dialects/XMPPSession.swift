@@ -1,0 +1,84 @@
+import TambourNet
+
+/// A logged-in XMPP user who asks one thing at a time.
+final class XMPPSession {
+    let connection: BlockingConnection
+
+    init(_ address: ListenAddress, user: String) throws {
+        connection = try BlockingConnection(address)
+        var login = XMPPLogin(user: user)
+        try connection.write(XMPP.header)
+        while !login.isDone {
+            let answer = try read { try login.received($0) }
+            if !answer.isEmpty { try connection.write(answer) }
+        }
+    }
+
+    /// Reads stanzas until `take` makes something of one.
+    func read<Result>(_ take: (Stanza) throws -> Result?) throws -> Result {
+        try connection.read { bytes, offset in
+            while let stanza = Stanza.next(in: bytes, from: &offset) {
+                if stanza.begins(with: "<stream:error") { throw BenchError(stanza.text) }
+                if let result = try take(stanza) { return result }
+            }
+            return nil
+        }
+    }
+
+    /// Sends messages to `user` and waits until the server has dealt with them.
+    func write(_ texts: [Bytes100], to user: String) throws {
+        let envelope = XMPP.envelope(to: XMPP.address(user), type: "chat")
+        var bytes: [UInt8] = []
+        for text in texts {
+            bytes += envelope.before
+            bytes += XMPP.escape(text)
+            bytes += envelope.after
+        }
+        try connection.write(bytes)
+        try ask(XMPP.ping("ping"), id: "ping") { _ in }
+    }
+
+    /// Writes a request and hands its answer to `take`.
+    func ask<Result>(
+        _ request: [UInt8],
+        id: String,
+        _ take: (Stanza) throws -> Result
+    ) throws -> Result {
+        try connection.write(request)
+        return try read { stanza in
+            guard stanza.begins(with: "<iq"), stanza.attribute("id") == id else { return nil }
+            guard stanza.attribute("type") == "result" else { throw BenchError(stanza.text) }
+            return try take(stanza)
+        }
+    }
+
+    /// The roster's version: nil when it is still `version`.
+    func rosterVersion(since version: String) throws -> String? {
+        try ask(XMPP.roster(version: version), id: "roster") { $0.attribute("ver") }
+    }
+
+    /// Asks the archive for a page.
+    ///
+    /// - Returns: how many messages it was, and the id of the last of them.
+    func page(
+        with user: String? = nil,
+        after: String?,
+        limit: Int = 50
+    ) throws -> (count: Int, last: String?) {
+        try connection.write(XMPP.archive(with: user, after: after, limit: limit))
+        var count = 0
+        return try read { stanza in
+            if stanza.begins(with: "<message"), stanza.contains("urn:xmpp:mam:2") {
+                count += 1
+                return nil
+            }
+            guard stanza.begins(with: "<iq"), stanza.contains("urn:xmpp:mam:2") else {
+                if stanza.begins(with: "<iq"), stanza.contains("error") {
+                    throw BenchError(stanza.text)
+                }
+                return nil
+            }
+            return (count, stanza.between("<last>", "</last>"))
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import TambourSQL
+
+/// ejabberd with every message archived in SQLite.
+final class Ejabberd: XMPPServer {
+    override class var package: String { "ejabberd" }
+
+    override var durability: String {
+        """
+        SQLite in WAL mode (set once by hand; ejabberd's own is DELETE), synchronous FULL: the archive \
+        rows of sender and receiver are each committed and flushed before delivery
+        """
+    }
+
+    override var unfair: [String] {
+        [
+            "stores each message twice, in the archives of both, and parses XML: against it",
+            """
+            acknowledges no message to its sender, and a message counts as done when it is delivered: \
+            for it
+            """,
+            "SQLite is its smallest store; with PostgreSQL it may use more cores: against it",
+        ]
+    }
+
+    override func configure() throws {
+        let configuration = """
+            hosts: [\(XMPP.domain)]
+            loglevel: 2
+            listen:
+              - port: \(port)
+                ip: "127.0.0.1"
+                module: ejabberd_c2s
+                max_stanza_size: 262144
+                shaper: none
+                access: all
+                backlog: 1024
+            auth_method: sql
+            auth_password_format: plain
+            sql_type: sqlite
+            sql_database: "\(database.path)"
+            default_db: sql
+            new_sql_schema: false
+            shaper_rules:
+              max_user_sessions: 10000
+              max_user_offline_messages: 5000
+              c2s_shaper: none
+            modules:
+              mod_disco: {}
+              mod_carboncopy: {}
+              mod_roster:
+                versioning: true
+              mod_mam:
+                default: always
+                assume_mam_usage: true
+              mod_ping: {}
+              mod_muc:
+                host: "conference.\(XMPP.domain)"
+                db_type: mnesia
+                access: all
+                access_create: all
+                access_persistent: all
+                access_mam: all
+                max_users: 5000
+                max_users_presence: 5000
+                min_message_interval: 0
+                min_presence_interval: 0
+                history_size: 0
+                default_room_options:
+                  mam: true
+                  persistent: true
+                  max_users: 5000
+
+            """
+        try Data(configuration.utf8).write(to: directory.appendingPathComponent("ejabberd.yml"))
+    }
+
+    /// Without `ejabberdctl`: its node has no name, so no port mapper is started and left behind.
+    override func launch() throws -> PeerProcess {
+        guard let erl = PeerProcess.find("erl"), let library = Self.library else {
+            throw BenchError("ejabberd is not installed")
+        }
+        return try PeerProcess(
+            erl,
+            [
+                "+K", "true", "+P", "250000", "-mnesia", "dir", "\"\(directory.path)/mnesia\"",
+                "-s", "ejabberd", "-noinput",
+            ],
+            environment: [
+                "ERL_LIBS": library,
+                "EJABBERD_CONFIG_PATH": directory.appendingPathComponent("ejabberd.yml").path,
+                "EJABBERD_LOG_PATH": directory.appendingPathComponent("ejabberd.log").path,
+                "HOME": directory.path,
+            ],
+            in: directory,
+            port: port
+        )
+    }
+
+    override var isInstalled: Bool { PeerProcess.find("erl") != nil && Self.library != nil }
+
+    /// The folder that holds the folder `ejabberd-VERSION`.
+    private static var library: String? {
+        for folder in (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? [] {
+            let path = "/usr/lib/\(folder)"
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+            if names.contains(where: { $0.hasPrefix("ejabberd-") }) { return path }
+        }
+        return nil
+    }
+
+    override var database: URL { directory.appendingPathComponent("ejabberd.sqlite") }
+
+    /// From the file that ejabberd reads itself, at its first statement.
+    override func makeTables() throws {
+        let tables = try String(contentsOfFile: "/usr/share/ejabberd/sql/lite.sql", encoding: .utf8)
+        try SQLiteConnection(path: database.path, mode: .readWrite).execute(tables)
+    }
+
+    override func addUsers(_ names: [String], to database: any SQLConnection) throws {
+        let insert = try database.prepare(
+            "INSERT INTO users (username, password) VALUES ($1, $2)"
+        )
+        for name in names {
+            insert.bindText(1, name)
+            insert.bindText(2, XMPP.password)
+            try insert.run()
+        }
+    }
+
+    override func befriend(_ user: String, in database: any SQLConnection) throws {
+        try database.execute(
+            "UPDATE rosterusers SET subscription = 'B', ask = 'N' WHERE username = '\(user)'"
+        )
+    }
+
+    override func seedArchive(
+        of user: String,
+        from senders: [String],
+        texts: [Bytes100],
+        in database: any SQLConnection
+    ) throws -> String {
+        let select = try database.prepare(
+            "SELECT xml, timestamp, peer, kind, nick FROM archive WHERE username = $1 LIMIT 1"
+        )
+        select.bindText(1, user)
+        guard try select.step() else { throw BenchError("ejabberd archived nothing for \(user)") }
+        let (stanza, time, peer) = (select.string(0), select.int(1), select.string(2))
+        let (kind, nick) = (select.string(3), select.string(4))
+        select.reset()
+        try database.execute("DELETE FROM archive WHERE username = '\(user)'")
+
+        let insert = try database.prepare(
+            """
+            INSERT INTO archive (username, timestamp, peer, bare_peer, xml, txt, kind, nick)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            """
+        )
+        let templates = try senders.map { sender in
+            try Self.template(stanza.replacingOccurrences(of: senders[0], with: sender))
+        }
+        var middle = ""
+        for (index, text) in texts.enumerated() {
+            let sender = index % senders.count
+            // Times are microseconds, and the archive's ids as well.
+            let now = time - Int64(texts.count - index) * 1_000_000
+            let value = templates[sender]
+            let after = value.after.replacingOccurrences(of: "\(time)", with: "\(now)")
+            let before = value.before.replacingOccurrences(of: "\(time)", with: "\(now)")
+            if index == texts.count / 2 { middle = "\(now)" }
+            insert.bindText(1, user)
+            insert.bind(2, now)
+            insert.bindText(3, peer.replacingOccurrences(of: senders[0], with: senders[sender]))
+            insert.bindText(4, XMPP.address(senders[sender]))
+            insert.bindText(5, Array(before.utf8) + XMPP.escape(text) + after.utf8)
+            insert.bindText(6, text)
+            insert.bindText(7, kind)
+            insert.bindText(8, nick)
+            try insert.run()
+        }
+        return middle
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+
+/// What a whole comparison measured, and what to know before comparing.
+struct PeersReport: Codable, Sendable {
+    struct Server: Codable, Sendable {
+        let name: String
+        let version: String
+        let durability: String
+        let unfair: [String]
+    }
+
+    let date: String
+    let machine: String
+    let command: String
+    let corpus: String
+    let servers: [Server]
+    let absent: [String]
+    let rounds: [Figures]
+
+    /// A line of the table, and the figure behind `SERVER, `.
+    private static let lines: [(title: String, figure: String)] =
+        ["W1 window 1", "W1 window 16"].flatMap { run in
+            [
+                ("\(run): messages/s", "\(run), messages/s"),
+                ("\(run): p50, ms", "\(run), p50 ms"),
+                ("\(run): p99, ms", "\(run), p99 ms"),
+                ("\(run): server CPU, µs/message", "\(run), server CPU µs/message"),
+                ("\(run): bytes/message", "\(run), bytes/message"),
+            ]
+        } + [
+            ("W2 group of 100: deliveries/s", "W2, deliveries/s"),
+            ("W2 group of 100: last member p50, ms", "W2, last p50 ms"),
+            ("W4 return, 5 new in 200 chats: p50, ms", "W4, p50 ms"),
+            ("W4 return: bytes in", "W4, bytes in"),
+            ("W5 page of 50 in 100,000: pages/s", "W5, per second"),
+            ("W5 page: bytes", "W5, bytes in"),
+        ]
+
+    /// What more of is better, and the ratio that is claimed, by peer.
+    private static let ratios: [(title: String, figure: String, claimed: [String: Double])] = [
+        ("W1 window 1: messages/s", "W1 window 1, messages/s", [:]),
+        (
+            "W1 window 16: messages/s", "W1 window 16, messages/s",
+            ["prosody": 40, "ejabberd": 40]
+        ),
+        ("W2: deliveries/s", "W2, deliveries/s", [:]),
+        ("W4: returns/s", "W4, per second", [:]),
+        ("W5: pages/s", "W5, per second", ["prosody": 50]),
+    ]
+
+    /// Tambour as a multiple of each peer, by the rounds' ratios.
+    var claims: [Report.Verdict] {
+        Self.ratios.flatMap { ratio in
+            servers.dropFirst().compactMap { peer in
+                let claim = Claim.ratio(
+                    "\(ratio.title), of \(peer.name)",
+                    "\(servers[0].name), \(ratio.figure)",
+                    to: "\(peer.name), \(ratio.figure)",
+                    .atLeast(ratio.claimed[peer.name] ?? 0)
+                )
+                let verdict = Report.judge(claim, rounds)
+                guard ratio.claimed[peer.name] == nil else { return verdict }
+                guard verdict.median != nil else { return nil }
+                return Report.Verdict(
+                    claim: verdict.claim,
+                    bound: "–",
+                    median: verdict.median,
+                    least: verdict.least,
+                    most: verdict.most,
+                    verdict: ""
+                )
+            }
+        }
+    }
+
+    var markdown: String {
+        var text = "Machine: \(machine)\nCommand: `\(command)`\nTexts: \(corpus)\n\n"
+        var table = Table(
+            ["median of \(rounds.count)"] + servers.map { "\($0.name) \($0.version)" }
+        )
+        for line in Self.lines {
+            table.add(
+                [line.title]
+                    + servers.map { server in
+                        let values = rounds.compactMap { $0["\(server.name), \(line.figure)"] }
+                        return values.sorted().median.map(Table.number) ?? "none"
+                    }
+            )
+        }
+        text += table.markdown
+        for name in absent { text += "\n\(name) is not installed.\n" }
+
+        text += "\nTambour as a multiple of each:\n\n"
+        var multiples = Table(["", "claim", "median", "spread", ""])
+        for claim in claims {
+            multiples.add([
+                claim.claim,
+                claim.bound,
+                claim.median.map(Table.number) ?? "–",
+                claim.least.flatMap { least in
+                    claim.most.map { "\(Table.number(least)) … \(Table.number($0))" }
+                } ?? "–",
+                claim.verdict,
+            ])
+        }
+        text += multiples.markdown
+
+        text += "\nWhat a message has gone through when its receiver gets it:\n\n"
+        for server in servers { text += "- \(server.name): \(server.durability).\n" }
+        text += "\nWhat is unfair, and for or against whom:\n\n"
+        for server in servers {
+            for line in server.unfair { text += "- \(server.name): \(line).\n" }
+        }
+        let lost = servers.flatMap { server in
+            rounds.flatMap { round in
+                round.filter { $0.key.hasPrefix("\(server.name), ") && $0.key.hasSuffix(", lost") }
+                    .filter { $0.value > 0 }
+                    .map { "\($0.key): \(Table.number($0.value))" }
+            }
+        }
+        if !lost.isEmpty { text += "\nLost:\n\n" + lost.map { "- \($0)\n" }.joined() }
+        return text
+    }
+
+    var json: Data {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+            return try encoder.encode(self)
+        }
+    }
+}

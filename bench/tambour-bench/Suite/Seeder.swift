@@ -1,0 +1,88 @@
+import Foundation
+import TambourProtocol
+import TambourSQL
+import TambourStore
+
+/// Fills a data directory straight through the store, faster than the wire and just as stored.
+///
+/// Time goes by between batches, so that what is written looks like a past and not like a burst.
+final class Seeder {
+    private let writer: StoreWriter
+    private var ct: Int64
+    private let stepMs: Int64
+    private var cid: Int64 = 1
+    private let corpus: Corpus
+    private let path: String
+
+    /// - Parameter batches: How many batches will be written: the last one is now.
+    init(_ directory: URL, corpus: Corpus, batches: Int) throws {
+        path = directory.appendingPathComponent("tambour.db").path
+        let connection = try SQLiteConnection(path: path, mode: .readWrite)
+        try connection.execute("PRAGMA synchronous = OFF")
+        writer = try StoreWriter(StoreConnection(connection, limits: .standard))
+        let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
+        // A batch of a thousand messages in one chat takes a second of its own.
+        stepMs = 2_000
+        ct = max(now - Int64(batches + 10) * stepMs, try writer.persistedLeaseEnd() + 1)
+        self.corpus = corpus
+    }
+
+    var clock: Int64 { ct }
+
+    /// Writes messages into the dialog of two users, by both in turn, as one batch.
+    @discardableResult
+    func dialog(_ a: UserID, _ b: UserID, messages: Int) throws -> [MessageID] {
+        try batch { tx in
+            try dialog(a, b, messages: messages, in: tx)
+        }
+    }
+
+    @discardableResult
+    func dialog(
+        _ a: UserID,
+        _ b: UserID,
+        messages: Int,
+        in tx: WriteTransaction
+    ) throws -> [MessageID] {
+        let chat = try tx.chat(of: a, and: b) ?? tx.createPairChat(a, b, by: a)
+        return try (0..<messages).map { index in
+            let text = corpus.message(UInt32(truncatingIfNeeded: cid))
+            let draft = MessageDraft(cid: cid, text: Text(unchecked: Bytes(text)))
+            cid += 1
+            let sender = index % 2 == 0 ? b : a
+            return try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
+        }
+    }
+
+    func batch<Result>(_ body: (WriteTransaction) throws -> Result) throws -> Result {
+        ct += stepMs
+        let result = try body(writer.begin(CommitStamp(ct: ct, leaseEnd: ct)))
+        _ = try writer.commit()
+        return result
+    }
+
+    /// Makes `directory/name` unless a whole one is there.
+    ///
+    /// - Parameter fill: Gets an empty directory; what it leaves is kept for later runs.
+    static func cached(_ name: String, in cache: URL, fill: (URL) throws -> Void) throws -> URL {
+        let url = cache.appendingPathComponent(name)
+        let mark = url.appendingPathComponent("complete")
+        if FileManager.default.fileExists(atPath: mark.path) { return url }
+        try? FileManager.default.removeItem(at: url)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        try fill(url)
+        try Data().write(to: mark)
+        return url
+    }
+
+    /// A copy that may be written to; the files of the copy share blocks where the disk can do that.
+    static func copy(_ directory: URL, to target: URL) throws {
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) {
+            try FileManager.default.copyItem(
+                at: directory.appendingPathComponent(name),
+                to: target.appendingPathComponent(name)
+            )
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import Foundation
+
+/// A program of `bench/limits` that prints one JSON object with numbers.
+enum Tool {
+    static func run(_ program: String, _ arguments: [String]) throws -> [String: Double] {
+        try lines(program, arguments).first ?? [:]
+    }
+
+    /// One dictionary a line; what is no number is left out.
+    static func lines(_ program: String, _ arguments: [String]) throws -> [[String: Double]] {
+        try text(program, arguments).split(separator: "\n").map { line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+            return (object as? [String: Any] ?? [:]).compactMapValues {
+                ($0 as? NSNumber)?.doubleValue
+            }
+        }
+    }
+
+    static func text(_ program: String, _ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw BenchError("\(program) ended with \(process.terminationStatus)")
+        }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
