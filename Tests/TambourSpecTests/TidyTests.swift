@@ -32,6 +32,12 @@ struct TidyTests {
             "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
+        // Measures; not shipped.
+        "tambour-bench": [
+            "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore", "TambourTesting",
+            "ArgumentParser", "Dispatch", "Foundation", "Glibc", "Histogram", "Synchronization",
+            "Yams",
+        ],
     ]
 
     /// `Data` costs more than a frame: the hot path does without.
@@ -88,7 +94,7 @@ struct TidyTests {
 
     @Test("imports follow the arrows")
     func imports() throws {
-        let sources = try Self.sources(under: "Sources")
+        let sources = try Self.sources(under: "Sources") + Self.sources(under: "bench")
         #expect(sources.count > 80)
         for source in sources {
             let allowed = try #require(
@@ -108,7 +114,7 @@ struct TidyTests {
     func table() {
         let layers = [
             ["TambourProtocol", "TambourNet", "TambourSQL"], ["TambourStore"], ["TambourServer"],
-            ["tambourd", "tambour-spec"], ["TambourTesting"],
+            ["tambourd", "tambour-spec"], ["TambourTesting"], ["tambour-bench"],
         ]
         let layer = Dictionary(
             uniqueKeysWithValues: layers.enumerated().flatMap { level, names in
@@ -143,7 +149,7 @@ struct TidyTests {
 
     @Test("what is left to do says what and why")
     func markers() throws {
-        for folder in ["Sources", "Tests"] {
+        for folder in ["Sources", "Tests", "bench"] {
             for source in try Self.sources(under: folder)
             where !source.path.hasSuffix("TidyTests.swift") {
                 for (number, line) in source.lines.enumerated() {
@@ -162,7 +168,7 @@ struct TidyTests {
 
     @Test("generated files say so, and only they")
     func generated() throws {
-        for folder in ["Sources", "Tests"] {
+        for folder in ["Sources", "Tests", "bench"] {
             for source in try Self.sources(under: folder) {
                 let isMarked = source.lines.first?.hasPrefix("// DO NOT EDIT.") == true
                 #expect(isMarked == source.path.contains("/Generated/"), "\(source.path)")

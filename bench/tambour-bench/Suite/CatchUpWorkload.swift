@@ -5,7 +5,8 @@ import TambourTesting
 
 /// W4: a phone comes back. It has 200 chats (or 1,000, or 10,000), and in five of them somebody wrote.
 struct CatchUpWorkload: Workload {
-    static let sizes = [200, 1_000, 10_000]
+    static let sizes = [200, 1_000, most]
+    private static let most = 10_000
     static let changed = 5
 
     let name = "W4"
@@ -131,9 +132,9 @@ struct CatchUpWorkload: Workload {
     /// Three people with many dialogs, and as many partners as the one with most has.
     private static func seed(_ bench: Bench) throws -> URL {
         try Seeder.cached("catchup-1", in: bench.cache) { folder in
-            bench.say("W4: seeding \(sizes.max()!) dialogs")
+            bench.say("W4: seeding \(most) dialogs")
             let accounts = try TambourServer.makeUsers(
-                sizes.count + sizes.max()!,
+                sizes.count + most,
                 firstPhone: 79_990_000_000,
                 program: bench.tambourd,
                 directory: folder

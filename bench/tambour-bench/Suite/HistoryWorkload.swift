@@ -8,6 +8,7 @@ import TambourTesting
 /// elsewhere; the longest chat has a million messages, in a database of ten million.
 struct HistoryWorkload: Workload {
     static let lengths = [1_000, 10_000, 100_000, 1_000_000]
+    private static let longest = 1_000_000
     private static let total = 10_000_000
     private static let fillers = 2_000
     private static let page = 50
@@ -49,7 +50,7 @@ struct HistoryWorkload: Workload {
             let pivots = seed.appendingPathComponent("pivots-\(length)")
             let ids = try Self.ids(pivots)
             let readers = [a, b]
-            for connections in length == Self.lengths.max()! ? [1, 8] : [8] {
+            for connections in length == Self.longest ? [1, 8] : [8] {
                 let run = try HistoryRun(
                     address: server.process.address.description,
                     accounts: (0..<connections).map { readers[$0 % 2] },

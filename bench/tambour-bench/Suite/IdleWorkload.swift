@@ -8,7 +8,8 @@ import TambourTesting
 /// At the end all of them close at once, while one more connection pings every 10 ms: what it waits
 /// is what a mass departure costs those who stay.
 struct IdleWorkload: Workload {
-    static let steps = [1_000, 10_000, 18_000]
+    static let steps = [1_000, 10_000, most]
+    private static let most = 18_000
 
     let name = "W3"
     let title = "idle logged-in connections"
@@ -49,7 +50,7 @@ struct IdleWorkload: Workload {
 
         let folder = try bench.folder("tambour")
         let accounts = try TambourServer.makeUsers(
-            Self.steps.max()! + 1,
+            Self.most + 1,
             firstPhone: 79_990_000_000,
             program: bench.tambourd,
             directory: folder
@@ -57,7 +58,7 @@ struct IdleWorkload: Workload {
         let server = try TambourServer(program: bench.tambourd, directory: folder)
         defer { server.process.stop() }
         let corpus = bench.corpus
-        let probe = try Probe(server.process.address.description, accounts[Self.steps.max()!])
+        let probe = try Probe(server.process.address.description, accounts[Self.most])
         let run = IdleRun(Self.steps, server.process, "W3 tambour") { index, sink in
             TambourClient(index: index, sink: sink, account: accounts[index], corpus: corpus)
         }
