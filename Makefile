@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-peers deps deps-test clean
+.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps deps-test clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -87,6 +87,12 @@ bench: bench-tools ## Measures the server beside its limits, three short rounds
 
 bench-full: bench-tools ## What the claims ask for: five rounds, longer runs
 	.build/release/tambour-bench suite --rounds 5 --seconds 8 --full $(WORKLOADS)
+
+bench-growth: bench-tools ## Sweeps sends, logins and pages over their sizes and draws the lines
+	@scripts/deps plot
+	.build/release/tambour-bench growth --json-out .build/bench/growth.json
+	.build/venv-plot/bin/python bench/plot.py .build/bench/growth.json .build/bench/growth.svg
+	@echo "drawn: .build/bench/growth.svg"
 
 bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers

@@ -1,0 +1,172 @@
+import ArgumentParser
+import Foundation
+import TambourNet
+import TambourProtocol
+
+/// Sweeps W1, W4 and W5 over their sizes: what must not grow is seen not to.
+struct GrowthCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "growth",
+        abstract: "Measures sends, logins and pages over growing histories, users and chats.",
+        discussion: "bench/plot.py draws what --json-out writes."
+    )
+
+    @Option(help: "How long each run is measured, seconds.")
+    var seconds = 3
+
+    @Option(help: "Rounds; the median counts.")
+    var rounds = 3
+
+    @Option(help: "The server's program.")
+    var tambourd = ".build/release/tambourd"
+
+    @Option(help: "The folder of the programs made from bench/limits.")
+    var limits = ".build/bench"
+
+    @Option(help: "The folder of databases that are kept between runs.")
+    var cache = ".build/bench/cache"
+
+    @Option(help: "Write the series here, as JSON.")
+    var jsonOut: String?
+
+    /// A line of the plot: what is measured, over what, and the points.
+    struct Series: Codable {
+        var title: String
+        var over: String
+        var unit: String
+        var points: [Point]
+    }
+
+    struct Point: Codable {
+        var size: Int
+        var values: [Double]
+    }
+
+    func run() async throws {
+        let scratch = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-growth-\(ProcessInfo.processInfo.processIdentifier)")
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        let bench = Bench(
+            tambourd: tambourd,
+            limits: limits,
+            cache: URL(fileURLWithPath: cache),
+            scratch: scratch,
+            corpus: Corpus(),
+            measured: .seconds(seconds),
+            isFull: false
+        )
+        var series = [
+            Series(
+                title: "W1: messages/s, window 16",
+                over: "messages in each of 50 dialogs before",
+                unit: "messages/s",
+                points: [0, 200, 2_000, 20_000].map { Point(size: $0, values: []) }
+            ),
+            Series(
+                title: "W1: messages/s, window 16",
+                over: "registered users",
+                unit: "messages/s",
+                points: [100, 1_000, 10_000].map { Point(size: $0, values: []) }
+            ),
+            Series(
+                title: "W4: server CPU of a login, 5 chats changed",
+                over: "chats",
+                unit: "µs",
+                points: CatchUpWorkload.sizes.map { Point(size: $0, values: []) }
+            ),
+            Series(
+                title: "W5: server CPU of a page of 50",
+                over: "messages in the chat",
+                unit: "µs",
+                points: HistoryWorkload.lengths.map { Point(size: $0, values: []) }
+            ),
+        ]
+        for round in 1...rounds {
+            bench.say("round \(round) of \(rounds)")
+            for (index, point) in series[0].points.enumerated() {
+                let rate = try await pairs(bench, users: 100, history: point.size)
+                series[0].points[index].values.append(rate)
+            }
+            for (index, point) in series[1].points.enumerated() {
+                let rate = try await pairs(bench, users: point.size, history: 0)
+                series[1].points[index].values.append(rate)
+            }
+            let catchUp = try await CatchUpWorkload().round(in: bench)
+            for (index, point) in series[2].points.enumerated() {
+                let name = "\(point.size) chats, tambour, server CPU µs/login"
+                series[2].points[index].values.append(catchUp[name] ?? 0)
+            }
+            let history = try await HistoryWorkload().round(in: bench)
+            for (index, point) in series[3].points.enumerated() {
+                let name = "\(point.size) messages, tambour, server CPU µs/page"
+                series[3].points[index].values.append(history[name] ?? 0)
+            }
+        }
+        for line in series {
+            var table = Table([line.over, "median \(line.unit)", "least", "most"])
+            for point in line.points {
+                let sorted = point.values.sorted()
+                table.add([
+                    "\(point.size)", Table.number(sorted.median ?? 0),
+                    Table.number(sorted.first ?? 0), Table.number(sorted.last ?? 0),
+                ])
+            }
+            print("\n\(line.title)\n\n\(table.markdown)", terminator: "")
+        }
+        if let jsonOut {
+            try JSONEncoder().encode(series).write(to: URL(fileURLWithPath: jsonOut))
+        }
+    }
+
+    /// Messages a second between fifty pairs who have written before, among so many users.
+    private func pairs(_ bench: Bench, users: Int, history: Int) async throws -> Double {
+        let folder = try bench.folder("growth")
+        let accounts = try TambourServer.makeUsers(
+            users,
+            firstPhone: 79_990_000_000,
+            program: bench.tambourd,
+            directory: folder
+        )
+        // Those who write are spread over all who are there.
+        let step = users / 100
+        let writers = (0..<100).map { accounts[$0 * step] }
+        if history > 0 {
+            let seeder = try Seeder(
+                folder,
+                corpus: bench.corpus,
+                batches: 50 * (history / 1_000 + 1)
+            )
+            for first in stride(from: 0, to: history, by: 1_000) {
+                for pair in stride(from: 0, to: 100, by: 2) {
+                    try seeder.dialog(
+                        writers[pair].userID,
+                        writers[pair + 1].userID,
+                        messages: min(1_000, history - first)
+                    )
+                }
+            }
+        }
+        let server = try TambourServer(program: bench.tambourd, directory: folder)
+        defer { server.process.stop() }
+        let corpus = bench.corpus
+        let run = LoadRun(
+            LoadPlan(
+                name: "W1 with \(users) users, \(history) messages before",
+                address: server.process.address,
+                shape: .pairs(50),
+                pace: .closed(window: 16),
+                measured: bench.measured
+            ),
+            corpus: corpus
+        ) { index, sink in
+            TambourClient(
+                index: index,
+                sink: sink,
+                account: writers[index],
+                corpus: corpus,
+                chat: writers[index].dialog(with: writers[index ^ 1])
+            )
+        }
+        return try await run.perform().messagesPerSecond
+    }
+}
