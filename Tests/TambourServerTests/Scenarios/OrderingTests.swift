@@ -1,6 +1,10 @@
+import Dispatch
 import TambourProtocol
+import TambourStore
 import TambourTesting
 import Testing
+
+@testable import TambourServer
 
 @Suite("Order of requests and replies")
 struct OrderingTests {
@@ -36,20 +40,26 @@ struct OrderingTests {
 
     @Test("a PING does not wait for what is under way")
     func ping() throws {
-        try withPair { _, alice, _, dialog in
-            for cid in 1...50 {
-                try alice.send(
-                    MsgSendRequest(
-                        chatID: dialog,
-                        message: NewMessage(cid: Int64(cid), text: "x")
-                    )
-                )
-            }
+        try withPair { server, alice, _, dialog in
+            // The engine stands still until the PING has its answer.
+            let gate = DispatchSemaphore(value: 0)
+            server.server.shared.engine.post(
+                Command { _ in
+                    gate.wait()
+                    return .reply([])
+                }
+            )
+            let send = try alice.send(
+                MsgSendRequest(chatID: dialog, message: NewMessage(cid: 1, text: "x"))
+            )
+            let ping = try alice.send(PingRequest())
             let before = alice.receivedPackets
-            let number = try alice.send(PingRequest())
-            _ = try alice.reply(to: number)
-            // Waiting for the commits would have let at least their replies go first.
-            #expect(alice.receivedPackets - before < 51)
+            do {
+                defer { gate.signal() }
+                _ = try alice.reply(to: ping)
+            }
+            #expect(alice.receivedPackets == before + 1)
+            _ = try alice.reply(to: send)
         }
     }
 
