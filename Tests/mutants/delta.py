@@ -114,11 +114,11 @@ MUTANTS = [
     ("clock: a restart begins above the lease",
      CLOCK, "persistedLeaseEnd + 1\n", "persistedLeaseEnd + (mutant == @ ? -lease : 1)\n", None),
     ("clock: above it, not at its end",
-     CLOCK, "lease + 1)\n", "lease + (mutant == @ ? 0 : 1))\n", None),
+     CLOCK, "-lease : 1)\n", "-lease : mutant == @ ? 0 : 1)\n", None),
     ("clock: a time read from the wall binds the next commit",
      CLOCK, "            state.last = max(state.last, wall)\n            ",
      "            if mutant != @ { state.last = max(state.last, wall) }\n"
-     "            if mutant == @ { return min(max(state.last, wall) - 1, state.ceiling) }\n"
+     "            if mutant == @ { return min(max(state.last, wall) - 1, state.leaseEnd) }\n"
      "            ", None),
     ("delta: big chats are joined",
      STORE + "Chats.swift", "            + views(store.chats.changedBigViews, viewer, since)",
