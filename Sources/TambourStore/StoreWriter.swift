@@ -1,3 +1,4 @@
+import TambourProtocol
 import TambourSQL
 
 /// The one writer of a store: caches chats, opens a transaction per batch, writes back at its end.
@@ -16,7 +17,10 @@ package final class StoreWriter {
 
     /// The end of the clock's lease that the last commit on disk left; 0 in a new store.
     package func persistedLeaseEnd() throws -> Int64 {
-        try connection.meta.value("ct_lease") ?? 0
+        if let leaseEnd = try connection.meta.value("ct_lease") { return leaseEnd }
+        // Written before commits left the end of their lease: it was counted from the clock then.
+        return try connection.meta.value("ct").map { $0 + Int64(connection.limits.commitLeaseMs) }
+            ?? 0
     }
 
     /// Opens the transaction of a batch.

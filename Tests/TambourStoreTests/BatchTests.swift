@@ -158,6 +158,20 @@ struct BatchTests {
         #expect(try store.problems() == [])
     }
 
+    @Test(
+        "a store that has a clock and no lease yet gets one that covers the times given out",
+        arguments: SQLEngine.available
+    )
+    func noLease(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        #expect(try store.writer.persistedLeaseEnd() == 0)
+        _ = try store.users(1)
+        try store.database.connect().execute("DELETE FROM meta WHERE k = 'ct_lease'")
+        try store.reopen()
+        let covered = store.now + Int64(store.limits.commitLeaseMs)
+        #expect(try store.writer.persistedLeaseEnd() == covered)
+    }
+
     @Test("a restart carries on with ids, numbers and the clock", arguments: SQLEngine.available)
     func restart(engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -6,7 +6,7 @@ import Testing
 /// What a send costs the store, in counts that no machine changes; `docs/performance.md` lists them.
 @Suite("What a send costs")
 struct SendCostTests {
-    /// Statements and pages of a batch of `sends` messages over eight dialogs, each checked for a
+    /// Statements and new rows of a batch of `sends` messages over eight dialogs, each checked for a
     /// repeated client id as the handler does.
     private func cost(
         sends: Int,

@@ -115,6 +115,33 @@ struct LoadCommand: AsyncParsableCommand {
     }
 }
 
+/// Where the programs and databases of the benchmark are.
+struct Places: ParsableArguments {
+    @Option(help: "The server's program.")
+    var tambourd = ".build/release/tambourd"
+
+    @Option(help: "The folder of the programs made from bench/limits.")
+    var limits = ".build/bench"
+
+    @Option(help: "The folder of databases that are kept between runs.")
+    var cache = ".build/bench/cache"
+
+    /// - Returns: with a scratch folder of its own, for the caller to remove.
+    func bench(measured: Duration, isFull: Bool) -> Bench {
+        let processID = ProcessInfo.processInfo.processIdentifier
+        return Bench(
+            tambourd: tambourd,
+            limits: limits,
+            cache: URL(fileURLWithPath: cache),
+            scratch: FileManager.default.temporaryDirectory
+                .appendingPathComponent("tambour-bench-\(processID)"),
+            corpus: Corpus(),
+            measured: measured,
+            isFull: isFull
+        )
+    }
+}
+
 /// Runs the workloads of `bench/README.md` against servers it starts.
 struct SuiteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -138,14 +165,7 @@ struct SuiteCommand: AsyncParsableCommand {
     @Option(help: "How long each run is measured, seconds.")
     var seconds = 3
 
-    @Option(help: "The server's program.")
-    var tambourd = ".build/release/tambourd"
-
-    @Option(help: "The folder of the programs made from bench/limits.")
-    var limits = ".build/bench"
-
-    @Option(help: "The folder of databases that are kept between runs.")
-    var cache = ".build/bench/cache"
+    @OptionGroup var places: Places
 
     @Option(help: "Write all figures of all rounds here, as JSON.")
     var jsonOut: String?
@@ -165,18 +185,8 @@ struct SuiteCommand: AsyncParsableCommand {
             let all = Self.workloads.map(\.name).joined(separator: ", ")
             throw ValidationError("there are \(all)")
         }
-        let scratch = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-bench-\(ProcessInfo.processInfo.processIdentifier)")
-        defer { try? FileManager.default.removeItem(at: scratch) }
-        let bench = Bench(
-            tambourd: tambourd,
-            limits: limits,
-            cache: URL(fileURLWithPath: cache),
-            scratch: scratch,
-            corpus: Corpus(),
-            measured: .seconds(seconds),
-            isFull: full
-        )
+        let bench = places.bench(measured: .seconds(seconds), isFull: full)
+        defer { try? FileManager.default.removeItem(at: bench.scratch) }
         var report = Report(
             date: Date.now.formatted(.iso8601),
             machine: Report.thisMachine,

@@ -198,7 +198,7 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws {
         guard id.rawValue >= 0,
-            try snapshot.listedAccount(UserID(id.rawValue ^ caller.userID.rawValue)) != nil
+            try snapshot.isListed(UserID(id.rawValue ^ caller.userID.rawValue))
         else { throw RequestError.chatNotFound }
     }
 

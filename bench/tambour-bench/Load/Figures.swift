@@ -55,6 +55,4 @@ struct ServerFigures: Codable, Sendable {
     var cores: Double
     var cpuMicrosecondsPerMessage: Double
     var rssMiB: Double
-    var commitsPerSecond: Double?
-    var messagesPerCommit: Double?
 }

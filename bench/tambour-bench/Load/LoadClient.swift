@@ -21,8 +21,6 @@ class LoadClient: ConnectionDelegate {
     final private(set) var connection: Connection?
     final private(set) var bytesIn = 0
     final private(set) var bytesOut = 0
-    /// What it sent and nobody has acknowledged.
-    final var unacknowledged = 0
 
     init(index: Int, sink: any LoadSink) {
         self.index = index

@@ -56,7 +56,6 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
 
     private let plan: LoadPlan
     private let meter: ProcessMeter?
-    private let progress: Bool
     private let corpus: Corpus
 
     private var phase = Phase.connecting
@@ -81,13 +80,11 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         _ plan: LoadPlan,
         corpus: Corpus,
         meter: ProcessMeter? = nil,
-        progress: Bool = true,
         makeClient: @escaping (Int, any LoadSink) -> LoadClient
     ) {
         self.plan = plan
         self.corpus = corpus
         self.meter = meter
-        self.progress = progress
         waiting = Array(repeating: FIFO(), count: plan.clients)
         super.init(
             count: plan.clients,
@@ -208,7 +205,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     }
 
     private func report() {
-        guard progress, phase == .measuring else { return }
+        guard phase == .measuring else { return }
         let seconds = Double(monotonicNow() - measuredFrom) / 1e9
         if seconds > 0.5 {
             let rate = Int(Double(messages) / seconds)
@@ -246,7 +243,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
             sent: 0
         )
         phase = .draining
-        if progress { FileHandle.standardError.write(Data("\r".utf8)) }
+        FileHandle.standardError.write(Data("\r".utf8))
         if onTheirWay == 0 { return complete() }
         after(.seconds(10)) { [self] in complete() }
     }

@@ -4,7 +4,7 @@ import Foundation
 final class TambourServer {
     let directory: URL
     private let program: String
-    private(set) var process: ServerProcess
+    let process: ServerProcess
 
     /// - Parameter directory: Kept if it is there; else made.
     init(program: String, directory: URL, arguments: [String] = []) throws {
@@ -28,11 +28,6 @@ final class TambourServer {
         )
     }
 
-    func restart(arguments: [String] = []) throws {
-        process.stop()
-        process = try Self.start(program, directory, arguments)
-    }
-
     /// Makes users through `tambourd admin`, whether the server runs or not.
     static func makeUsers(
         _ count: Int,
@@ -41,7 +36,7 @@ final class TambourServer {
         directory: URL
     ) throws -> [Account] {
         let tokens = directory.appendingPathComponent("tokens-\(firstPhone)")
-        try run(
+        _ = try Tool.text(
             program,
             [
                 "admin", "users", "create", "--data", directory.path, "--count", "\(count)",
@@ -57,26 +52,10 @@ final class TambourServer {
 
     /// How many transactions the server has committed so far.
     func commits() throws -> Int {
-        let text = try Self.run(program, ["admin", "metrics", "--data", directory.path])
+        let text = try Tool.text(program, ["admin", "metrics", "--data", directory.path])
         for line in text.split(separator: "\n") where line.hasPrefix("tambour_commits_total ") {
             return Int(line.dropFirst("tambour_commits_total ".count)) ?? 0
         }
         throw BenchError("the metrics have no tambour_commits_total")
-    }
-
-    @discardableResult
-    private static func run(_ program: String, _ arguments: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw BenchError("\(arguments.prefix(3).joined(separator: " ")) failed")
-        }
-        return String(decoding: data, as: UTF8.self)
     }
 }

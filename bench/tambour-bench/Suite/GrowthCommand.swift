@@ -17,14 +17,7 @@ struct GrowthCommand: AsyncParsableCommand {
     @Option(help: "Rounds; the median counts.")
     var rounds = 3
 
-    @Option(help: "The server's program.")
-    var tambourd = ".build/release/tambourd"
-
-    @Option(help: "The folder of the programs made from bench/limits.")
-    var limits = ".build/bench"
-
-    @Option(help: "The folder of databases that are kept between runs.")
-    var cache = ".build/bench/cache"
+    @OptionGroup var places: Places
 
     @Option(help: "Write the series here, as JSON.")
     var jsonOut: String?
@@ -43,18 +36,8 @@ struct GrowthCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let scratch = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-growth-\(ProcessInfo.processInfo.processIdentifier)")
-        defer { try? FileManager.default.removeItem(at: scratch) }
-        let bench = Bench(
-            tambourd: tambourd,
-            limits: limits,
-            cache: URL(fileURLWithPath: cache),
-            scratch: scratch,
-            corpus: Corpus(),
-            measured: .seconds(seconds),
-            isFull: false
-        )
+        let bench = places.bench(measured: .seconds(seconds), isFull: false)
+        defer { try? FileManager.default.removeItem(at: bench.scratch) }
         var series = [
             Series(
                 title: "W1: messages/s, window 16",

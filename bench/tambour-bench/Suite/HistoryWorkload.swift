@@ -68,8 +68,9 @@ struct HistoryWorkload: Workload {
                 figures["\(label), p50 ms"] = result.p50
                 figures["\(label), p99 ms"] = result.p99
                 figures["\(label), server CPU µs/page"] = used * 1e6 / Double(result.pages)
-                figures["\(label), bytes/page"] = result.bytesPerPage
-                figures["\(prefix), as JSON, bytes/page"] = result.jsonBytes
+                let sizes = try run.sizes()
+                figures["\(label), bytes/page"] = sizes.wire
+                figures["\(prefix), as JSON, bytes/page"] = sizes.json
             }
             let chat = try Self.chatKey(seed, a, b)
             let reader = try Tool.run(
@@ -165,8 +166,6 @@ final class HistoryRun: @unchecked Sendable {
         var pagesPerSecond = 0.0
         var p50 = 0.0
         var p99 = 0.0
-        var bytesPerPage = 0.0
-        var jsonBytes = 0.0
     }
 
     private let clients: [WireClient]
@@ -216,9 +215,6 @@ final class HistoryRun: @unchecked Sendable {
         result.pagesPerSecond = Double(sorted.count) / seconds
         result.p50 = sorted.median ?? 0
         result.p99 = sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, sorted.count * 99 / 100)]
-        let sample = try sizes()
-        result.bytesPerPage = sample.wire
-        result.jsonBytes = sample.json
         return result
     }
 
@@ -249,7 +245,7 @@ final class HistoryRun: @unchecked Sendable {
     }
 
     /// Twenty pages as they travel and as JSON, bytes each.
-    private func sizes() throws -> (wire: Double, json: Double) {
+    func sizes() throws -> (wire: Double, json: Double) {
         var (wire, json) = (0, 0)
         for time in times.prefix(20) {
             let before = clients[0].receivedBytes
