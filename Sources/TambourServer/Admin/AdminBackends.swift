@@ -26,12 +26,14 @@ struct LiveAdminBackend: AdminBackend {
                 failure.value = error
                 throw RequestError.notAllowed
             }
-            return .reply([])
-        }
-        server.shared.engine.post(command) { outcome in
-            if case .refusal(let error) = outcome, failure.value == nil { failure.value = error }
+            return .done
+        } done: { answer in
+            if case .refusal(let error) = answer.outcome, failure.value == nil {
+                failure.value = error
+            }
             done.signal()
         }
+        server.shared.engine.post(command)
         done.wait()
         if let error = failure.value { throw error }
     }
@@ -111,11 +113,11 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
                 failure.value = error
                 throw error
             }
-            return .reply([])
+            return .done
         }
         let result = core.run([command][...], wall: environment.wallMs)
         if let error = failure.value { throw error }
-        if case .refusal(let error)? = result.outcomes.first { throw error }
+        if case .refusal(let error)? = result.answers.first?.outcome { throw error }
     }
 
     package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {

@@ -52,9 +52,3 @@ package final class Requester: Sendable {
         return caller
     }
 }
-
-/// The answer to one request: a payload or a refusal.
-package enum Outcome: Sendable {
-    case reply([UInt8])
-    case refusal(RequestError)
-}

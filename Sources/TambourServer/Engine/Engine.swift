@@ -5,15 +5,9 @@ import TambourStore
 
 /// The one thread that writes: takes all commands that wait, runs them in one transaction with one
 /// fsync, then lets events and replies go, in that order.
-///
 package final class Engine: Sendable {
-    private struct Job: Sendable {
-        let command: Command
-        let done: @Sendable (Outcome) -> Void
-    }
-
     package let queue: DispatchQueue
-    private let mailbox: Mailbox<Job>
+    private let mailbox: Mailbox<Command>
 
     init(
         core: EngineCore,
@@ -26,12 +20,9 @@ package final class Engine: Sendable {
         mailbox = Mailbox(queue: queue) { loop.run($0) }
     }
 
-    /// Queues a command; `done` is called on the engine's queue after its events have left.
-    package func post(
-        _ command: Command,
-        done: @escaping @Sendable (Outcome) -> Void = { _ in }
-    ) {
-        mailbox.post(Job(command: command, done: done))
+    /// Queues a command; its `done` is called on the engine's queue.
+    package func post(_ command: Command) {
+        mailbox.post(command)
     }
 
     /// Runs `body` on the engine's queue when everything posted before has run.
@@ -58,14 +49,14 @@ package final class Engine: Sendable {
             self.router = router
         }
 
-        func run(_ jobs: [Job]) {
+        func run(_ commands: [Command]) {
             var start = 0
-            while start < jobs.count {
-                let end = min(start + limits.maxBatchCommands, jobs.count)
-                let batch = jobs[start..<end]
-                let result = core.run(batch.map(\.command)[...], wall: environment.wallMs)
+            while start < commands.count {
+                let end = min(start + limits.maxBatchCommands, commands.count)
+                let batch = commands[start..<end]
+                let result = core.run(batch, wall: environment.wallMs)
                 router.route(result.events)
-                for (job, outcome) in zip(batch, result.outcomes) { job.done(outcome) }
+                for (command, answer) in zip(batch, result.answers) { command.done(answer) }
                 start = end
             }
         }

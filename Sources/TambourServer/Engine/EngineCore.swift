@@ -5,20 +5,26 @@ package import TambourStore
 /// Something for the engine to run in a write transaction.
 package struct Command: Sendable {
     /// What runs. It may run twice when the batch it was first in had to be rolled back.
-    package var body: @Sendable (WriteTransaction) throws -> Outcome
+    package let body: @Sendable (WriteTransaction) throws -> Answer
+    /// Hears of it after the commit, when the events of the batch have left.
+    package let done: @Sendable (Answer) -> Void
 
-    package init(_ body: @escaping @Sendable (WriteTransaction) throws -> Outcome) {
+    package init(
+        _ body: @escaping @Sendable (WriteTransaction) throws -> Answer,
+        done: @escaping @Sendable (Answer) -> Void = { _ in }
+    ) {
         self.body = body
+        self.done = done
     }
 }
 
 /// The engine without its queue: runs batches of commands, one transaction each.
 ///
-/// A pure machine: what it knows of time it is given, so tests and simulations drive it directly.
+/// What it knows of time it is given, so tests and simulations drive it directly.
 package final class EngineCore {
-    /// What a batch came to: an outcome for each command, then what others must hear.
+    /// What a batch came to: an answer for each command, and what others must hear.
     package struct Result: Sendable {
-        package var outcomes: [Outcome]
+        package var answers: [Answer]
         package var events: [Event]
     }
 
@@ -46,13 +52,13 @@ package final class EngineCore {
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
         if let result = attempt(commands, wall: wall()) { return result }
         guard commands.count > 1 else {
-            return Result(outcomes: [.refusal(.internalError)], events: [])
+            return Result(answers: [.refusal(.internalError)], events: [])
         }
         metrics.rerunBatches.add(1)
-        var result = Result(outcomes: [], events: [])
+        var result = Result(answers: [], events: [])
         for index in commands.indices {
             let single = run(commands[index...index], wall: wall)
-            result.outcomes += single.outcomes
+            result.answers += single.answers
             result.events += single.events
         }
         return result
@@ -63,12 +69,12 @@ package final class EngineCore {
         let stamp = clock.begin(wall: wall)
         do {
             let tx = try writer.begin(stamp)
-            var outcomes: [Outcome] = []
-            outcomes.reserveCapacity(commands.count)
+            var answers: [Answer] = []
+            answers.reserveCapacity(commands.count)
             for command in commands {
                 let writes = tx.writes
                 do {
-                    outcomes.append(try command.body(tx))
+                    answers.append(try command.body(tx))
                 } catch let refusal as RequestError {
                     // A refusal before the first write leaves nothing behind. One after it takes
                     // the whole batch back, and then fails alone.
@@ -76,21 +82,21 @@ package final class EngineCore {
                         writer.rollback()
                         clock.end(committed: false)
                         return commands.count == 1
-                            ? Result(outcomes: [.refusal(refusal)], events: []) : nil
+                            ? Result(answers: [.refusal(refusal)], events: []) : nil
                     }
-                    outcomes.append(.refusal(refusal))
+                    answers.append(.refusal(refusal))
                 }
             }
             guard tx.writes > 0 else {
                 writer.finishUnwritten()
                 clock.end(committed: false)
-                return Result(outcomes: outcomes, events: [])
+                return Result(answers: answers, events: [])
             }
             let events = try writer.commit()
             clock.end(committed: true)
             metrics.commits.add(1)
             metrics.committedCommands.add(commands.count)
-            return Result(outcomes: outcomes, events: events)
+            return Result(answers: answers, events: events)
         } catch {
             writer.rollback()
             clock.end(committed: false)

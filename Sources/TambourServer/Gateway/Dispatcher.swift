@@ -27,14 +27,6 @@ package struct Dispatcher: Sendable {
         self.report = report
     }
 
-    /// What a query came to, and what it has to tell others.
-    package struct QueryResult: Sendable {
-        package var outcome: Outcome
-        package var events: [Event] = []
-        /// A dialog whose other side's presence the session may follow.
-        package var interest: ChatID?
-    }
-
     // MARK: - Commands
 
     /// Runs a command in the engine's transaction.
@@ -42,31 +34,35 @@ package struct Dispatcher: Sendable {
         _ request: ClientRequest,
         from requester: Requester,
         in tx: WriteTransaction
-    ) throws -> Outcome {
+    ) throws -> Answer {
         switch request {
         case .authRequest(let request):
-            return .reply(try auth.authRequest(request, from: requester, in: tx).encoded())
+            return .reply(try auth.authRequest(request, from: requester, in: tx))
         case .auth(let request):
-            return outcome(try auth.auth(request, from: requester, in: tx))
+            switch try auth.auth(request, from: requester, in: tx) {
+            case .success(let reply): return .reply(reply)
+            case .failure(let error): return .refusal(error)
+            }
         case .authConfirm(let request):
-            return .reply(try auth.authConfirm(request, from: requester, in: tx).encoded())
+            return .reply(try auth.authConfirm(request, from: requester, in: tx))
         case .logout:
             try auth.logout(from: requester.requireCaller(), in: tx)
-            return .reply(LogoutReply().encoded())
+            return .reply(LogoutReply())
         case .sessionsClose:
-            return .reply(try auth.sessionsClose(from: requester, in: tx).encoded())
+            return .reply(try auth.sessionsClose(from: requester, in: tx))
         case .chatMark(let request):
             let caller = requester.requireCaller()
-            return .reply(try chats.chatMark(request, from: caller, in: tx).encoded())
+            return .reply(try chats.chatMark(request, from: caller, in: tx))
         case .msgSend(let request):
             let caller = requester.requireCaller()
-            return .reply(try messages.msgSend(request, from: caller, in: tx).encoded())
+            let reply = try messages.msgSend(request, from: caller, in: tx)
+            return Answer(.reply(reply), interest: reply.chatID)
         case .msgDelete(let request):
             let caller = requester.requireCaller()
-            return .reply(try messages.msgDelete(request, from: caller, in: tx).encoded())
+            return .reply(try messages.msgDelete(request, from: caller, in: tx))
         case .msgEdit(let request):
             let caller = requester.requireCaller()
-            return .reply(try messages.msgEdit(request, from: caller, in: tx).encoded())
+            return .reply(try messages.msgEdit(request, from: caller, in: tx))
         case .ping, .log, .sessionInit, .notifMessage, .msgDelivery, .login, .login2, .contactInfo,
             .contactInfoByPhone, .chatInfo, .chatHistory, .chatsList, .msgTyping, .msgGet,
             .chatSubscribe, .sessionsInfo:
@@ -74,29 +70,22 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    private func outcome(_ result: Result<some WirePayload, RequestError>) -> Outcome {
-        switch result {
-        case .success(let reply): .reply(reply.encoded())
-        case .failure(let error): .refusal(error)
-        }
-    }
-
     // MARK: - Queries
 
-    /// Runs a query over a snapshot of its own.
+    /// Runs a query over a snapshot of its own; what it has to tell others, it stores nowhere.
     package func query(
         _ request: ClientRequest,
         from requester: Requester,
         on store: StoreConnection
-    ) -> QueryResult {
+    ) -> (answer: Answer, events: [Event]) {
         let caller = requester.requireCaller()
-        var result = QueryResult(outcome: .refusal(.internalError))
-        result.outcome = guarded {
+        var events: [Event] = []
+        let answer = guardedAnswer {
             try store.read { snapshot in
-                try answer(request, caller, requester, snapshot, &result)
+                try self.answer(request, caller, requester, snapshot, &events)
             }
         }
-        return result
+        return (answer, events)
     }
 
     private func answer(
@@ -104,17 +93,17 @@ package struct Dispatcher: Sendable {
         _ caller: Caller,
         _ requester: Requester,
         _ snapshot: ReadTransaction,
-        _ result: inout QueryResult
-    ) throws -> Outcome {
+        _ events: inout [Event]
+    ) throws -> Answer {
         switch request {
         case .login2(let request):
-            return .reply(try sync.login2(request, from: caller, in: snapshot).encoded())
+            return .page(try sync.login2(request, from: caller, in: snapshot))
         case .contactInfo(let request):
-            return .reply(try contacts.contactInfo(request, from: caller, in: snapshot).encoded())
+            return .page(try contacts.contactInfo(request, from: caller, in: snapshot))
         case .contactInfoByPhone(let request):
-            return .reply(try contacts.contactInfoByPhone(request, in: snapshot).encoded())
+            return .page(try contacts.contactInfoByPhone(request, in: snapshot))
         case .chatInfo(let request):
-            return .reply(try chats.chatInfo(request, from: caller, in: snapshot).encoded())
+            return .page(try chats.chatInfo(request, from: caller, in: snapshot))
         case .chatHistory(let request):
             let reply = try chats.chatHistory(
                 request,
@@ -122,23 +111,24 @@ package struct Dispatcher: Sendable {
                 capabilities: requester.capabilities,
                 in: snapshot
             )
-            return .reply(reply.encoded())
+            return .page(reply)
         case .chatsList(let request):
-            return .reply(try chats.chatsList(request, from: caller, in: snapshot).encoded())
+            return .page(try chats.chatsList(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
-            if try chats.chatSubscribe(request, from: caller, in: snapshot), request.subscribe {
-                result.interest = request.chatID
-            }
-            return .reply(ChatSubscribeReply().encoded())
+            let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
+            return Answer(
+                .reply(ChatSubscribeReply()),
+                interest: isDialog && request.subscribe ? request.chatID : nil
+            )
         case .msgTyping(let request):
             if let event = try messages.msgTyping(request, from: caller, in: snapshot) {
-                result.events.append(event)
+                events.append(event)
             }
-            return .reply(MsgTypingReply().encoded())
+            return .reply(MsgTypingReply())
         case .msgGet(let request):
-            return .reply(try messages.msgGet(request, from: caller, in: snapshot).encoded())
+            return .page(try messages.msgGet(request, from: caller, in: snapshot))
         case .sessionsInfo:
-            return .reply(try auth.sessionsInfo(from: caller, in: snapshot).encoded())
+            return .page(try auth.sessionsInfo(from: caller, in: snapshot))
         case .ping, .log, .sessionInit, .notifMessage, .msgDelivery, .login, .authRequest, .auth,
             .authConfirm, .logout, .sessionsClose, .chatMark, .msgSend, .msgDelete, .msgEdit:
             preconditionFailure("the opcode table names this request no query")
@@ -154,18 +144,13 @@ package struct Dispatcher: Sendable {
         _ token: String,
         knownAs known: Caller?,
         on store: StoreConnection
-    ) -> Result<(session: SessionRecord, token: String), RequestError> {
-        do {
-            return try store.read { snapshot in
+    ) -> Result<SessionRecord, RequestError> {
+        guarded {
+            try store.read { snapshot in
                 let session = try auth.session(token: token, in: snapshot)
                 if let known, known.sessionID != session.id { throw RequestError.protoState }
-                return .success((session, token))
+                return session
             }
-        } catch let error as RequestError {
-            return .failure(error)
-        } catch {
-            report("a login failed: \(error)")
-            return .failure(.internalError)
         }
     }
 
@@ -177,28 +162,37 @@ package struct Dispatcher: Sendable {
         caller: Caller,
         time: Int64,
         on store: StoreConnection
-    ) -> (outcome: Outcome, partners: [UserID]?) {
-        var partners: [UserID]?
-        let outcome = guarded {
+    ) -> Answer {
+        guardedAnswer {
             try store.read { snapshot in
                 // The token may have died since it was looked up.
                 _ = try auth.session(token: request.token, in: snapshot)
                 let result = try sync.login(request, from: caller, time: time, in: snapshot)
-                partners = result.partners
-                return .reply(result.reply.encoded())
+                var answer = Answer.page(result.reply)
+                answer.following = Answer.Following(
+                    watcher: caller.userID,
+                    partners: result.partners
+                )
+                return answer
             }
         }
-        return (outcome, partners)
     }
 
-    private func guarded(_ body: () throws -> Outcome) -> Outcome {
+    private func guardedAnswer(_ body: () throws -> Answer) -> Answer {
+        switch guarded(body) {
+        case .success(let answer): answer
+        case .failure(let error): .refusal(error)
+        }
+    }
+
+    private func guarded<Value>(_ body: () throws -> Value) -> Result<Value, RequestError> {
         do {
-            return try body()
+            return .success(try body())
         } catch let error as RequestError {
-            return .refusal(error)
+            return .failure(error)
         } catch {
             report("a query failed: \(error)")
-            return .refusal(.internalError)
+            return .failure(.internalError)
         }
     }
 }

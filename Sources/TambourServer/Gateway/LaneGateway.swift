@@ -5,8 +5,13 @@ import TambourStore
 /// What other threads tell a lane.
 enum LaneMessage: Sendable {
     case events([Event])
-    indirect case answered(Session, Session.Answer)
-    indirect case tokenResolved(Session, Session.TokenResolution)
+    indirect case answered(Session, Session.Request, Answer)
+    indirect case tokenResolved(
+        Session,
+        Session.Request,
+        LoginRequest,
+        Result<SessionRecord, RequestError>
+    )
     /// The oldest connection of a token that has too many.
     case superseded(Session)
     case stop
@@ -79,10 +84,10 @@ final class LaneGateway: @unchecked Sendable {
         switch message {
         case .events(let events):
             for event in events { deliver(event) }
-        case .answered(let session, let answer):
-            session.answered(answer)
-        case .tokenResolved(let session, let resolution):
-            session.tokenResolved(resolution)
+        case .answered(let session, let request, let answer):
+            session.answered(request, answer)
+        case .tokenResolved(let session, let request, let login, let found):
+            session.tokenResolved(request, login, found)
         case .superseded(let session):
             session.close(reason: "more connections of this token than allowed")
         case .stop:

@@ -29,30 +29,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// What came of a request, on its way back to the lane.
-    struct Answer: Sendable {
-        let sequence: UInt16
-        let opcode: Opcode
-        let lane: SessionStateMachine.Lane
-        let outcome: Outcome
-        var login: LoginResult?
-        /// A dialog that is alive, whose other side's presence is worth a push.
-        var interest: ChatID?
-    }
-
-    /// What a successful LOGIN brings beside its reply.
-    struct LoginResult: Sendable {
-        let userID: UserID
-        let partners: [UserID]
-    }
-
-    /// What a login token turned out to stand for.
-    struct TokenResolution: Sendable {
-        let request: Request
-        let login: LoginRequest
-        let result: Result<(session: SessionRecord, token: String), RequestError>
-    }
-
     private unowned let gateway: LaneGateway
     private let shared: SharedServices
     private var opened: Connection?
@@ -335,28 +311,19 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let requester = requester
-        let answered: @Sendable (Outcome, ChatID?) -> Void = { outcome, interest in
-            let answer = Answer(
-                sequence: request.sequence,
-                opcode: request.opcode,
-                lane: request.lane,
-                outcome: outcome,
-                interest: interest
-            )
-            gateway.post(.answered(self, answer))
-        }
         switch request.lane {
         case .command:
             let command = Command { tx in
                 try shared.dispatcher.command(request.request, from: requester, in: tx)
+            } done: { answer in
+                gateway.post(.answered(self, request, answer))
             }
-            let interest = dialog(of: request.request)
-            shared.engine.post(command) { outcome in answered(outcome, interest) }
+            shared.engine.post(command)
         case .query, .exclusive:
             shared.readers.post { store in
                 let result = shared.dispatcher.query(request.request, from: requester, on: store)
                 shared.router.route(result.events)
-                answered(result.outcome, result.interest)
+                gateway.post(.answered(self, request, result.answer))
             }
         }
     }
@@ -373,23 +340,25 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return requester
     }
 
-    func answered(_ answer: Answer) {
+    func answered(_ request: Request, _ answer: Answer) {
         guard machine.phase != .closed else {
-            if let login = answer.login {
-                shared.presence.unwatch(login.partners, by: login.userID)
+            if let following = answer.following {
+                shared.presence.unwatch(following.partners, by: following.watcher)
             }
             return
         }
-        if answer.lane == .exclusive { finishLogin(answer) }
+        if request.lane == .exclusive { finishLogin(answer) }
         switch answer.outcome {
-        case .reply(let payload):
-            send(.ok, answer.sequence, answer.opcode, payload)
-            if let interest = answer.interest { noteDialog(interest) }
-        case .refusal(let error): send(error, answer.sequence, answer.opcode)
+        case .reply(let payload): reply(payload, request.sequence, request.opcode)
+        case .encoded(let payload):
+            payload.withUnsafeBytes { send(.ok, request.sequence, request.opcode, $0) }
+        case .refusal(let error): send(error, request.sequence, request.opcode)
+        case .done: preconditionFailure("a request has a reply")
         }
-        if answer.lane == .exclusive { releaseHeldPushes() }
-        let mayRead = answer.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
-        startWaiting(machine.finished(answer.lane))
+        if let interest = answer.interest { noteDialog(interest) }
+        if request.lane == .exclusive { releaseHeldPushes() }
+        let mayRead = request.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
+        startWaiting(machine.finished(request.lane))
         if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }
@@ -407,37 +376,29 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let gateway = gateway
         let known = caller
         shared.readers.post { store in
-            let result = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
-            gateway.post(
-                .tokenResolved(
-                    self,
-                    TokenResolution(request: request, login: login, result: result)
-                )
-            )
+            let found = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
+            gateway.post(.tokenResolved(self, request, login, found))
         }
     }
 
-    func tokenResolved(_ resolution: TokenResolution) {
+    func tokenResolved(
+        _ request: Request,
+        _ login: LoginRequest,
+        _ found: Result<SessionRecord, RequestError>
+    ) {
         guard machine.phase == .loggingIn else { return }
-        let request = resolution.request
         let session: SessionRecord
-        switch resolution.result {
+        switch found {
         case .failure(let error):
-            let answer = Answer(
-                sequence: request.sequence,
-                opcode: request.opcode,
-                lane: .exclusive,
-                outcome: .refusal(error)
-            )
             // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
             // when the answer to PING comes on the heels of a refusal. So PING is answered first.
             _ = gateway.lane.schedule(after: .milliseconds(limits.loginRefusalDelayMs)) {
-                self.answered(answer)
+                self.answered(request, .refusal(error))
             }
             return
-        case .success(let found):
-            session = found.session
-            token = found.token
+        case .success(let known):
+            session = known
+            token = login.token
         }
         if caller == nil { register(session) }
         isHoldingPushes = true
@@ -446,20 +407,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let gateway = gateway
         shared.readers.post { store in
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
-            let result = shared.dispatcher.login(
-                resolution.login,
-                caller: caller,
-                time: time,
-                on: store
-            )
-            var answer = Answer(
-                sequence: request.sequence,
-                opcode: request.opcode,
-                lane: .exclusive,
-                outcome: result.outcome
-            )
-            answer.login = result.partners.map { LoginResult(userID: caller.userID, partners: $0) }
-            gateway.post(.answered(self, answer))
+            let answer = shared.dispatcher.login(login, caller: caller, time: time, on: store)
+            gateway.post(.answered(self, request, answer))
         }
     }
 
@@ -477,11 +426,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func finishLogin(_ answer: Answer) {
-        if let login = answer.login, let caller {
+        if let following = answer.following, let caller {
             machine.loginEnded(accepted: true)
             decoder.authenticated = true
             shared.metrics.logins.add(1)
-            adopt(login.partners, of: caller)
+            adopt(following.partners, of: caller)
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
             storeSeen(of: caller)
@@ -510,7 +459,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.engine.post(
             Command { tx in
                 try tx.setSeen(now, user: caller.userID, session: caller.sessionID)
-                return .reply([])
+                return .done
             }
         )
     }
@@ -549,14 +498,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard let caller else { return }
         let added = users.filter { watched.insert($0).inserted }
         shared.presence.watch(added, by: caller.userID)
-    }
-
-    /// The dialog that a send goes to.
-    private func dialog(of request: ClientRequest) -> ChatID? {
-        guard case .msgSend(let send) = request else { return nil }
-        if let chat = send.chatID { return chat }
-        guard let user = send.userID, let caller else { return nil }
-        return ChatID(user.rawValue ^ caller.userID.rawValue)
     }
 
     /// Follows the presence of the other side of a dialog that is alive.
@@ -620,24 +561,20 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        send(.ok, sequence, opcode, payload.encoded())
+        payload.withEncoded { send(.ok, sequence, opcode, $0) }
     }
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        send(
-            .error,
-            sequence,
-            opcode,
-            ErrorReply(error: Text(error.code.rawValue), message: Text(error.message)).encoded()
-        )
+        ErrorReply(error: Text(error.code.rawValue), message: Text(error.message))
+            .withEncoded { send(.error, sequence, opcode, $0) }
     }
 
     private func send(
         _ command: PacketCommand,
         _ sequence: UInt16,
         _ opcode: Opcode,
-        _ payload: [UInt8]
+        _ payload: UnsafeRawBufferPointer
     ) {
         guard !connection.isClosing else { return }
         if payload.count > limits.maxReplyBytes + Self.replySlack {

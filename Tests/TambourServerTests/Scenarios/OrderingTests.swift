@@ -46,7 +46,7 @@ struct OrderingTests {
             server.server.shared.engine.post(
                 Command { _ in
                     gate.wait()
-                    return .reply([])
+                    return .done
                 }
             )
             let send = try alice.send(

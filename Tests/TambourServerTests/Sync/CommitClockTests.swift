@@ -185,7 +185,7 @@ private final class Race: @unchecked Sendable {
                 Command { tx in
                     ct.withLock { $0 = tx.ct }
                     _ = try tx.createAccount(phone: phone, firstName: "A", lastName: nil)
-                    return .reply([0x80])
+                    return .done
                 }
             ],
             wall: wall

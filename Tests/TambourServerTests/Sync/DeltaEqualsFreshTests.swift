@@ -65,7 +65,7 @@ struct DeltaEqualsFreshTests {
                 _ = try tx.createPairChat(user, users[1], by: users[1])
                 _ = try tx.createGroup(title: "three", owner: user, members: Array(users[..<3]))
                 _ = try tx.createGroup(title: "five", owner: users[4], members: users)
-                return .reply([])
+                return .done
             }
         ])
         machine.world.wallMs += 1
@@ -92,7 +92,7 @@ struct DeltaEqualsFreshTests {
                 for partner in users.dropFirst() {
                     _ = try tx.createPairChat(users[0], partner, by: users[0])
                 }
-                return .reply([])
+                return .done
             }
         ])
         machine.world.wallMs += 10
@@ -105,7 +105,7 @@ struct DeltaEqualsFreshTests {
                 change.map { index in
                     Command { tx in
                         try tx.setBlocked(true, users[index])
-                        return .reply([])
+                        return .done
                     }
                 }
             )
@@ -138,7 +138,7 @@ struct DeltaEqualsFreshTests {
                     .createUsers(count: count, firstPhone: 79_990_000_001),
                     output: { line in lines.withLock { $0.append(line) } }
                 )
-                return .reply([])
+                return .done
             }
         ])
         let words = lines.withLock { $0.map { $0.split(separator: " ") } }

@@ -138,14 +138,14 @@ final class SyncMachine: @unchecked Sendable {
     }
 
     func session(of token: String) throws -> SessionRecord {
-        try dispatcher.resolve(token, knownAs: nil, on: reading).get().session
+        try dispatcher.resolve(token, knownAs: nil, on: reading).get()
     }
 
     /// LOGIN as a session does it: the time is read before the snapshot opens.
     func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
         let time = clock.safeTime(wall: world.wallMs)
         let answer = dispatcher.login(request, caller: caller, time: time, on: reading)
-        return try reply(answer.outcome)
+        return try reply(answer)
     }
 
     func ask<Reply: WirePayload>(
@@ -153,13 +153,16 @@ final class SyncMachine: @unchecked Sendable {
         from requester: Requester,
         as type: Reply.Type = Reply.self
     ) throws -> Reply {
-        try reply(dispatcher.query(request, from: requester, on: reading).outcome)
+        try reply(dispatcher.query(request, from: requester, on: reading).answer)
     }
 
-    func reply<Reply: WirePayload>(_ outcome: Outcome) throws -> Reply {
-        switch outcome {
-        case .reply(let payload): try Reply.decode(payload, limits: limits)
+    /// The reply as a client reads it.
+    func reply<Reply: WirePayload>(_ answer: Answer) throws -> Reply {
+        switch answer.outcome {
+        case .reply(let payload): try Reply.decode(payload.encoded(), limits: limits)
+        case .encoded(let payload): try Reply.decode(payload, limits: limits)
         case .refusal(let refusal): throw refusal
+        case .done: preconditionFailure("nothing a client asks ends without a reply")
         }
     }
 }

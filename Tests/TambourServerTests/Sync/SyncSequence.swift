@@ -37,8 +37,8 @@ final class SyncSequence: @unchecked Sendable {
 
     private struct Step {
         let command: Command
-        /// Looks at the outcome after the commit.
-        let settle: (Outcome) throws -> Void
+        /// Looks at the answer after the commit.
+        let settle: (Answer) throws -> Void
     }
 
     private struct Poison: Error {}
@@ -244,7 +244,7 @@ final class SyncSequence: @unchecked Sendable {
             } catch {
                 self.failure = error
             }
-            return .reply([0x80])
+            return .done
         }
         return Step(command: command) { _ in }
     }
@@ -282,9 +282,9 @@ final class SyncSequence: @unchecked Sendable {
     private func run(_ batch: [Step]) throws {
         let result = machine.run(batch.map(\.command))
         if let failure { throw failure }
-        for (step, outcome) in zip(batch, result.outcomes) {
-            if case .refusal = outcome { counts.refused += 1 }
-            try step.settle(outcome)
+        for (step, answer) in zip(batch, result.answers) {
+            if case .refusal = answer.outcome { counts.refused += 1 }
+            try step.settle(answer)
         }
         for event in result.events {
             guard case .sessionsClosed(let ids) = event else { continue }
@@ -313,14 +313,14 @@ final class SyncSequence: @unchecked Sendable {
     private func call(
         _ request: ClientRequest,
         _ requester: Requester,
-        accepted: @escaping (Outcome) throws -> Void = { _ in }
+        accepted: @escaping (Answer) throws -> Void = { _ in }
     ) -> Step {
         let dispatcher = machine.dispatcher
         let command = Command { tx in try dispatcher.command(request, from: requester, in: tx) }
-        return Step(command: command) { outcome in
-            guard case .reply = outcome else { return }
+        return Step(command: command) { answer in
+            guard case .reply = answer.outcome else { return }
             self.counts.accepted[request.opcode, default: 0] += 1
-            try accepted(outcome)
+            try accepted(answer)
         }
     }
 
@@ -334,8 +334,8 @@ final class SyncSequence: @unchecked Sendable {
             if isRefusal { throw RequestError.internalError }
             throw Poison()
         }
-        return Step(command: command) { outcome in
-            guard case .refusal = outcome else {
+        return Step(command: command) { answer in
+            guard case .refusal = answer.outcome else {
                 // A refusal before the first write stands; nothing else may come through.
                 throw Divergence("a command that throws was accepted")
             }
@@ -354,10 +354,10 @@ final class SyncSequence: @unchecked Sendable {
                 .block(user: "\(user.rawValue)", isBlocked: isBlocked),
                 output: { _ in }
             )
-            return .reply([0x80])
+            return .done
         }
-        return Step(command: command) { outcome in
-            guard case .reply = outcome else { return }
+        return Step(command: command) { answer in
+            guard case .done = answer.outcome else { return }
             if isBlocked { self.blocked.insert(user) } else { self.blocked.remove(user) }
         }
     }
@@ -377,8 +377,8 @@ final class SyncSequence: @unchecked Sendable {
         return call(
             .authRequest(AuthRequestRequest(phone: "+\(phone)")),
             Requester(origin: clients[index].origin)
-        ) { outcome in
-            let reply: AuthRequestReply = try self.machine.reply(outcome)
+        ) { answer in
+            let reply: AuthRequestReply = try self.machine.reply(answer)
             self.codes.append((index, reply.token))
         }
     }
@@ -387,8 +387,8 @@ final class SyncSequence: @unchecked Sendable {
         call(
             .auth(AuthCodeRequest(token: token, verifyCode: code)),
             Requester(origin: clients[index].origin)
-        ) { outcome in
-            let reply: AuthCodeReply = try self.machine.reply(outcome)
+        ) { answer in
+            let reply: AuthCodeReply = try self.machine.reply(answer)
             guard let token = reply.tokenAttrs.login?.token else {
                 throw Divergence("a known phone got no login token")
             }
@@ -432,8 +432,8 @@ final class SyncSequence: @unchecked Sendable {
     ) -> Step {
         let requester = clients[index].requester()
         guard let caller = requester.caller else { return askCode(index) }
-        return call(.msgSend(request), requester) { outcome in
-            let reply: MsgSendReply = try self.machine.reply(outcome)
+        return call(.msgSend(request), requester) { answer in
+            let reply: MsgSendReply = try self.machine.reply(answer)
             let isCreation = request.chatID == nil && request.userID == nil
             let key = SyncOracle.SendKey(
                 sender: caller.userID,
@@ -557,8 +557,8 @@ final class SyncSequence: @unchecked Sendable {
             messageIDs: ids,
             forMe: forMe
         )
-        return call(.msgDelete(request), clients[index].requester()) { outcome in
-            let reply: MsgDeleteReply = try self.machine.reply(outcome)
+        return call(.msgDelete(request), clients[index].requester()) { answer in
+            let reply: MsgDeleteReply = try self.machine.reply(answer)
             self.oracle.change(chat.name) { chat in
                 for id in reply.messageIDs {
                     chat.change(id) { message in
@@ -586,8 +586,8 @@ final class SyncSequence: @unchecked Sendable {
             request.messageID = anyMessage(in: chat)?.id
         default: request.type = .readReaction
         }
-        return call(.chatMark(request), clients[index].requester()) { outcome in
-            let reply: ChatMarkReply = try self.machine.reply(outcome)
+        return call(.chatMark(request), clients[index].requester()) { answer in
+            let reply: ChatMarkReply = try self.machine.reply(answer)
             self.oracle.change(chat.name) { $0.marks[user] = reply.mark }
         }
     }
