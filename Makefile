@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps deps-test clean
+.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -16,6 +16,8 @@ WORKLOADS ?=
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
 export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 
+# With the allocator of a release; sanitizers bring their own, so the tests do without.
+BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
 TEST := swift test --skip-build --disable-xctest --traits PostgreSQL
 
@@ -25,11 +27,11 @@ help: ## Says what there is
 deps:
 	@scripts/deps build
 
-deps-test:
-	@scripts/deps test
+deps-%:
+	@scripts/deps $*
 
-run: deps ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
-	swift build -c release --product tambourd
+run: deps-run ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
+	$(BUILD_SERVER)
 	@echo "Tambour starts on $(LISTEN), keeps its data in $(DATA) and stops with Ctrl-C."
 	@echo "In another terminal: make chat ME=+79990000001 PEER=+79990000002 (the login code appears below), or any client, without TLS."
 	@echo "Accounts with tokens: .build/release/tambourd admin users create --data $(DATA) --count 2 --first-phone +79990000001 --tokens-out tokens.txt"
@@ -78,7 +80,7 @@ tsan: deps-test ## Runs every test under the thread sanitizer
 
 bench-tools:
 	@scripts/deps bench
-	swift build -c release --product tambourd
+	$(BUILD_SERVER)
 	swift build -c release --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 

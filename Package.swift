@@ -10,6 +10,10 @@ let package = Package(
     ],
     traits: [
         .trait(
+            name: "Jemalloc",
+            description: "Let jemalloc allocate: what lanes make the engine frees. Needs libjemalloc-dev."
+        ),
+        .trait(
             name: "PostgreSQL",
             description: "Run the store's test suite on PostgreSQL as well. Needs libpq-dev."
         )
@@ -61,6 +65,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "Yams", package: "Yams"),
+            ],
+            linkerSettings: [
+                .linkedLibrary("jemalloc", .when(platforms: [.linux], traits: ["Jemalloc"]))
             ]
         ),
         .executableTarget(

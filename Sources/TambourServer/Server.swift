@@ -158,6 +158,23 @@ package final class Server: @unchecked Sendable {
         metrics.connectionsOpened.count - metrics.connectionsClosed.count
     }
 
+    /// How long a block that is posted to each lane now waits for its turn, seconds.
+    ///
+    /// Waits until all of them have had it: not for a lane or the engine to call.
+    func laneDelays() -> [Double] {
+        let delays = Mutex([Double](repeating: 0, count: lanes.count))
+        let answered = DispatchGroup()
+        for (index, lane) in lanes.enumerated() {
+            let posted = ContinuousClock.now
+            lane.queue.async(group: answered) {
+                let delay = (ContinuousClock.now - posted) / .seconds(1)
+                delays.withLock { $0[index] = delay }
+            }
+        }
+        answered.wait()
+        return delays.withLock { $0 }
+    }
+
     /// Stops accepting, answers what is under way, checkpoints, lets go of the data directory.
     ///
     /// - Parameter completion: called once, on some queue, when all of that is done.

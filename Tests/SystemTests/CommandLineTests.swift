@@ -180,6 +180,7 @@ struct CommandLineTests {
         _ = try client.call(LoginRequest(token: String(token)))
         let metrics = try await run(["admin", "metrics", "--data", place.data])
         #expect(metrics.lines.contains("tambour_sessions 1"))
+        #expect(metrics.lines.contains { $0.hasPrefix("tambour_lane_delay_seconds{lane=\"0\"} ") })
         let blocked = try await run([
             "admin", "users", "block", "+79990000001", "--data", place.data,
         ])

@@ -50,19 +50,28 @@ struct LiveAdminBackend: AdminBackend {
     }
 
     var metricsText: String? {
+        let laneDelays = server.laneDelays()
         // Health checks ask for this: an engine or a reader that hangs must not look healthy.
         guard (try? write { _ in }) != nil, (try? read { _ in }) != nil else { return nil }
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
-            ("connections", "Open connections.", server.connectionCount),
-            ("sessions", "Logged-in connections.", server.shared.tokens.count),
-            (
-                "uptime_seconds", "Seconds since the start.",
+            .init("connections", "Open connections.", server.connectionCount),
+            .init("sessions", "Logged-in connections.", server.shared.tokens.count),
+            .init(
+                "uptime_seconds",
+                "Seconds since the start.",
                 Int(now - server.metrics.startedMs) / 1000
             ),
-            (
-                "clock_drift_milliseconds", "How far the commit clock runs ahead of the wall.",
+            .init(
+                "clock_drift_milliseconds",
+                "How far the commit clock runs ahead of the wall.",
                 Int(server.shared.clock.drift(wall: now))
+            ),
+            .init(
+                "lane_delay_seconds",
+                "How long a block posted to each lane for this answer has waited.",
+                each: "lane",
+                laneDelays
             ),
         ])
     }

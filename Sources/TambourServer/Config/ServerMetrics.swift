@@ -69,7 +69,7 @@ package final class ServerMetrics: Sendable {
     /// The Prometheus text format, version 0.0.4.
     ///
     /// - Parameter gauges: what others know at this moment: name, help, value.
-    package func prometheusText(gauges: [(name: String, help: String, value: Int)]) -> String {
+    package func prometheusText(gauges: [Gauge]) -> String {
         var text = ""
         func metric(_ name: String, _ kind: String, _ help: String) {
             text += "# HELP tambour_\(name) \(help)\n# TYPE tambour_\(name) \(kind)\n"
@@ -120,9 +120,30 @@ package final class ServerMetrics: Sendable {
         )
         for gauge in gauges {
             metric(gauge.name, "gauge", gauge.help)
-            text += "tambour_\(gauge.name) \(gauge.value)\n"
+            for (labels, value) in gauge.samples {
+                text += "tambour_\(gauge.name)\(labels) \(value)\n"
+            }
         }
         return text
+    }
+
+    /// What is read when somebody asks, rather than counted.
+    package struct Gauge {
+        let name: String
+        let help: String
+        let samples: [(labels: String, value: String)]
+
+        init(_ name: String, _ help: String, _ value: Int) {
+            self.name = name
+            self.help = help
+            samples = [("", "\(value)")]
+        }
+
+        init(_ name: String, _ help: String, each label: String, _ values: [Double]) {
+            self.name = name
+            self.help = help
+            samples = values.enumerated().map { ("{\(label)=\"\($0)\"}", "\($1)") }
+        }
     }
 
     private static func escaped(_ value: String) -> String {
