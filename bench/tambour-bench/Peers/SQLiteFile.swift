@@ -48,8 +48,7 @@ struct SQLiteFile {
 
     /// The file that a process has mapped.
     private static func library(of processID: pid_t) -> String? {
-        let maps = try? String(contentsOfFile: "/proc/\(processID)/maps", encoding: .utf8)
-        return maps?.split(separator: "\n").first { $0.contains("/libsqlite3.so") }
+        ProcessTable.maps(of: processID).first { $0.contains("/libsqlite3.so") }
             .flatMap { $0.split(separator: " ").last }
             .map(String.init)
     }
