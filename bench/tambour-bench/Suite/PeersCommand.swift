@@ -66,7 +66,7 @@ struct PeersCommand: AsyncParsableCommand {
         }
 
         // Rounds outside, servers inside: what disturbs the machine for a while disturbs one round.
-        // Each begins with another server: nobody always comes first, or behind the same one.
+        // Each begins with another server, so nobody always comes first.
         let entrants = entries.filter(\.failures.isEmpty)
         var figures: [Figures] = []
         var bystanders: Set<String> = []
