@@ -2,12 +2,7 @@
 #ifndef READING_H
 #define READING_H
 
-#include "common.h"
-
-#include <sqlite3.h>
-#include <stdbool.h>
-
-static sqlite3 *db;
+#include "sqlite.h"
 
 // What was read: rows, and the bytes of their columns, with 8 for each integer.
 static struct {
@@ -15,39 +10,11 @@ static struct {
     uint64_t sum; // of everything, so that nothing can be left out
 } tally;
 
-static inline sqlite3_stmt *prepare(const char *sql) {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK)
-        die("%s: %s", sql, sqlite3_errmsg(db));
-    return statement;
-}
-
 static inline void open_store(const char *file) {
-    if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        die("%s: %s", file, sqlite3_errmsg(db));
+    open_database(file, SQLITE_OPEN_READONLY);
     sqlite3_busy_timeout(db, 5000);
-    const char *settings = "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
-                           "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;";
-    if (sqlite3_exec(db, settings, NULL, NULL, NULL) != SQLITE_OK) die("%s", sqlite3_errmsg(db));
-}
-
-static inline void bind(sqlite3_stmt *statement, int count, const int64_t *values) {
-    for (int i = 0; i < count; i++) sqlite3_bind_int64(statement, i + 1, values[i]);
-}
-
-#define BIND(statement, ...) \
-    bind(statement, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
-// True while there is a row; the statement is reset behind the last one.
-static inline bool step(sqlite3_stmt *statement) {
-    int code = sqlite3_step(statement);
-    if (code != SQLITE_ROW && code != SQLITE_DONE) die("%s: %s", sqlite3_sql(statement), sqlite3_errmsg(db));
-    if (code == SQLITE_DONE) sqlite3_reset(statement);
-    return code == SQLITE_ROW;
-}
-
-static inline int64_t number(sqlite3_stmt *statement, int column) {
-    return sqlite3_column_int64(statement, column);
+    execute("PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;"
+            "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;");
 }
 
 // Touches every column of the row the statement stands on.
@@ -93,12 +60,12 @@ static inline void begin_snapshot(void) {
         first_read = prepare("SELECT 1 FROM sqlite_schema LIMIT 1");
         end_statement = prepare("ROLLBACK");
     }
-    while (step(begin_statement)) continue;
-    while (step(first_read)) continue;
+    run(begin_statement);
+    run(first_read);
 }
 
 static inline void end_snapshot(void) {
-    while (step(end_statement)) continue;
+    run(end_statement);
 }
 
 #define MESSAGE_COLUMNS                                                                          \

@@ -1,10 +1,7 @@
 #include "rows.h"
 
-#include "common.h"
 #include "map.h"
-
-#include <sqlite3.h>
-#include <stdbool.h>
+#include "sqlite.h"
 
 // Up to here a message touches every member's row, beyond it the chat's own (limit `fanOutMembers`).
 enum { FAN_OUT_MEMBERS = 32 };
@@ -65,8 +62,6 @@ static const char *message_schema =
     "  PRIMARY KEY (chat, id)) WITHOUT ROWID;";
 
 static enum rows_kind kind;
-static sqlite3 *db;
-
 static sqlite3_stmt *begin, *commit, *insert_message, *upsert_member, *set_head, *set_meta;
 static sqlite3_stmt *insert_chat, *set_count, *set_big, *chat_by_pair, *chat_by_id, *head_of_chat, *members_of_chat;
 
@@ -85,41 +80,7 @@ static size_t dirty_count, dirty_capacity;
 static struct chat **touched;
 static size_t touched_count, touched_capacity;
 
-// MARK: - SQLite
-
-static void execute(const char *sql) {
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) die("%s: %s", sql, sqlite3_errmsg(db));
-}
-
-static sqlite3_stmt *prepare(const char *sql) {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK)
-        die("%s: %s", sql, sqlite3_errmsg(db));
-    return statement;
-}
-
-static void bind(sqlite3_stmt *statement, int count, const int64_t *values) {
-    for (int i = 0; i < count; i++) sqlite3_bind_int64(statement, i + 1, values[i]);
-}
-
-#define BIND(statement, ...) \
-    bind(statement, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
-// True while there is a row.
-static bool step(sqlite3_stmt *statement) {
-    int code = sqlite3_step(statement);
-    if (code != SQLITE_ROW && code != SQLITE_DONE) die("%s: %s", sqlite3_sql(statement), sqlite3_errmsg(db));
-    if (code == SQLITE_DONE) sqlite3_reset(statement);
-    return code == SQLITE_ROW;
-}
-
-static void run(sqlite3_stmt *statement) {
-    while (step(statement)) continue;
-}
-
-static int64_t number(sqlite3_stmt *statement, int column) {
-    return sqlite3_column_int64(statement, column);
-}
+// MARK: - Opening
 
 static void expect_pragma(const char *sql, const char *expected) {
     sqlite3_stmt *statement = prepare(sql);
@@ -131,8 +92,7 @@ static void expect_pragma(const char *sql, const char *expected) {
 void rows_open(enum rows_kind asked, const char *file) {
     kind = asked;
     if (kind == ROWS_NONE) return;
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(file, &db, flags, NULL) != SQLITE_OK) die("%s: %s", file, sqlite3_errmsg(db));
+    open_database(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     execute("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
             "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 8000; PRAGMA temp_store = MEMORY;"
             "PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;");

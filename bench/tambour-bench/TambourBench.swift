@@ -126,15 +126,17 @@ struct Places: ParsableArguments {
     @Option(help: "The folder of databases that are kept between runs.")
     var cache = ".build/bench/cache"
 
-    /// - Returns: with a scratch folder of its own, for the caller to remove.
+    /// - Returns: with a scratch folder of its own, which goes with the benchmark.
     func bench(measured: Duration, isFull: Bool) -> Bench {
         let processID = ProcessInfo.processInfo.processIdentifier
+        let scratch = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-bench-\(processID)")
+        Cleanup.shared.removeAtEnd(scratch)
         return Bench(
             tambourd: tambourd,
             limits: limits,
             cache: URL(fileURLWithPath: cache),
-            scratch: FileManager.default.temporaryDirectory
-                .appendingPathComponent("tambour-bench-\(processID)"),
+            scratch: scratch,
             corpus: Corpus(),
             measured: measured,
             isFull: isFull

@@ -12,6 +12,10 @@ struct Account: Sendable {
         ChatID(userID.rawValue ^ other.userID.rawValue)
     }
 
+    var hello: SessionInitRequest {
+        SessionInitRequest(deviceID: "bench-\(userID.rawValue)")
+    }
+
     /// A login with `mark` for everything that has one; -1 asks for all of it.
     func loginRequest(since mark: Int64 = 0) -> LoginRequest {
         LoginRequest(

@@ -5,7 +5,6 @@ import TambourProtocol
 final class TambourClient: LoadClient {
     private enum Step { case hello, login, prepare, chatting }
 
-    private static let limits = Limits.standard
     /// One delivery of so many is decoded whole and compared with what was sent.
     private static let checkedEvery: UInt32 = 256
 
@@ -15,39 +14,35 @@ final class TambourClient: LoadClient {
     private var chat: ChatID?
     /// The others of a group that this client makes when it has logged in.
     private let creates: [UserID]
-    private let learned: ((ChatID) -> Void)?
 
     private var step = Step.hello
-    private var sequence: UInt16 = 0
-    private var decoder = FrameDecoder(limits: TambourClient.limits)
+    private var packets = TambourPackets()
     private var output: [UInt8] = []
     private let firstCid: Int64
 
     /// - Parameters:
-    ///   - creates: The other members of a group to create first; `learned` gets its id.
+    ///   - chat: Where it sends, unless it creates that chat first.
+    ///   - creates: The other members of a group to create first.
     init(
         index: Int,
         sink: any LoadSink,
         account: Account,
         corpus: Corpus,
         chat: ChatID? = nil,
-        creates: [UserID] = [],
-        learned: ((ChatID) -> Void)? = nil
+        creates: [UserID] = []
     ) {
         self.account = account
         self.corpus = corpus
         self.chat = chat
         self.creates = creates
-        self.learned = learned
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         firstCid = Int64(now.tv_sec) * 1_000_000
         super.init(index: index, sink: sink)
-        decoder.authenticated = true
     }
 
     override func opened() {
-        request(.sessionInit, SessionInitRequest(deviceID: "bench-\(account.userID.rawValue)"))
+        request(.sessionInit, account.hello)
     }
 
     override func send(_ text: Bytes100, number: UInt32) {
@@ -60,29 +55,16 @@ final class TambourClient: LoadClient {
 
     private func request(_ opcode: Opcode, _ payload: some WirePayload) {
         output.removeAll(keepingCapacity: true)
-        encodePacket(
-            command: .request,
-            sequence: sequence,
-            opcode: opcode.rawValue,
-            payload: payload.encoded(),
-            into: &output
-        )
-        sequence &+= 1
+        packets.append(opcode, payload, to: &output)
         write(output)
     }
 
     override func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int {
         var offset = 0
-        while let frame = try decoder.next(in: bytes, from: &offset) {
-            switch frame.header.command {
-            case PacketCommand.request.rawValue: try pushed(frame)
-            case PacketCommand.ok.rawValue: try answered(frame)
-            default:
-                let error = try ErrorReply.decode(
-                    frame.payload(limits: Self.limits),
-                    limits: Self.limits
-                )
-                throw BenchError("opcode \(frame.header.opcode): \(error.error) \(error.message)")
+        while let packet = try packets.next(in: bytes, from: &offset) {
+            switch packet {
+            case .pushed(let frame): try pushed(frame)
+            case .answered(let frame): try answered(frame)
             }
         }
         return offset
@@ -112,12 +94,7 @@ final class TambourClient: LoadClient {
                 )
             }
         case .prepare:
-            let reply = try MsgSendReply.decode(
-                frame.payload(limits: Self.limits),
-                limits: Self.limits
-            )
-            chat = reply.chatID
-            learned?(reply.chatID)
+            chat = try frame.decode(MsgSendReply.self).chatID
             step = .chatting
             sink.ready(self)
         case .chatting: sink.acknowledged(self)
@@ -129,7 +106,7 @@ final class TambourClient: LoadClient {
         if frame.header.flags == 0 {
             try arrived(frame.wirePayload)
         } else {
-            try frame.payload(limits: Self.limits).withUnsafeBytes { try arrived($0) }
+            try frame.payload(limits: TambourPackets.limits).withUnsafeBytes { try arrived($0) }
         }
     }
 
@@ -137,7 +114,7 @@ final class TambourClient: LoadClient {
     private func arrived(_ payload: UnsafeRawBufferPointer) throws {
         guard let number = Self.number(in: payload) else { return }
         if number % Self.checkedEvery == 0 {
-            let push = try NotifMessage.decode([UInt8](payload), limits: Self.limits)
+            let push = try NotifMessage.decode([UInt8](payload), limits: TambourPackets.limits)
             let expected = Text(unchecked: Bytes(corpus.message(number)))
             guard push.message.text == expected else {
                 throw BenchError("message \(number) arrived changed")

@@ -107,15 +107,35 @@ enum XMPP {
         return escaped
     }
 
+    /// What arrives of a text; see `escape`.
+    static func arriving(_ text: Bytes100) -> [UInt8] {
+        text.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
+    }
+
+    private static let entities: [(name: StaticString, byte: UInt8)] = [
+        ("&lt;", UInt8(ascii: "<")), ("&gt;", UInt8(ascii: ">")), ("&amp;", UInt8(ascii: "&")),
+        ("&quot;", UInt8(ascii: "\"")), ("&apos;", UInt8(ascii: "'")),
+        ("&#39;", UInt8(ascii: "'")),
+    ]
+
     /// Undoes what any of the servers escapes.
-    static func unescape(_ text: some Sequence<UInt8>) -> String {
-        String(decoding: Array(text), as: UTF8.self)
-            .replacingOccurrences(of: "&lt;", with: "<")
-            .replacingOccurrences(of: "&gt;", with: ">")
-            .replacingOccurrences(of: "&quot;", with: "\"")
-            .replacingOccurrences(of: "&apos;", with: "'")
-            .replacingOccurrences(of: "&#39;", with: "'")
-            .replacingOccurrences(of: "&amp;", with: "&")
+    static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(text.count)
+        var position = 0
+        while position < text.count {
+            let rest = Stanza(bytes: UnsafeRawBufferPointer(rebasing: text[position...]))
+            if text[position] == UInt8(ascii: "&"),
+                let entity = entities.first(where: { rest.begins(with: $0.name) })
+            {
+                plain.append(entity.byte)
+                position += entity.name.utf8CodeUnitCount
+            } else {
+                plain.append(text[position])
+                position += 1
+            }
+        }
+        return plain
     }
 }
 
@@ -123,38 +143,7 @@ enum XMPP {
 struct Stanza {
     let bytes: UnsafeRawBufferPointer
 
-    /// Cuts the next one out of `bytes` and moves `offset` behind it; nil if it is not all there.
-    ///
-    /// Tags are counted, names are not compared: servers that send malformed XML are not measured
-    /// here. They write `>` in attributes as `&gt;`, so a tag ends at the first one.
-    static func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Stanza? {
-        var start = offset
-        while start < bytes.count, bytes[start] != UInt8(ascii: "<") { start += 1 }
-        var depth = 0
-        var position = start
-        while let tag = find(UInt8(ascii: "<"), in: bytes, from: position),
-            let end = find(UInt8(ascii: ">"), in: bytes, from: tag)
-        {
-            position = end + 1
-            if bytes[tag + 1] == UInt8(ascii: "?") {
-                start = position
-                continue
-            }
-            if bytes[tag + 1] == UInt8(ascii: "/") {
-                depth -= 1
-            } else if bytes[end - 1] != UInt8(ascii: "/") {
-                depth += 1
-            }
-            let stanza = Stanza(bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<position]))
-            if depth <= 0 || stanza.begins(with: "<stream:stream") {
-                offset = position
-                return stanza
-            }
-        }
-        return nil
-    }
-
-    private static func find(
+    fileprivate static func find(
         _ byte: UInt8,
         in bytes: UnsafeRawBufferPointer,
         from: Int
@@ -207,6 +196,43 @@ struct Stanza {
         let start = place + tag.utf8CodeUnitCount
         guard let end = Self.find(UInt8(ascii: "<"), in: bytes, from: start) else { return nil }
         return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+    }
+}
+
+/// Cuts a stream into stanzas; what was looked at before more bytes came is not looked at again.
+///
+/// Tags are counted, names are not compared: servers that send malformed XML are not measured here. They
+/// write `>` in attributes as `&gt;`, so a tag ends at the first one.
+struct StanzaCutter {
+    /// Where the stanza begins that is not whole yet, and how far it was looked at: from the first byte
+    /// that was not cut off.
+    private var start = 0
+    private var seen = 0
+    private var depth = 0
+
+    /// Cuts the next one out of `bytes` and moves `offset` behind it; nil if it is not all there.
+    mutating func next(in bytes: UnsafeRawBufferPointer, from offset: inout Int) -> Stanza? {
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
+        while let tag = Stanza.find(UInt8(ascii: "<"), in: rest, from: seen) {
+            seen = tag
+            guard let end = Stanza.find(UInt8(ascii: ">"), in: rest, from: tag) else { return nil }
+            seen = end + 1
+            if depth == 0 { start = tag }
+            if rest[tag + 1] == UInt8(ascii: "?") { continue }
+            if rest[tag + 1] == UInt8(ascii: "/") {
+                depth -= 1
+            } else if rest[end - 1] != UInt8(ascii: "/") {
+                depth += 1
+            }
+            let stanza = Stanza(bytes: UnsafeRawBufferPointer(rebasing: rest[start..<seen]))
+            if depth <= 0 || stanza.begins(with: "<stream:stream") {
+                offset += seen
+                self = StanzaCutter()
+                return stanza
+            }
+        }
+        seen = rest.count
+        return nil
     }
 }
 

@@ -3,6 +3,7 @@ import TambourNet
 /// A logged-in XMPP user who asks one thing at a time.
 final class XMPPSession {
     let connection: BlockingConnection
+    private var cutter = StanzaCutter()
 
     init(_ address: ListenAddress, user: String) throws {
         connection = try BlockingConnection(address)
@@ -17,7 +18,7 @@ final class XMPPSession {
     /// Reads stanzas until `take` makes something of one.
     func read<Result>(_ take: (Stanza) throws -> Result?) throws -> Result {
         try connection.read { bytes, offset in
-            while let stanza = Stanza.next(in: bytes, from: &offset) {
+            while let stanza = cutter.next(in: bytes, from: &offset) {
                 if stanza.begins(with: "<stream:error") { throw BenchError(stanza.text) }
                 if let result = try take(stanza) { return result }
             }
@@ -59,17 +60,17 @@ final class XMPPSession {
 
     /// Asks the archive for a page.
     ///
-    /// - Returns: how many messages it was, and the id of the last of them.
+    /// - Returns: the texts of its messages, and the archive's id of the last of them.
     func page(
         with user: String? = nil,
         after: String?,
         limit: Int = 50
-    ) throws -> (count: Int, last: String?) {
+    ) throws -> (texts: [[UInt8]], last: String?) {
         try connection.write(XMPP.archive(with: user, after: after, limit: limit))
-        var count = 0
+        var texts: [[UInt8]] = []
         return try read { stanza in
             if stanza.begins(with: "<message"), stanza.contains("urn:xmpp:mam:2") {
-                count += 1
+                if let body = stanza.body { texts.append(XMPP.unescape(body)) }
                 return nil
             }
             guard stanza.begins(with: "<iq"), stanza.contains("urn:xmpp:mam:2") else {
@@ -78,7 +79,7 @@ final class XMPPSession {
                 }
                 return nil
             }
-            return (count, stanza.between("<last>", "</last>"))
+            return (texts, stanza.between("<last>", "</last>"))
         }
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TambourNet
 
@@ -5,40 +6,102 @@ import TambourNet
 ///
 /// Many connections to one port need several source addresses: each has some 28,000 ports.
 /// - Returns: a connected socket with Nagle's algorithm off.
+/// - Throws: `BenchError`, also when `source` is no address of the target's family.
 func dial(_ address: ListenAddress, from source: String? = nil) throws -> Int32 {
-    var hints = addrinfo()
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address.host, String(address.port), &hints, &found) == 0, let found else {
-        throw BenchError("\(address): no such host")
-    }
-    defer { freeaddrinfo(found) }
+    let target = try Targets.shared.target(of: address)
     let descriptor = socket(
-        found.pointee.ai_family,
-        found.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue),
+        target.family,
+        Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue),
         0
     )
-    guard descriptor >= 0 else {
-        throw BenchError("no socket: \(String(cString: strerror(errno)))")
-    }
-    var on: Int32 = 1
-    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
-    if let source {
-        // The port is chosen when the target is known, so that one port serves several targets.
-        setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &on, 4)
-        var own = sockaddr_in()
-        own.sin_family = sa_family_t(AF_INET)
-        inet_pton(AF_INET, source, &own.sin_addr)
-        _ = withUnsafePointer(to: &own) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
+    do {
+        try check(descriptor, "no socket")
+        try set(Int32(IPPROTO_TCP), TCP_NODELAY, on: descriptor)
+        if let source { try bindSource(source, target.family, descriptor) }
+        let result = target.bytes.withUnsafeBytes { bytes in
+            connect(
+                descriptor,
+                bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                socklen_t(bytes.count)
+            )
         }
-    }
-    guard connect(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0 else {
-        let reason = String(cString: strerror(errno))
-        close(descriptor)
-        throw BenchError("\(address): \(reason)")
+        try check(result, "\(address)")
+    } catch {
+        if descriptor >= 0 { close(descriptor) }
+        throw error
     }
     return descriptor
+}
+
+/// The port is chosen when the target is known, so that one port serves several targets.
+private func bindSource(_ source: String, _ family: Int32, _ descriptor: Int32) throws {
+    // The option is the socket's, whichever family: Linux looks at it for IPv6 as well.
+    try set(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, on: descriptor)
+    let own = try Target(resolving: source, port: nil, family: family)
+    let result = own.bytes.withUnsafeBytes { bytes in
+        bind(
+            descriptor,
+            bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
+            socklen_t(bytes.count)
+        )
+    }
+    try check(result, "source \(source)")
+}
+
+private func set(_ level: Int32, _ option: Int32, on descriptor: Int32) throws {
+    var on: Int32 = 1
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    try check(setsockopt(descriptor, level, option, &on, size), "socket option \(option)")
+}
+
+private func check(_ result: Int32, _ what: String) throws {
+    guard result >= 0 else { throw BenchError("\(what): \(String(cString: strerror(errno)))") }
+}
+
+/// An address as the kernel takes it.
+private struct Target {
+    let family: Int32
+    let bytes: [UInt8]
+
+    /// - Parameters:
+    ///   - port: nil takes `host` for a numeric address and leaves the port to the system.
+    ///   - family: Only addresses of this one.
+    init(resolving host: String, port: UInt16?, family: Int32 = AF_UNSPEC) throws {
+        var hints = addrinfo()
+        hints.ai_family = family
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        if port == nil { hints.ai_flags = AI_NUMERICHOST }
+        var found: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, port.map { "\($0)" } ?? "0", &hints, &found)
+        guard code == 0, let found else {
+            throw BenchError("\(host): \(String(cString: gai_strerror(code)))")
+        }
+        defer { freeaddrinfo(found) }
+        self.family = found.pointee.ai_family
+        bytes = [UInt8](
+            UnsafeRawBufferPointer(
+                start: found.pointee.ai_addr,
+                count: Int(found.pointee.ai_addrlen)
+            )
+        )
+    }
+}
+
+/// Names are looked up once: 10,000 clients that come at once do not ask 10,000 times.
+///
+/// `@unchecked Sendable`: `known` is under the lock.
+private final class Targets: @unchecked Sendable {
+    static let shared = Targets()
+
+    private let lock = NSLock()
+    private var known: [ListenAddress: Target] = [:]
+
+    func target(of address: ListenAddress) throws -> Target {
+        try lock.withLock {
+            if let target = known[address] { return target }
+            let target = try Target(resolving: address.host, port: address.port)
+            known[address] = target
+            return target
+        }
+    }
 }

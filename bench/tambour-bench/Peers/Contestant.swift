@@ -13,16 +13,15 @@ protocol Contestant: AnyObject {
 
     var isInstalled: Bool { get }
 
+    /// While it runs.
+    var process: ServerProcess? { get set }
+
     /// Makes users, contacts and the long conversation; leaves the server stopped.
     func prepare(_ cast: Cast, in directory: URL) throws
     /// Starts it on what `prepare` made; nothing of earlier rounds is taken away.
-    func start() throws
-    func stop()
-    /// While it runs.
-    var address: ListenAddress { get throws }
-    var meter: ProcessMeter { get throws }
+    func launch() throws -> ServerProcess
 
-    /// Somebody who writes to the user `to`, or only reads; `Cast.pairs` says who there is.
+    /// Somebody who writes to the user `to`, or only reads; `Cast.people` says how many there are.
     func person(_ index: Int, writesTo to: Int?, run: String, _ sink: any LoadSink)
         -> LoadClient
     /// One of the group `run`, whose first member writes.
@@ -32,23 +31,60 @@ protocol Contestant: AnyObject {
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)?
     /// Gets ready for W5; each call of the result is one page; nil is "none".
     func pages(_ cast: Cast) throws -> (() throws -> Exchange)?
+
+    /// What of `durability` is seen to be so while it runs and after it has worked.
+    ///
+    /// - Throws: when something is seen to be otherwise.
+    func verifiedDurability() throws -> String
 }
 
-/// One thing done by a client that waits.
+extension Contestant {
+    func start() throws { process = try launch() }
+
+    func stop() {
+        process?.stop()
+        process = nil
+    }
+
+    func running() throws -> ServerProcess {
+        guard let process else { throw BenchError("\(name) does not run") }
+        return process
+    }
+
+    var address: ListenAddress {
+        get throws { try running().address }
+    }
+
+    var meter: ProcessMeter {
+        get throws { try running().meter }
+    }
+}
+
+/// One thing done by a client that waits, and what it cost while it was done.
 struct Exchange {
     var seconds: Double
+    var serverSeconds: Double
+    var driverSeconds: Double
     var bytesIn: Int
     var bytesOut: Int
 
-    /// Does `body` and counts on the connection it returns, which may be new.
-    static func measure(_ body: () throws -> BlockingConnection) rethrows -> Exchange {
-        let start = DispatchTime.now().uptimeNanoseconds
-        let connection = try body()
-        let end = DispatchTime.now().uptimeNanoseconds
+    /// Does `body` and counts on the connection it returns: a new one, or `connection`.
+    static func measure(
+        _ server: ProcessMeter,
+        on connection: BlockingConnection? = nil,
+        _ body: () throws -> BlockingConnection
+    ) rethrows -> Exchange {
+        let bytes = (connection?.bytesIn ?? 0, connection?.bytesOut ?? 0)
+        let cpu = (server.cpuSeconds, ProcessMeter.own.cpuSeconds)
+        let start = monotonicNow()
+        let used = try body()
+        let end = monotonicNow()
         return Exchange(
             seconds: Double(end - start) / 1e9,
-            bytesIn: connection.bytesIn,
-            bytesOut: connection.bytesOut
+            serverSeconds: server.cpuSeconds - cpu.0,
+            driverSeconds: ProcessMeter.own.cpuSeconds - cpu.1,
+            bytesIn: used.bytesIn - bytes.0,
+            bytesOut: used.bytesOut - bytes.1
         )
     }
 }

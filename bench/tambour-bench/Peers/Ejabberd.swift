@@ -5,21 +5,9 @@ import TambourSQL
 final class Ejabberd: XMPPServer {
     override class var package: String { "ejabberd" }
 
-    override var durability: String {
-        """
-        SQLite in WAL mode (set once by hand; ejabberd's own is DELETE), synchronous FULL: the archive \
-        rows of sender and receiver are each committed and flushed before delivery
-        """
-    }
-
     override var unfair: [String] {
-        [
-            "stores each message twice, in the archives of both, and parses XML: against it",
-            """
-            acknowledges no message to its sender, and a message counts as done when it is delivered: \
-            for it
-            """,
-            "SQLite is its smallest store; with PostgreSQL it may use more cores: against it",
+        super.unfair + [
+            "SQLite is its smallest store; with PostgreSQL it may use more cores: against it"
         ]
     }
 
@@ -76,11 +64,11 @@ final class Ejabberd: XMPPServer {
     }
 
     /// Without `ejabberdctl`: its node has no name, so no port mapper is started and left behind.
-    override func launch() throws -> PeerProcess {
-        guard let erl = PeerProcess.find("erl"), let library = Self.library else {
+    override func launch() throws -> ServerProcess {
+        guard let erl = Installed.program("erl"), let library = Self.library else {
             throw BenchError("ejabberd is not installed")
         }
-        return try PeerProcess(
+        return try ServerProcess(
             erl,
             [
                 "+K", "true", "+P", "250000", "-mnesia", "dir", "\"\(directory.path)/mnesia\"",
@@ -97,7 +85,7 @@ final class Ejabberd: XMPPServer {
         )
     }
 
-    override var isInstalled: Bool { PeerProcess.find("erl") != nil && Self.library != nil }
+    override var isInstalled: Bool { Installed.program("erl") != nil && Self.library != nil }
 
     /// The folder that holds the folder `ejabberd-VERSION`.
     private static var library: String? {
@@ -117,16 +105,7 @@ final class Ejabberd: XMPPServer {
         try SQLiteConnection(path: database.path, mode: .readWrite).execute(tables)
     }
 
-    override func addUsers(_ names: [String], to database: any SQLConnection) throws {
-        let insert = try database.prepare(
-            "INSERT INTO users (username, password) VALUES ($1, $2)"
-        )
-        for name in names {
-            insert.bindText(1, name)
-            insert.bindText(2, XMPP.password)
-            try insert.run()
-        }
-    }
+    override var insertUser: String { "INSERT INTO users (username, password) VALUES ($1, $2)" }
 
     override func befriend(_ user: String, in database: any SQLConnection) throws {
         try database.execute(
@@ -134,12 +113,11 @@ final class Ejabberd: XMPPServer {
         )
     }
 
-    override func seedArchive(
+    override func archiver(
         of user: String,
         from senders: [String],
-        texts: [Bytes100],
         in database: any SQLConnection
-    ) throws -> String {
+    ) throws -> Archiver {
         let select = try database.prepare(
             "SELECT xml, timestamp, peer, kind, nick FROM archive WHERE username = $1 LIMIT 1"
         )
@@ -150,26 +128,20 @@ final class Ejabberd: XMPPServer {
         select.reset()
         try database.execute("DELETE FROM archive WHERE username = '\(user)'")
 
+        let patterns = try patterns(stanza, for: senders)
         let insert = try database.prepare(
             """
             INSERT INTO archive (username, timestamp, peer, bare_peer, xml, txt, kind, nick)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             """
         )
-        let templates = try senders.map { sender in
-            try Self.template(stanza.replacingOccurrences(of: senders[0], with: sender))
-        }
-        var middle = ""
-        for (index, text) in texts.enumerated() {
-            let sender = index % senders.count
+        return { sender, text, age in
             // Times are microseconds, and the archive's ids as well.
-            let now = time - Int64(texts.count - index) * 1_000_000
-            let value = templates[sender]
-            let after = value.after.replacingOccurrences(of: "\(time)", with: "\(now)")
-            let before = value.before.replacingOccurrences(of: "\(time)", with: "\(now)")
-            if index == texts.count / 2 { middle = "\(now)" }
+            let now = "\(time - Int64(age) * 1_000_000)"
+            let before = patterns[sender].before.replacingOccurrences(of: "\(time)", with: now)
+            let after = patterns[sender].after.replacingOccurrences(of: "\(time)", with: now)
             insert.bindText(1, user)
-            insert.bind(2, now)
+            insert.bind(2, time - Int64(age) * 1_000_000)
             insert.bindText(3, peer.replacingOccurrences(of: senders[0], with: senders[sender]))
             insert.bindText(4, XMPP.address(senders[sender]))
             insert.bindText(5, Array(before.utf8) + XMPP.escape(text) + after.utf8)
@@ -177,7 +149,7 @@ final class Ejabberd: XMPPServer {
             insert.bindText(7, kind)
             insert.bindText(8, nick)
             try insert.run()
+            return now
         }
-        return middle
     }
 }

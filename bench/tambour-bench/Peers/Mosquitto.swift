@@ -6,13 +6,13 @@ import TambourNet
 final class Mosquitto: Contestant {
     private var directory = URL(fileURLWithPath: "/")
     private var port = 0
-    private var process: PeerProcess?
+    var process: ServerProcess?
     private var started = 0
 
     let name = "mosquitto"
-    var version: String { PeerProcess.version(of: "mosquitto") }
+    var version: String { Installed.version(of: "mosquitto") }
 
-    var isInstalled: Bool { PeerProcess.find("mosquitto") != nil }
+    var isInstalled: Bool { Installed.program("mosquitto") != nil }
 
     var durability: String {
         """
@@ -33,8 +33,8 @@ final class Mosquitto: Contestant {
 
     func prepare(_ cast: Cast, in directory: URL) throws {
         self.directory = directory
-        port = try PeerProcess.freePort()
-        guard let passwords = PeerProcess.find("mosquitto_passwd") else {
+        port = try freePort()
+        guard let passwords = Installed.program("mosquitto_passwd") else {
             throw BenchError("mosquitto is not installed")
         }
         let file = directory.appendingPathComponent("passwords").path
@@ -57,12 +57,12 @@ final class Mosquitto: Contestant {
         try Data(configuration.utf8).write(to: directory.appendingPathComponent("mosquitto.conf"))
     }
 
-    func start() throws {
-        guard let program = PeerProcess.find("mosquitto") else {
+    func launch() throws -> ServerProcess {
+        guard let program = Installed.program(name) else {
             throw BenchError("mosquitto is not installed")
         }
         started += 1
-        process = try PeerProcess(
+        return try ServerProcess(
             program,
             ["-c", directory.appendingPathComponent("mosquitto.conf").path],
             in: directory,
@@ -70,22 +70,12 @@ final class Mosquitto: Contestant {
         )
     }
 
-    func stop() {
-        process?.stop()
-        process = nil
-    }
-
-    private func running() throws -> PeerProcess {
-        guard let process else { throw BenchError("mosquitto does not run") }
-        return process
-    }
-
-    var address: ListenAddress {
-        get throws { try running().address }
-    }
-
-    var meter: ProcessMeter {
-        get throws { try running().meter }
+    func verifiedDurability() throws -> String {
+        let file = directory.appendingPathComponent("mosquitto.db").path
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: file),
+            let size = attributes[.size] as? Int
+        else { throw BenchError("mosquitto has dumped nothing to \(file)") }
+        return "a dump of \(size) bytes is there"
     }
 
     func person(
@@ -115,7 +105,7 @@ final class Mosquitto: Contestant {
 
     /// A session with a subscription for each contact; what was published meanwhile waits in it.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
-        let address = try address
+        let (address, meter) = (try address, try meter)
         let writers = try Cast.writers.map {
             try MQTTSession(address, identity: "round-\(started)-\($0)")
         }
@@ -134,7 +124,7 @@ final class Mosquitto: Contestant {
             }
             var session: MQTTSession?
             var waiting: [UInt16] = []
-            let exchange = try Exchange.measure {
+            let exchange = try Exchange.measure(meter) {
                 let new = try MQTTSession(address, identity: reader)
                 waiting = try new.receive(writers.count)
                 session = new

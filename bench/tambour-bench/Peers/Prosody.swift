@@ -5,20 +5,8 @@ import TambourSQL
 final class Prosody: XMPPServer {
     override class var package: String { "prosody" }
 
-    override var durability: String {
-        """
-        SQLite in WAL mode (set once by hand; Prosody's own is DELETE), synchronous FULL: the archive \
-        rows of sender and receiver are each committed and flushed before delivery
-        """
-    }
-
     override var unfair: [String] {
-        [
-            "stores each message twice, in the archives of both, and parses XML: against it",
-            """
-            acknowledges no message to its sender, and a message counts as done when it is delivered: \
-            for it
-            """,
+        super.unfair + [
             "Nagle's algorithm is off, which its default is not: for it (40 ms stalls in W4)",
             "one core is all it can use: against it in W1 and W2",
         ]
@@ -64,11 +52,11 @@ final class Prosody: XMPPServer {
         try Data(configuration.utf8).write(to: directory.appendingPathComponent("prosody.cfg.lua"))
     }
 
-    override func launch() throws -> PeerProcess {
-        guard let program = PeerProcess.find("prosody") else {
+    override func launch() throws -> ServerProcess {
+        guard let program = Installed.program(name) else {
             throw BenchError("prosody is not installed")
         }
-        return try PeerProcess(
+        return try ServerProcess(
             program,
             ["-F", "--config", directory.appendingPathComponent("prosody.cfg.lua").path],
             in: directory,
@@ -78,19 +66,31 @@ final class Prosody: XMPPServer {
 
     override var database: URL { directory.appendingPathComponent("data/prosody.sqlite") }
 
-    override func addUsers(_ names: [String], to database: any SQLConnection) throws {
-        let insert = try database.prepare(
-            """
-            INSERT INTO prosody (host, user, store, key, type, value)
-            VALUES ($1, $2, 'accounts', 'password', 'string', $3)
-            """
-        )
-        for name in names {
-            insert.bindText(1, XMPP.domain)
-            insert.bindText(2, name)
-            insert.bindText(3, XMPP.password)
-            try insert.run()
+    /// Prosody makes them at its first start, and its port answers before the last one is there.
+    override func makeTables() throws {
+        try start()
+        defer { stop() }
+        let names = [
+            "prosody_index", "prosodyarchive_index", "prosodyarchive_with_when",
+            "prosodyarchive_when", "prosodyarchive_sort",
+        ]
+        let journal = database.path + "-journal"
+        let deadline = Date.now + 30
+        while Date.now < deadline {
+            // Looked at from outside: a connection of ours could be in the way of Prosody's.
+            let content = (try? Data(contentsOf: database)) ?? Data()
+            let isWhole = names.allSatisfy { content.range(of: Data($0.utf8)) != nil }
+            if isWhole, !FileManager.default.fileExists(atPath: journal) { return }
+            usleep(20_000)
         }
+        throw BenchError("prosody has not made its tables within 30 s")
+    }
+
+    override var insertUser: String {
+        """
+        INSERT INTO prosody (host, user, store, key, type, value)
+        VALUES ('\(XMPP.domain)', $1, 'accounts', 'password', 'string', $2)
+        """
     }
 
     override func befriend(_ user: String, in database: any SQLConnection) throws {
@@ -103,12 +103,11 @@ final class Prosody: XMPPServer {
         )
     }
 
-    override func seedArchive(
+    override func archiver(
         of user: String,
         from senders: [String],
-        texts: [Bytes100],
         in database: any SQLConnection
-    ) throws -> String {
+    ) throws -> Archiver {
         let select = try database.prepare(
             """
             SELECT value, "when" FROM prosodyarchive WHERE user = $1 AND store = 'archive' LIMIT 1
@@ -120,29 +119,24 @@ final class Prosody: XMPPServer {
         select.reset()
         try database.execute("DELETE FROM prosodyarchive WHERE user = '\(user)'")
 
+        let patterns = try patterns(stanza, for: senders)
         let insert = try database.prepare(
             """
             INSERT INTO prosodyarchive (host, user, store, key, "when", "with", type, value)
             VALUES ($1, $2, 'archive', $3, $4, $5, 'xml', $6)
             """
         )
-        let templates = try senders.map { sender in
-            try Self.template(stanza.replacingOccurrences(of: senders[0], with: sender))
-        }
-        var middle = ""
-        for (index, text) in texts.enumerated() {
-            let sender = index % senders.count
+        return { sender, text, age in
             let key = UUID().uuidString.lowercased()
-            let value = templates[sender]
-            if index == texts.count / 2 { middle = key }
+            let (before, after) = patterns[sender]
             insert.bindText(1, XMPP.domain)
             insert.bindText(2, user)
             insert.bindText(3, key)
-            insert.bind(4, time - Int64(texts.count - index))
+            insert.bind(4, time - Int64(age))
             insert.bindText(5, XMPP.address(senders[sender]))
-            insert.bindText(6, Array(value.before.utf8) + XMPP.escape(text) + value.after.utf8)
+            insert.bindText(6, Array(before.utf8) + XMPP.escape(text) + after.utf8)
             try insert.run()
+            return key
         }
-        return middle
     }
 }

@@ -7,7 +7,7 @@ final class TambourContestant: Contestant {
     private let program: String
     private let corpus: Corpus
     private var directory = URL(fileURLWithPath: "/")
-    private var server: TambourServer?
+    var process: ServerProcess?
     private var accounts: [Int: Account] = [:]
     /// Where the pages of W5 begin.
     private var anchors: [Int64] = []
@@ -42,11 +42,16 @@ final class TambourContestant: Contestant {
 
     func prepare(_ cast: Cast, in directory: URL) throws {
         self.directory = directory
-        try start()
-        defer { stop() }
-        let made = try running().makeUsers(Cast.users.count, firstPhone: 79_990_000_000)
+        let made = try TambourServer.makeUsers(
+            Cast.users.count,
+            firstPhone: 79_990_000_000,
+            program: program,
+            directory: directory
+        )
         accounts = Dictionary(uniqueKeysWithValues: zip(Cast.users, made))
 
+        try start()
+        defer { stop() }
         let reader = try session(Cast.reader)
         for contact in Cast.contacts {
             let texts = cast.texts(Cast.earlierMessages, from: contact * Cast.earlierMessages)
@@ -59,24 +64,14 @@ final class TambourContestant: Contestant {
         }
     }
 
-    func start() throws { server = try TambourServer(program: program, directory: directory) }
-
-    func stop() {
-        server?.process.stop()
-        server = nil
+    func launch() throws -> ServerProcess {
+        try TambourServer(program: program, directory: directory).process
     }
 
-    private func running() throws -> TambourServer {
-        guard let server else { throw BenchError("tambourd does not run") }
-        return server
-    }
-
-    var address: ListenAddress {
-        get throws { try running().process.address }
-    }
-
-    var meter: ProcessMeter {
-        get throws { try running().process.meter }
+    func verifiedDurability() throws -> String {
+        let file = directory.appendingPathComponent("tambour.db")
+        return try SQLiteFile(file).seen(by: running())
+            + "; synchronous is 2 (FULL), which tambourd reads back when it starts"
     }
 
     private func account(_ user: Int) -> Account {
@@ -125,7 +120,7 @@ final class TambourContestant: Contestant {
 
     /// One login with the marks of the last one.
     func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
-        let address = try address
+        let (address, meter) = (try address, try meter)
         let reader = account(Cast.reader)
         let writers = try Cast.writers.map(session)
         let first = try TambourSession(address, account: reader).logIn()
@@ -136,7 +131,7 @@ final class TambourContestant: Contestant {
             round += 1
             let texts = cast.texts(writers.count, from: round * writers.count)
             for (writer, text) in zip(writers, texts) { try writer.write([text], to: reader) }
-            return try Exchange.measure {
+            return try Exchange.measure(meter) {
                 let session = try TambourSession(address, account: reader)
                 let reply = try session.logIn(since: mark, configHash: configHash)
                 let new = Set(reply.chats.compactMap { $0.lastMessage?.text })
@@ -153,26 +148,21 @@ final class TambourContestant: Contestant {
         let session = try session(Cast.historian.reads)
         let partner = account(Cast.historian.wrote)
         if anchors.isEmpty { anchors = try pagesFromTheMiddle(session, partner) }
+        let meter = try meter
         var count = 0
         return { [anchors] in
-            let before = (session.connection.bytesIn, session.connection.bytesOut)
-            let isChecked = count % 64 == 0
-            var exchange = try Exchange.measure {
+            count += 1
+            return try Exchange.measure(meter, on: session.connection) {
                 let page = try session.page(
                     with: partner,
                     after: anchors[count % anchors.count],
-                    limit: Int64(Cast.pageSize),
-                    decoding: isChecked
+                    limit: Int64(Cast.pageSize)
                 )
-                guard !isChecked || page.count == Cast.pageSize else {
+                guard page.count == Cast.pageSize else {
                     throw BenchError("Tambour sent a page of \(page.count)")
                 }
-                count += 1
                 return session.connection
             }
-            exchange.bytesIn -= before.0
-            exchange.bytesOut -= before.1
-            return exchange
         }
     }
 

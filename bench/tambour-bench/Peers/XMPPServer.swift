@@ -11,7 +11,7 @@ class XMPPServer: Contestant {
 
     final private(set) var directory = URL(fileURLWithPath: "/")
     final private(set) var port = 0
-    final private var process: PeerProcess?
+    final var process: ServerProcess?
     final private let corpus: Corpus
     /// Where the middle of the long conversation is.
     final private var middle = ""
@@ -21,74 +21,63 @@ class XMPPServer: Contestant {
 
     // MARK: - For subclasses
 
+    /// Writes one more row into an archive.
+    ///
+    /// - Parameters:
+    ///   - sender: Of those `archiver` was given.
+    ///   - age: How long before the row that the server wrote, seconds.
+    /// - Returns: the archive's id of it.
+    typealias Archiver = (_ sender: Int, _ text: Bytes100, _ age: Int) throws -> String
+
     /// Writes the configuration.
     func configure() throws {}
-    func launch() throws -> PeerProcess { throw BenchError("not a server") }
+    func launch() throws -> ServerProcess { throw BenchError("not a server") }
     var database: URL { directory }
-    /// Makes the tables of the database; unless overridden, the server does it at its first start.
-    func makeTables() throws {
-        try start()
-        // Its port answers before the last table is made, and nothing tells when that is.
-        Thread.sleep(forTimeInterval: 5)
-        stop()
-    }
-    /// Adds users to the database of the stopped server.
-    func addUsers(_ names: [String], to database: any SQLConnection) throws {}
+    /// Makes the tables of the database.
+    func makeTables() throws {}
+    /// Adds the user $1 with the password $2.
+    var insertUser: String { "" }
     /// Makes the reader's contacts mutual.
     func befriend(_ user: String, in database: any SQLConnection) throws {}
-    /// Replaces `user`'s archive, which holds one message of `from[0]`, by one with all `texts`.
-    ///
-    /// - Returns: the archive's id of the message in the middle.
-    func seedArchive(
+    /// Takes the one message that `senders[0]` wrote out of `user`'s archive, as a pattern for others.
+    func archiver(
         of user: String,
         from senders: [String],
-        texts: [Bytes100],
         in database: any SQLConnection
-    ) throws -> String { "" }
+    ) throws -> Archiver { throw BenchError("not a server") }
 
-    var name: String { Self.package }
-    final var version: String { PeerProcess.version(of: Self.package) }
-    var durability: String { "" }
-    var unfair: [String] { [] }
-    var isInstalled: Bool { PeerProcess.find(Self.package) != nil }
+    final var name: String { Self.package }
+    final var version: String { Installed.version(of: Self.package) }
+    var isInstalled: Bool { Installed.program(Self.package) != nil }
+
+    final var durability: String {
+        """
+        SQLite in WAL mode (set once by hand; its own is DELETE), synchronous FULL: the archive rows of \
+        sender and receiver are each committed and flushed before delivery
+        """
+    }
+
+    var unfair: [String] {
+        [
+            "stores each message twice, in the archives of both, and parses XML: against it",
+            """
+            acknowledges no message to its sender, and a message counts as done when it is delivered: \
+            for it
+            """,
+        ]
+    }
 
     // MARK: - Running
 
-    final var address: ListenAddress {
-        get throws { try running().address }
-    }
-
-    final var meter: ProcessMeter {
-        get throws { try running().meter }
-    }
-
-    private func running() throws -> PeerProcess {
-        guard let process else { throw BenchError("\(name) does not run") }
-        return process
-    }
-
-    final func start() throws { process = try launch() }
-
-    final func stop() {
-        process?.stop()
-        process = nil
-    }
-
     final func prepare(_ cast: Cast, in directory: URL) throws {
         self.directory = directory
-        port = try PeerProcess.freePort()
+        port = try freePort()
         try configure()
         try makeTables()
+        try addUsers()
         let reader = user(Cast.reader)
         let (historian, partner) = (user(Cast.historian.reads), user(Cast.historian.wrote))
         let contacts = Cast.contacts.map(user)
-        do {
-            // Opening the file here turns its log on, once and for all.
-            let connection = try SQLiteConnection(path: database.path, mode: .readWrite)
-            try connection.transaction(.immediate) {
-                try addUsers(Cast.users.map(user), to: connection)
-            }
-        }
 
         try start()
         do {
@@ -119,6 +108,46 @@ class XMPPServer: Contestant {
             )
         }
         try connection.checkpoint()
+    }
+
+    /// Puts them into the database of the stopped server.
+    private func addUsers() throws {
+        // Opening the file here turns its log on, once and for all.
+        let connection = try SQLiteConnection(path: database.path, mode: .readWrite)
+        try connection.transaction(.immediate) {
+            let insert = try connection.prepare(insertUser)
+            for number in Cast.users {
+                insert.bindText(1, user(number))
+                insert.bindText(2, XMPP.password)
+                try insert.run()
+            }
+        }
+    }
+
+    /// - Returns: the archive's id of the message in the middle.
+    private func seedArchive(
+        of user: String,
+        from senders: [String],
+        texts: [Bytes100],
+        in database: any SQLConnection
+    ) throws -> String {
+        let archive = try archiver(of: user, from: senders, in: database)
+        var middle = ""
+        for (index, text) in texts.enumerated() {
+            let id = try archive(index % senders.count, text, texts.count - index)
+            if index == texts.count / 2 { middle = id }
+        }
+        return middle
+    }
+
+    /// `synchronous` belongs to a connection and cannot be asked from outside; the library's default can.
+    final func verifiedDurability() throws -> String {
+        let process = try running()
+        let file = SQLiteFile(database)
+        let library = try file.defaultsToFull(in: process)
+        return try file.seen(by: process)
+            + "; synchronous is 2 (FULL) by default in the \(library) it has loaded; "
+            + "that it sets no other is read in its source, not seen"
     }
 
     final func user(_ number: Int) -> String { "u\(number)" }
@@ -157,7 +186,7 @@ class XMPPServer: Contestant {
 
     /// The roster by its version, then the archive behind the last message that is known.
     final func catchUp(_ cast: Cast) throws -> (() throws -> Exchange)? {
-        let address = try address
+        let (address, meter) = (try address, try meter)
         let reader = user(Cast.reader)
         let writers = try Cast.writers.map { try XMPPSession(address, user: user($0)) }
         let first = try XMPPSession(address, user: reader)
@@ -168,17 +197,16 @@ class XMPPServer: Contestant {
         var round = 0
         return { [rosterVersion] in
             round += 1
-            for (index, writer) in writers.enumerated() {
-                try writer.write(cast.texts(1, from: round * writers.count + index), to: reader)
-            }
-            return try Exchange.measure {
+            let texts = cast.texts(writers.count, from: round * writers.count)
+            for (writer, text) in zip(writers, texts) { try writer.write([text], to: reader) }
+            return try Exchange.measure(meter) {
                 let session = try XMPPSession(address, user: reader)
                 guard try session.rosterVersion(since: rosterVersion) == nil else {
                     throw BenchError("\(self.name) sent a roster that was known")
                 }
                 let page = try session.page(after: last)
-                guard page.count == writers.count, let newest = page.last else {
-                    throw BenchError("\(self.name) brought \(page.count) new messages")
+                guard page.texts == texts.map(XMPP.arriving), let newest = page.last else {
+                    throw BenchError("\(self.name) brought \(page.texts.count) messages, or others")
                 }
                 last = newest
                 return session.connection
@@ -189,32 +217,35 @@ class XMPPServer: Contestant {
     final func pages(_ cast: Cast) throws -> (() throws -> Exchange)? {
         let session = try XMPPSession(address, user: user(Cast.historian.reads))
         let partner = user(Cast.historian.wrote)
+        let meter = try meter
         var after = middle
         var count = 0
         return { [middle, name] in
-            let before = (session.connection.bytesIn, session.connection.bytesOut)
-            var exchange = try Exchange.measure {
+            count += 1
+            return try Exchange.measure(meter, on: session.connection) {
                 let page = try session.page(with: partner, after: after, limit: Cast.pageSize)
-                guard page.count == Cast.pageSize, let last = page.last else {
-                    throw BenchError("\(name) sent a page of \(page.count)")
+                guard page.texts.count == Cast.pageSize, let last = page.last else {
+                    throw BenchError("\(name) sent a page of \(page.texts.count)")
                 }
-                count += 1
                 after = count % 500 == 0 ? middle : last
                 return session.connection
             }
-            exchange.bytesIn -= before.0
-            exchange.bytesOut -= before.1
-            return exchange
         }
     }
 
     // MARK: - For seeding
 
-    /// Cuts a stored stanza around its text.
-    static func template(_ stanza: String) throws -> (before: String, after: String) {
-        guard let start = stanza.range(of: "<body>")?.upperBound,
-            let end = stanza.range(of: "</body>")?.lowerBound
-        else { throw BenchError("the archive holds no message: \(stanza)") }
-        return (String(stanza[..<start]), String(stanza[end...]))
+    /// Cuts a stored stanza around its text, once for each sender.
+    final func patterns(
+        _ stanza: String,
+        for senders: [String]
+    ) throws -> [(before: String, after: String)] {
+        try senders.map { sender in
+            let own = stanza.replacingOccurrences(of: senders[0], with: sender)
+            guard let start = own.range(of: "<body>")?.upperBound,
+                let end = own.range(of: "</body>")?.lowerBound
+            else { throw BenchError("the archive holds no message: \(own)") }
+            return (String(own[..<start]), String(own[end...]))
+        }
     }
 }

@@ -8,7 +8,8 @@ struct PeersCommand: AsyncParsableCommand {
         abstract: "Compares Tambour with prosody, ejabberd and mosquitto on this machine.",
         discussion: """
             Starts each server on loopback with its data in a scratch folder. A peer that is not \
-            installed is left out. Ends with 1 if a claim was missed and --strict is given.
+            installed is left out. Ends with 1 if a server failed, or if a claim was missed and \
+            --strict is given.
             """
     )
 
@@ -47,36 +48,46 @@ struct PeersCommand: AsyncParsableCommand {
         guard !chosen.isEmpty else {
             throw ValidationError("there are \(peers.map(\.name).joined(separator: ", "))")
         }
-        let contestants =
-            [TambourContestant(program: tambourd, corpus: cast.corpus)]
-            + chosen.filter(\.isInstalled)
+        let tambour = TambourContestant(program: tambourd, corpus: cast.corpus)
+        let entries = ([tambour] + chosen.filter(\.isInstalled)).map(Entry.init)
         let scratch = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-peers-\(ProcessInfo.processInfo.processIdentifier)")
-        defer {
-            for contestant in contestants { contestant.stop() }
-            try? FileManager.default.removeItem(at: scratch)
-        }
-        for contestant in contestants {
-            say("\(contestant.name) \(contestant.version): making users and a past")
-            let folder = scratch.appendingPathComponent(contestant.name)
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try contestant.prepare(cast, in: folder)
+        Cleanup.shared.removeAtEnd(scratch)
+        for entry in entries {
+            say("\(entry.contestant.name) \(entry.contestant.version): making users and a past")
+            entry.attempt("before the first round") {
+                let folder = scratch.appendingPathComponent(entry.contestant.name)
+                try FileManager.default.createDirectory(
+                    at: folder,
+                    withIntermediateDirectories: true
+                )
+                try entry.contestant.prepare(cast, in: folder)
+            }
         }
 
         // Rounds outside, servers inside: what disturbs the machine for a while disturbs one round.
+        // Each begins with another server, so nobody always comes first.
+        let entrants = entries.filter(\.failures.isEmpty)
         var figures: [Figures] = []
+        var bystanders: Set<String> = []
         for round in 1...rounds {
             var all: Figures = [:]
-            for contestant in contestants {
-                say("round \(round) of \(rounds), \(contestant.name)")
-                try contestant.start()
-                defer { contestant.stop() }
-                let one = try await Comparison(
-                    contestant: contestant,
+            for place in entrants.indices {
+                let found = Bystanders.found()
+                if !found.isEmpty { say("runs beside: \(found.joined(separator: ", "))") }
+                bystanders.formUnion(found)
+                let entry = entrants[(place + round - 1) % entrants.count]
+                say("round \(round) of \(rounds), \(entry.contestant.name)")
+                let comparison = Comparison(
+                    contestant: entry.contestant,
                     cast: cast,
                     measured: .seconds(seconds)
-                ).round(round)
-                for (name, value) in one { all["\(contestant.name), \(name)"] = value }
+                )
+                await entry.attempt("round \(round)") {
+                    try entry.contestant.start()
+                    try await comparison.round(round, into: &all)
+                    entry.verified = try entry.contestant.verifiedDurability()
+                }
             }
             figures.append(all)
         }
@@ -86,15 +97,18 @@ struct PeersCommand: AsyncParsableCommand {
             machine: Report.thisMachine,
             command: CommandLine.arguments.dropFirst().reduce("tambour-bench") { "\($0) \($1)" },
             corpus: cast.corpus.source,
-            servers: contestants.map {
+            servers: entries.map { entry in
                 PeersReport.Server(
-                    name: $0.name,
-                    version: $0.version,
-                    durability: $0.durability,
-                    unfair: $0.unfair
+                    name: entry.contestant.name,
+                    version: entry.contestant.version,
+                    durability: entry.contestant.durability,
+                    verified: entry.verified,
+                    unfair: entry.contestant.unfair,
+                    failures: entry.failures
                 )
             },
             absent: chosen.filter { !$0.isInstalled }.map(\.name),
+            bystanders: bystanders.sorted(),
             rounds: figures
         )
         print(report.markdown, terminator: "")
@@ -102,6 +116,7 @@ struct PeersCommand: AsyncParsableCommand {
         if let markdownOut {
             try Data(report.markdown.utf8).write(to: URL(fileURLWithPath: markdownOut))
         }
+        if entries.contains(where: { !$0.failures.isEmpty }) { throw ExitCode.failure }
         if strict, report.claims.contains(where: { $0.verdict == "MISSED" }) {
             throw ExitCode.failure
         }
@@ -112,21 +127,49 @@ struct PeersCommand: AsyncParsableCommand {
     }
 }
 
+/// A server's part in the comparison: what was seen of it, where it failed.
+private final class Entry {
+    let contestant: any Contestant
+    var verified: String?
+    private(set) var failures: [String] = []
+
+    init(_ contestant: any Contestant) { self.contestant = contestant }
+
+    /// Does `body` and stops the server; what goes wrong is its own failure and nobody else's.
+    func attempt(_ when: String, _ body: () throws -> Void) {
+        defer { contestant.stop() }
+        do { try body() } catch { failed(when, error) }
+    }
+
+    func attempt(_ when: String, _ body: () async throws -> Void) async {
+        defer { contestant.stop() }
+        do { try await body() } catch { failed(when, error) }
+    }
+
+    private func failed(_ when: String, _ error: any Error) {
+        let failure = "\(when): \(error)"
+        failures.append(failure)
+        FileHandle.standardError.write(Data("\(contestant.name) failed, \(failure)\n".utf8))
+    }
+}
+
 /// One server's share of a round: W1, W2, W4 and W5, in that order.
 private struct Comparison {
     /// What a user returning, or a page, may be asked for in one run.
     private static let maxExchanges = 100_000
+    /// Caches are full and logs have their size when the measurement begins. A server with 1,000 messages/s
+    /// and a window of 16 has then been through four whole windows of fifty senders.
+    private static let warmUp = Duration.seconds(4)
 
     let contestant: any Contestant
     let cast: Cast
     let measured: Duration
 
-    func round(_ round: Int) async throws -> Figures {
-        var figures: Figures = [:]
+    /// Adds what it measures to `figures` as it goes: what was measured before a failure counts.
+    func round(_ round: Int, into figures: inout Figures) async throws {
         for window in [1, 16] {
-            let name = "W1 window \(window)"
             let run = "pairs-\(round)-\(window)"
-            let result = try await load(name, .pairs(Cast.people / 2), window: window) {
+            let result = try await load("W1 window \(window)", .pairs(Cast.people / 2), window) {
                 index,
                 sink in
                 contestant.person(
@@ -136,28 +179,25 @@ private struct Comparison {
                     sink
                 )
             }
-            figures.add(result, as: name)
+            figures.add(result, as: "\(contestant.name), W1 window \(window)")
         }
         let group = "group-\(round)"
-        let result = try await load("W2", .group(receivers: Cast.people - 1), window: 1) {
-            index,
-            sink in
+        let result = try await load("W2", .group(receivers: Cast.people - 1), 1) { index, sink in
             contestant.member(index, of: Cast.people, run: group, sink)
         }
-        figures.add(result, as: "W2")
+        figures.add(result, as: "\(contestant.name), W2")
         if let catchUp = try contestant.catchUp(cast) {
-            figures.merge(try repeated("W4", catchUp)) { $1 }
+            try add(catchUp, as: "\(contestant.name), W4", to: &figures)
         }
         if let page = try contestant.pages(cast) {
-            figures.merge(try repeated("W5", page)) { $1 }
+            try add(page, as: "\(contestant.name), W5", to: &figures)
         }
-        return figures
     }
 
     private func load(
         _ name: String,
         _ shape: LoadPlan.Shape,
-        window: Int,
+        _ window: Int,
         _ makeClient: @escaping (Int, any LoadSink) -> LoadClient
     ) async throws -> LoadFigures {
         let plan = LoadPlan(
@@ -165,6 +205,7 @@ private struct Comparison {
             address: try contestant.address,
             shape: shape,
             pace: .closed(window: window),
+            warmUp: Self.warmUp,
             measured: measured
         )
         let meter = try contestant.meter
@@ -172,27 +213,38 @@ private struct Comparison {
             .perform()
     }
 
-    /// Does `exchange` again and again for the time of a run, the first few times unmeasured.
-    private func repeated(_ name: String, _ exchange: () throws -> Exchange) throws -> Figures {
-        for _ in 0..<3 { _ = try exchange() }
-        let meter = try contestant.meter
-        let cpu = meter.cpuSeconds
-        var done: [Exchange] = []
+    /// Does `exchange` again and again for the time of a run, the first second of it unmeasured.
+    private func add(
+        _ exchange: () throws -> Exchange,
+        as name: String,
+        to figures: inout Figures
+    ) throws {
+        _ = try repeated(exchange, for: .seconds(1))
+        let done = try repeated(exchange, for: measured)
+        let times = done.map(\.seconds).sorted()
+        let count = Double(done.count)
+        func mean(_ value: (Exchange) -> Double) -> Double {
+            done.reduce(0) { $0 + value($1) } / count
+        }
+        figures["\(name), per second"] = 1 / mean(\.seconds)
+        figures["\(name), p50 ms"] = (times.median ?? 0) * 1_000
+        figures["\(name), p99 ms"] = times[Int(count * 0.99)] * 1_000
+        figures["\(name), bytes in"] = mean { Double($0.bytesIn) }
+        figures["\(name), bytes out"] = mean { Double($0.bytesOut) }
+        figures["\(name), server CPU ms"] = mean { $0.serverSeconds * 1_000 }
+        figures["\(name), driver CPU ms"] = mean { $0.driverSeconds * 1_000 }
+    }
+
+    private func repeated(
+        _ exchange: () throws -> Exchange,
+        for time: Duration
+    ) throws -> [Exchange] {
         let clock = ContinuousClock()
         let start = clock.now
-        while done.count < Self.maxExchanges, done.isEmpty || clock.now - start < measured {
+        var done: [Exchange] = []
+        while done.count < Self.maxExchanges, done.isEmpty || clock.now - start < time {
             done.append(try exchange())
         }
-        let used = meter.cpuSeconds - cpu
-        let times = done.map { $0.seconds }.sorted()
-        let count = Double(done.count)
-        return [
-            "\(name), per second": count / times.reduce(0, +),
-            "\(name), p50 ms": (times.median ?? 0) * 1_000,
-            "\(name), p99 ms": times[Int(count * 0.99)] * 1_000,
-            "\(name), bytes in": Double(done.reduce(0) { $0 + $1.bytesIn }) / count,
-            "\(name), bytes out": Double(done.reduce(0) { $0 + $1.bytesOut }) / count,
-            "\(name), server CPU ms": used * 1_000 / count,
-        ]
+        return done
     }
 }

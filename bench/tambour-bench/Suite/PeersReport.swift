@@ -6,7 +6,11 @@ struct PeersReport: Codable, Sendable {
         let name: String
         let version: String
         let durability: String
+        /// What was seen of it at the end of the last round that went well.
+        let verified: String?
         let unfair: [String]
+        /// When, and why.
+        let failures: [String]
     }
 
     let date: String
@@ -15,6 +19,8 @@ struct PeersReport: Codable, Sendable {
     let corpus: String
     let servers: [Server]
     let absent: [String]
+    /// Other servers that ran on the machine meanwhile.
+    let bystanders: [String]
     let rounds: [Figures]
 
     /// A line of the table, and the figure behind `SERVER, `.
@@ -26,13 +32,18 @@ struct PeersReport: Codable, Sendable {
                 ("\(run): p99, ms", "\(run), p99 ms"),
                 ("\(run): server CPU, µs/message", "\(run), server CPU µs/message"),
                 ("\(run): bytes/message", "\(run), bytes/message"),
+                ("\(run): driver, cores", "\(run), driver cores"),
             ]
         } + [
             ("W2 group of 100: deliveries/s", "W2, deliveries/s"),
             ("W2 group of 100: last member p50, ms", "W2, last p50 ms"),
             ("W4 return, 5 new in 200 chats: p50, ms", "W4, p50 ms"),
+            ("W4 return: server CPU, ms", "W4, server CPU ms"),
+            ("W4 return: driver CPU, ms", "W4, driver CPU ms"),
             ("W4 return: bytes in", "W4, bytes in"),
             ("W5 page of 50 in 100,000: pages/s", "W5, per second"),
+            ("W5 page: server CPU, ms", "W5, server CPU ms"),
+            ("W5 page: driver CPU, ms", "W5, driver CPU ms"),
             ("W5 page: bytes", "W5, bytes in"),
         ]
 
@@ -78,17 +89,25 @@ struct PeersReport: Codable, Sendable {
         var table = Table(
             ["median of \(rounds.count)"] + servers.map { "\($0.name) \($0.version)" }
         )
+        if servers.contains(where: { !$0.failures.isEmpty }) {
+            table.add(["failed"] + servers.map(\.failed))
+        }
         for line in Self.lines {
             table.add(
                 [line.title]
                     + servers.map { server in
                         let values = rounds.compactMap { $0["\(server.name), \(line.figure)"] }
-                        return values.sorted().median.map(Table.number) ?? "none"
+                        return values.sorted().median.map(Table.number)
+                            ?? (server.failures.isEmpty ? "none" : "failed")
                     }
             )
         }
         text += table.markdown
         for name in absent { text += "\n\(name) is not installed.\n" }
+        if !bystanders.isEmpty {
+            text += "\nRan beside it, and took from everybody: "
+            text += bystanders.joined(separator: ", ") + ".\n"
+        }
 
         text += "\nTambour as a multiple of each:\n\n"
         var multiples = Table(["", "claim", "median", "spread", ""])
@@ -106,7 +125,10 @@ struct PeersReport: Codable, Sendable {
         text += multiples.markdown
 
         text += "\nWhat a message has gone through when its receiver gets it:\n\n"
-        for server in servers { text += "- \(server.name): \(server.durability).\n" }
+        for server in servers {
+            text += "- \(server.name): \(server.durability). "
+            text += "Seen at the end of a round: \(server.verified ?? "nothing").\n"
+        }
         text += "\nWhat is unfair, and for or against whom:\n\n"
         for server in servers {
             for line in server.unfair { text += "- \(server.name): \(line).\n" }
@@ -128,5 +150,15 @@ struct PeersReport: Codable, Sendable {
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             return try encoder.encode(self)
         }
+    }
+}
+
+extension PeersReport.Server {
+    /// For a cell of a table.
+    fileprivate var failed: String {
+        guard !failures.isEmpty else { return "" }
+        let why = failures.joined(separator: "; ").split(whereSeparator: \.isNewline)
+        return "failed: "
+            + why.joined(separator: " ").replacingOccurrences(of: "|", with: "/").prefix(200)
     }
 }

@@ -17,17 +17,10 @@ enum Tool {
     }
 
     static func text(_ program: String, _ arguments: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw BenchError("\(program) ended with \(process.terminationStatus)")
-        }
+        let child = try Child(program, arguments)
+        let data = child.output.readDataToEndOfFile()
+        let code = child.exitCode
+        guard code == 0 else { throw BenchError("\(program) ended with \(code)") }
         return String(decoding: data, as: UTF8.self)
     }
 }

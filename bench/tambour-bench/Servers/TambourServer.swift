@@ -7,43 +7,37 @@ final class TambourServer {
     let process: ServerProcess
 
     /// - Parameter directory: Kept if it is there; else made.
-    init(program: String, directory: URL, arguments: [String] = []) throws {
+    init(program: String, directory: URL) throws {
         self.program = program
         self.directory = directory
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        process = try Self.start(program, directory, arguments)
-    }
-
-    private static func start(
-        _ program: String,
-        _ directory: URL,
-        _ arguments: [String]
-    ) throws -> ServerProcess {
-        try ServerProcess(
+        process = try ServerProcess(
             program,
             [
                 "serve", "--listen", "127.0.0.1:0", "--data", directory.path,
                 "--login-codes", "fixed:111111", "--log-level", "error",
-            ] + arguments
+            ]
         )
     }
 
     /// Makes users through `tambourd admin`, whether the server runs or not.
+    ///
+    /// The file `accounts` in the directory holds them from then on; see `Account.read`.
     static func makeUsers(
         _ count: Int,
         firstPhone: Int64,
         program: String,
         directory: URL
     ) throws -> [Account] {
-        let tokens = directory.appendingPathComponent("tokens-\(firstPhone)")
+        let file = directory.appendingPathComponent("accounts").path
         _ = try Tool.text(
             program,
             [
                 "admin", "users", "create", "--data", directory.path, "--count", "\(count)",
-                "--first-phone", "+\(firstPhone)", "--tokens-out", tokens.path,
+                "--first-phone", "+\(firstPhone)", "--tokens-out", file,
             ]
         )
-        return try Account.read(tokens.path)
+        return try Account.read(file)
     }
 
     func makeUsers(_ count: Int, firstPhone: Int64) throws -> [Account] {

@@ -1,0 +1,22 @@
+import Foundation
+
+/// Servers that somebody else runs on this machine: they take from what is measured.
+enum Bystanders {
+    private static let names: Set = ["prosody", "mosquitto", "tambourd"]
+
+    /// Asked while the benchmark runs none of its own.
+    static func found() -> [String] {
+        ProcessTable.all.compactMap { processID in
+            let words = ProcessTable.words(of: processID)
+            // A script's name stands behind its interpreter's.
+            let programs = words.prefix(2).map { URL(fileURLWithPath: $0).lastPathComponent }
+            if let name = programs.first(where: names.contains) {
+                return "\(name) (process \(processID))"
+            }
+            guard let program = programs.first, program.hasPrefix("beam"),
+                words.contains("ejabberd")
+            else { return nil }
+            return "ejabberd (process \(processID))"
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import Glibc
+
+/// A program that the benchmark started and that ends with it, however that ends.
+///
+/// `Cleanup` ends it when the benchmark is told to end. When the benchmark is killed, the kernel kills the
+/// child: `setpriv` has asked it to (`PR_SET_PDEATHSIG`, which outlives `exec`). Where util-linux has no
+/// such `setpriv`, or within the millisecond before it has asked, a child outlives a killed benchmark.
+///
+/// `@unchecked Sendable`: `processID` is written before `init` returns; the rest is under `state`.
+final class Child: @unchecked Sendable {
+    let program: String
+    private(set) var processID: pid_t = 0
+    /// What it writes comes out here.
+    let output: FileHandle
+    private let state = NSCondition()
+    /// As `waitpid` tells it; nil while the child runs.
+    private var status: Int32?
+
+    /// Starts `program`, a path.
+    ///
+    /// - Parameters:
+    ///   - environment: What differs from the benchmark's own.
+    ///   - directory: Where it runs; the benchmark's own if nil.
+    ///   - mergesErrors: Whether `output` has what it complains of too; else standard error gets that.
+    init(
+        _ program: String,
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        in directory: URL? = nil,
+        mergesErrors: Bool = false
+    ) throws {
+        self.program = program
+        let folder = directory.map { ["/usr/bin/env", "--chdir=\($0.path)"] } ?? []
+        let words = (Self.dyingWithParent ?? []) + folder + [program] + arguments
+        let settings = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+            .map { "\($0.key)=\($0.value)" }
+        let (reading, writing) = try Self.pipe()
+        output = FileHandle(fileDescriptor: reading, closeOnDealloc: true)
+        let started = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) var failure: Int32 = 0
+        // The kernel takes the thread that starts a child for its parent: this one stays as long as it.
+        Thread.detachNewThread { [self] in
+            failure = spawn(words, settings, writing, mergesErrors)
+            started.signal()
+            if failure == 0 { waitForEnd() }
+        }
+        started.wait()
+        close(writing)
+        guard failure == 0 else {
+            throw BenchError("\(program) does not start: \(String(cString: strerror(failure)))")
+        }
+        guard Cleanup.shared.add(self) else {
+            stop(patience: 0)
+            throw BenchError("\(program) was not started: the benchmark is ending")
+        }
+    }
+
+    /// A pipe that no other child inherits.
+    static func pipe() throws -> (reading: Int32, writing: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard Glibc.pipe(&ends) == 0 else {
+            throw BenchError("no pipe: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    /// The words before a command that make it die with its parent; nil where they do not work.
+    private static let dyingWithParent: [String]? = {
+        let words = ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
+        let probe = Process()
+        probe.executableURL = URL(fileURLWithPath: words[0])
+        probe.arguments = words.dropFirst() + ["/bin/true"]
+        probe.standardError = FileHandle.nullDevice
+        guard (try? probe.run()) != nil else { return nil }
+        probe.waitUntilExit()
+        return probe.terminationStatus == 0 ? words : nil
+    }()
+
+    /// - Returns: 0, or what went wrong.
+    private func spawn(
+        _ words: [String],
+        _ settings: [String],
+        _ writing: Int32,
+        _ mergesErrors: Bool
+    ) -> Int32 {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, writing, 1)
+        if mergesErrors { posix_spawn_file_actions_adddup2(&actions, writing, 2) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // No signal blocked or ignored, whatever this thread does; a group of its own, so that Ctrl-C
+        // reaches the benchmark alone and what the child starts can be killed with it.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigfillset(&signals)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        posix_spawnattr_setflags(
+            &attributes,
+            Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP)
+        )
+        var arguments = words.map { strdup($0) } + [nil]
+        var environment = settings.map { strdup($0) } + [nil]
+        defer { for word in arguments + environment { free(word) } }
+        return posix_spawn(
+            &processID,
+            words[0],
+            &actions,
+            &attributes,
+            &arguments,
+            &environment
+        )
+    }
+
+    private func waitForEnd() {
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
+            continue
+        }
+        // Its number is free for others from here on, so nobody may send signals to it meanwhile.
+        state.withLock {
+            var found: Int32 = 0
+            waitpid(processID, &found, 0)
+            status = found
+            state.broadcast()
+        }
+        Cleanup.shared.remove(self)
+    }
+
+    var isRunning: Bool { state.withLock { status == nil } }
+
+    /// Waits for its end.
+    ///
+    /// - Returns: whether it was there in time.
+    func hasEnded(by deadline: Date) -> Bool {
+        state.withLock {
+            while status == nil, state.wait(until: deadline) { continue }
+            return status != nil
+        }
+    }
+
+    private func waitUntilExit() {
+        state.withLock { while status == nil { state.wait() } }
+    }
+
+    /// Waits for its end: its exit code, or 128 and the signal that ended it.
+    var exitCode: Int32 {
+        waitUntilExit()
+        let status = state.withLock { self.status ?? 0 }
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+    }
+
+    /// Tells it to end, as an operator would.
+    func terminate() {
+        state.withLock { if status == nil { _ = kill(processID, SIGTERM) } }
+    }
+
+    /// Kills it and what it has started.
+    func killGroup() {
+        state.withLock { if status == nil { _ = kill(-processID, SIGKILL) } }
+        waitUntilExit()
+    }
+
+    /// Stops it as an operator would; kills it if that takes longer than `patience`, seconds.
+    func stop(patience: Double) {
+        terminate()
+        guard !hasEnded(by: Date.now + patience) else { return }
+        killGroup()
+    }
+}
