@@ -85,7 +85,7 @@ package final class ChatState {
         self.kind = kind
         self.pair = pair
         self.owner = owner
-        self.title = title
+        self.title = title?.detached
         self.created = created
         self.memberCount = memberIDs.count
         self.isBig = isBig
