@@ -242,7 +242,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .ping(let ping):
             // Whoever pings to learn that nothing else came must get what came before the reply.
             gateway.drainMailbox()
-            if let interactive = ping.interactive { setInteractive(interactive) }
+            if let interactive = ping.interactive {
+                // Behind a LOGIN under way it is the later word of the two.
+                if machine.phase == .loggingIn { interactiveAtLogin = interactive }
+                setInteractive(interactive)
+            }
             reply(PingReply(), sequence, opcode)
         case .log(let log):
             shared.metrics.countLogEvents(log.events.lazy.map { String(describing: $0.type ?? "") })

@@ -43,7 +43,8 @@ struct SessionStateMachine {
         }
     }
 
-    var isLoggedIn: Bool { phase == .loggedIn }
+    /// Also while another LOGIN is under way: if it is refused, the first one still holds.
+    var isLoggedIn: Bool { phase == .loggedIn || (phase == .loggingIn && wasLoggedIn) }
 
     /// Requests that run or wait.
     var inFlight: Int { commands + queries + (isExclusive ? 1 : 0) + waiting.count }
