@@ -14,8 +14,8 @@ package indirect enum Push: Sendable {
 package enum Event: Sendable {
     /// Goes to every live connection of `to` except `except`, which got the reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
-    /// The tokens of these sessions are dead: their connections close.
-    case sessionsClosed([SessionID])
+    /// The tokens of these sessions of one user are dead: their connections close.
+    case sessionsClosed([SessionID], of: UserID)
     /// A login code to hand to the person who owns `phone`.
     case loginCode(phone: Int64, code: String)
 }

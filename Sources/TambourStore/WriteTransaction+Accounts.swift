@@ -94,14 +94,14 @@ extension WriteTransaction {
         return DeviceID(lastDeviceID)
     }
 
-    /// Kills the tokens of these sessions; their connections close after the commit.
-    package func closeSessions(_ sessions: [SessionID]) throws {
+    /// Kills the tokens of these sessions of `user`; their connections close after the commit.
+    package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         guard !sessions.isEmpty else { return }
         for session in sessions {
             store.sessions.delete.bind(1, session.rawValue)
             try store.sessions.delete.run()
         }
-        emit(.sessionsClosed(sessions))
+        emit(.sessionsClosed(sessions, of: user))
     }
 
     /// Stores a code request and forgets those older than `keptSince` (Unix milliseconds).

@@ -102,14 +102,14 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.session(tokenHash: hash(2)) } == nil)
 
         let events = try {
-            try store.writer.begin(.at(store.now)).closeSessions([session])
+            try store.writer.begin(.at(store.now)).closeSessions([session], of: user)
             return try store.writer.commit()
         }()
         #expect(try store.read { try $0.session(tokenHash: hash(1)) } == nil)
         #expect(try store.read { try $0.sessions(of: user) }.isEmpty)
         #expect(
             events.contains { event in
-                if case .sessionsClosed([session]) = event { true } else { false }
+                if case .sessionsClosed([session], of: user) = event { true } else { false }
             }
         )
     }
@@ -153,7 +153,7 @@ struct AccountStoreTests {
                 try tx.createSession(of: users[1], tokenHash: hash(4), origin: origin),
             ]
         }
-        try store.batch { try $0.closeSessions(Array(sessions[0...1])) }
+        try store.batch { try $0.closeSessions(Array(sessions[0...1]), of: users[0]) }
         let again = try store.batch { tx in
             try tx.createSession(of: users[0], tokenHash: hash(5), origin: origin)
         }
@@ -175,7 +175,7 @@ struct AccountStoreTests {
         let first = try store.batch { tx in
             try tx.createSession(of: user, tokenHash: hash(1), origin: origin)
         }
-        try store.batch { try $0.closeSessions([first]) }
+        try store.batch { try $0.closeSessions([first], of: user) }
         // A batch that fails makes the writer look its counters up anew.
         #expect(throws: Failure.self) { try store.batch { _ in throw Failure() } }
 

@@ -159,7 +159,8 @@ package struct AdminService: Sendable {
             if account.isBlocked != isBlocked {
                 try tx.setBlocked(isBlocked, account.id)
                 if isBlocked {
-                    try tx.closeSessions(try tx.direct.sessions(of: account.id).map(\.id))
+                    let sessions = try tx.direct.sessions(of: account.id).map(\.id)
+                    try tx.closeSessions(sessions, of: account.id)
                 }
             }
             done.value =

@@ -112,13 +112,9 @@ final class LaneGateway: @unchecked Sendable {
                     session.push(encoded.packet(session.compression))
                 }
             }
-        case .sessionsClosed(let ids):
-            for list in byUser.values {
-                for session in list {
-                    if let id = session.caller?.sessionID, ids.contains(id) {
-                        session.tokenDied()
-                    }
-                }
+        case .sessionsClosed(let ids, let user):
+            for session in byUser[user] ?? [] {
+                if let id = session.caller?.sessionID, ids.contains(id) { session.tokenDied() }
             }
         case .loginCode:
             break

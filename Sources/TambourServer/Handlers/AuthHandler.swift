@@ -138,7 +138,7 @@ struct AuthHandler: Sendable {
     ///
     /// - Note: A command.
     func logout(from caller: Caller, in tx: WriteTransaction) throws {
-        try tx.closeSessions([caller.sessionID])
+        try tx.closeSessions([caller.sessionID], of: caller.userID)
     }
 
     /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller.
@@ -152,7 +152,7 @@ struct AuthHandler: Sendable {
         let caller = requester.requireCaller()
         let others = try tx.direct.sessions(of: caller.userID).map(\.id)
             .filter { $0 != caller.sessionID }
-        try tx.closeSessions(others)
+        try tx.closeSessions(others, of: caller.userID)
         return SessionsCloseReply(token: requester.token)
     }
 

@@ -287,7 +287,7 @@ final class SyncSequence: @unchecked Sendable {
             try step.settle(answer)
         }
         for event in result.events {
-            guard case .sessionsClosed(let ids) = event else { continue }
+            guard case .sessionsClosed(let ids, _) = event else { continue }
             for client in clients {
                 guard let session = client.session, ids.contains(session.caller.sessionID) else {
                     continue
