@@ -61,10 +61,11 @@ extension WriteTransaction {
     ) throws -> SessionID {
         writes += 1
         lastSessionID += 1
+        try store.meta.set(Self.lastSessionKey, lastSessionID)
         // A client that does not name its installation is another device at each login: two of them
-        // must not answer each other's cids.
+        // must not answer each other's cids. Devices stay for ever, so their ids are never reused.
         let installation =
-            origin.installation.isEmpty ? "session \(lastSessionID)" : origin.installation
+            origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
         let device = try device(of: user, installation: installation)
         let statement = store.sessions.insert
         statement.bind(1, lastSessionID)

@@ -32,6 +32,8 @@ package final class WriteTransaction {
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
     private static let cachedUsers = 100_000
+    /// Where `meta` has the newest session's id.
+    static let lastSessionKey = "last_session"
 
     struct Pair: Hashable {
         let low: Int64
@@ -58,8 +60,12 @@ package final class WriteTransaction {
             defer { statement.reset() }
             return try statement.step() && !statement.isNull(0) ? statement.int(0) : 0
         }
+        // Rows of sessions go, so the newest id is remembered beside them; stores from before that
+        // have only the rows.
+        let rememberedSession = try store.meta.value(lastSessionKey) ?? 0
         return (
-            try last(store.accounts.lastID), try last(store.sessions.lastID),
+            try last(store.accounts.lastID),
+            max(rememberedSession, try last(store.sessions.lastID)),
             try last(store.sessions.lastDevice), try last(store.chats.lastPositiveID)
         )
     }
@@ -166,9 +172,7 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            // Sessions are deleted: the newest row may be older than an id that was given away.
-            lastSessionID = max(lastSessionID, last.1)
-            (lastAccountID, _, lastDeviceID, lastChatKey) = last
+            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
         }
     }
 }

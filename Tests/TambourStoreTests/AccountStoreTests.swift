@@ -185,6 +185,27 @@ struct AccountStoreTests {
         #expect(second != first)
     }
 
+    @Test(
+        "a restart gives neither a session's id nor the device of an unnamed one again",
+        arguments: SQLEngine.available
+    )
+    func sessionIDsAcrossRestarts(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let user = try store.users(1)[0]
+        let unnamed = SessionOrigin(installation: "", client: "", info: "", address: "")
+        var seen: [(session: SessionID, device: DeviceID?)] = []
+        for login in 1...3 {
+            let session = try store.batch { tx in
+                try tx.createSession(of: user, tokenHash: hash(UInt8(login)), origin: unnamed)
+            }
+            seen.append((session, try store.read { try $0.session(session)?.deviceID }))
+            try store.batch { try $0.closeSessions([session], of: user) }
+            try store.reopen()
+        }
+        #expect(Set(seen.map(\.session)).count == 3)
+        #expect(Set(seen.map(\.device)).count == 3)
+    }
+
     @Test("a login code counts its tries and is used up once", arguments: SQLEngine.available)
     func loginCodes(engine: SQLEngine) throws {
         let store = try TestStore(engine)
