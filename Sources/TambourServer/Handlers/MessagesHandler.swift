@@ -37,7 +37,7 @@ struct MessagesHandler: Sendable {
                 in: chat
             )
         {
-            return try reply(to: first, in: chat, created: false, for: caller, in: tx)
+            return try reply(to: first, in: chat, for: caller, in: tx)
         }
 
         // Checks, all of them before the first write.
@@ -180,7 +180,7 @@ struct MessagesHandler: Sendable {
             on: caller.deviceID,
             in: nil
         ), let chat = try tx.chat(holding: first) {
-            return try reply(to: first, in: chat, created: true, for: caller, in: tx)
+            return try reply(to: first, in: chat, for: caller, in: tx)
         }
         guard control.chatType == nil || control.chatType == "CHAT" else {
             throw RequestError.errorMessageInvalid(
@@ -237,10 +237,10 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Replies and pushes
 
+    /// The first result of a `cid`, once more.
     private func reply(
         to first: MessageRecord,
         in chat: ChatState,
-        created: Bool,
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
@@ -248,7 +248,8 @@ struct MessagesHandler: Sendable {
             tx.message(first, in: chat),
             previous: tx.previousID(of: first, in: chat),
             in: chat,
-            created: created,
+            // A chat begins with the message that makes it.
+            created: first.number == 1,
             for: caller,
             in: tx
         )
