@@ -34,6 +34,29 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.account(phone: 1) } == nil)
     }
 
+    @Test(
+        "a contact takes no more bytes than it is counted for",
+        arguments: ["", "A", String(repeating: "\u{20AC}", count: 64)]
+    )
+    func contactSize(name: String) throws {
+        let store = try TestStore(.sqlite)
+        for lastName in [nil, "", name] {
+            let account = try store.batch(at: .max >> 20) { tx in
+                let id = try tx.createAccount(
+                    phone: Int64.max - store.nextCID(),
+                    firstName: name,
+                    lastName: lastName
+                )
+                return try #require(try tx.direct.account(id))
+            }
+            var writer = MessagePackWriter()
+            account.user(showingPhone: true).write(to: &writer)
+            let size = writer.finish().count
+            #expect(size <= account.wireSizeEstimate)
+            #expect(size > account.wireSizeEstimate - 100)
+        }
+    }
+
     @Test("accounts are paged in the order of their ids", arguments: SQLEngine.available)
     func accountPages(engine: SQLEngine) throws {
         let store = try TestStore(engine)
