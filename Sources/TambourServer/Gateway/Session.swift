@@ -437,6 +437,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             adopt(following.partners, of: caller)
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
+            if !isInteractive {
+                shared.presence.noted(caller.userID, wall: shared.environment.wallMs())
+            }
             storeSeen(of: caller)
         } else {
             machine.loginEnded(accepted: false)
@@ -477,18 +480,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         isInteractive = interactive
         let now = shared.environment.wallMs()
         if interactive {
-            if let event = shared.presence.entered(caller.userID, now: now) {
+            if let event = shared.presence.entered(caller.userID, wall: now) {
                 shared.router.route([event])
             }
             return
         }
         storeSeen(of: caller)
-        guard shared.presence.left(caller.userID, now: now) else { return }
+        guard shared.presence.left(caller.userID, wall: now) else { return }
         let shared = shared
         let user = caller.userID
         _ = gateway.lane.schedule(after: .milliseconds(limits.presenceOfflineDelayMs)) {
             let now = shared.environment.wallMs()
-            if let event = shared.presence.settled(user, now: now) { shared.router.route([event]) }
+            if let event = shared.presence.settled(user, wall: now) { shared.router.route([event]) }
         }
     }
 
