@@ -216,7 +216,8 @@ extension ReadTransaction {
         return try statement.step() ? ChatView(row: statement) : nil
     }
 
-    /// Everything that changed for `viewer` after `since` (commit clock), newest first.
+    /// Everything that changed for `viewer` after `since` (commit clock): small chats, then big ones,
+    /// each the newest change first.
     package func changedViews(for viewer: UserID, since: Int64) throws -> [ChatView] {
         try views(store.chats.changedViews, viewer, since)
             + views(store.chats.changedBigViews, viewer, since)
