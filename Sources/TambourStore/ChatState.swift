@@ -98,6 +98,6 @@ package final class ChatState {
     /// The id that travels; in a dialog the same number for both.
     package var wireID: ChatID {
         guard let pair else { return ChatID(key.rawValue) }
-        return ChatID(pair.low.rawValue ^ pair.high.rawValue)
+        return .dialog(pair.low, pair.high)
     }
 }

@@ -161,11 +161,11 @@ package struct ChatView: Sendable {
     /// Above the fan-out threshold: changes move the chat's own clock.
     package let isBig: Bool
 
-    /// The id that travels to this viewer: `A xor B` for dialogs, 0 for saved messages.
+    /// The id that travels to this viewer.
     package var wireID: ChatID {
         switch kind {
         case .group: ChatID(key.rawValue)
-        case .dialog, .saved: ChatID(viewer.rawValue ^ (partner ?? viewer).rawValue)
+        case .dialog, .saved: .dialog(viewer, partner ?? viewer)
         }
     }
 
@@ -204,8 +204,8 @@ extension ReadTransaction {
 
     /// The key that `wireID` would have for `viewer`; for groups no membership is checked.
     func key(_ wireID: ChatID, for viewer: UserID) throws -> ChatKey? {
-        if wireID.rawValue < 0 { return ChatKey(wireID.rawValue) }
-        return try pairKey(viewer, UserID(wireID.rawValue ^ viewer.rawValue))
+        guard let partner = wireID.partner(of: viewer) else { return ChatKey(wireID.rawValue) }
+        return try pairKey(viewer, partner)
     }
 
     package func view(_ key: ChatKey, for viewer: UserID) throws -> ChatView? {

@@ -7,10 +7,10 @@ extension WriteTransaction {
     /// - Returns: nil for an unknown chat and for one of others: the two look alike.
     package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
         let key: ChatKey?
-        if wireID.rawValue < 0 {
-            key = ChatKey(wireID.rawValue)
+        if let partner = wireID.partner(of: user) {
+            key = try pairKey(user, partner)
         } else {
-            key = try pairKey(user, UserID(wireID.rawValue ^ user.rawValue))
+            key = ChatKey(wireID.rawValue)
         }
         guard let key, let chat = try chat(key), try member(user, of: chat) != nil else {
             return nil

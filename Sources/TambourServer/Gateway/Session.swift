@@ -509,8 +509,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Follows the presence of the other side of a dialog that is alive.
     func noteDialog(_ chat: ChatID) {
-        guard let caller, chat.rawValue > 0 else { return }
-        let partner = UserID(chat.rawValue ^ caller.userID.rawValue)
+        guard let caller, let partner = chat.partner(of: caller.userID), partner != caller.userID
+        else { return }
         guard !watched.contains(partner), watched.count < 2 * limits.presenceWatch else { return }
         watch([partner])
     }

@@ -173,9 +173,9 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Chat? {
         if let view = try snapshot.view(id, for: caller.userID) { return try snapshot.chat(view) }
-        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else {
-            return nil
-        }
+        guard id.partner(of: caller.userID) == caller.userID,
+            let account = try snapshot.account(caller.userID)
+        else { return nil }
         return Chat(
             id: id,
             type: .dialog,
@@ -197,9 +197,9 @@ struct ChatsHandler: Sendable {
         of caller: Caller,
         in snapshot: ReadTransaction
     ) throws {
-        guard id.rawValue >= 0,
-            try snapshot.isListed(UserID(id.rawValue ^ caller.userID.rawValue))
-        else { throw RequestError.chatNotFound }
+        guard let partner = id.partner(of: caller.userID), try snapshot.isListed(partner) else {
+            throw RequestError.chatNotFound
+        }
     }
 
     private func bound(_ time: Int64?) -> Int64? {

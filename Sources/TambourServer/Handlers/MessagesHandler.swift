@@ -88,13 +88,13 @@ struct MessagesHandler: Sendable {
     ) throws -> (chat: ChatState?, partner: UserID) {
         let partner: UserID
         if let id = request.chatID {
-            if id.rawValue < 0 {
+            guard let other = id.partner(of: caller.userID) else {
                 guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
                     throw RequestError.chatNotFound
                 }
                 return (chat, caller.userID)
             }
-            partner = UserID(id.rawValue ^ caller.userID.rawValue)
+            partner = other
         } else {
             partner = request.userID ?? caller.userID
         }
@@ -490,8 +490,8 @@ struct MessagesHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Event? {
         guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            let id = request.chatID.rawValue
-            guard id >= 0, try snapshot.isListed(UserID(id ^ caller.userID.rawValue))
+            guard let partner = request.chatID.partner(of: caller.userID),
+                try snapshot.isListed(partner)
             else { throw RequestError.chatNotFound }
             return nil
         }

@@ -173,8 +173,10 @@ struct LoginSync: Sendable {
         in snapshot: ReadTransaction
     ) throws -> [Account] {
         try chats.compactMap { chat in
-            guard chat.id.rawValue > 0 else { return nil }
-            return try snapshot.account(UserID(chat.id.rawValue ^ caller.userID.rawValue))
+            guard let partner = chat.id.partner(of: caller.userID), partner != caller.userID else {
+                return nil
+            }
+            return try snapshot.account(partner)
         }
     }
 }

@@ -297,7 +297,7 @@ struct MsgSendTests {
             let group = try bob.createGroup("Theirs", with: [carol], cid: 1)
             try server.block(mallory.userID)
             let unknown = [
-                ChatID(-1), group, ChatID(alice.userID.rawValue ^ 999),
+                ChatID(-1), group, .dialog(alice.userID, UserID(999)),
                 alice.dialog(with: mallory), ChatID(.min), ChatID(.max),
             ]
             for chat in unknown {

@@ -421,7 +421,7 @@ final class SyncSequence: @unchecked Sendable {
         if partner != user, random.chance(50) {
             return send(index, MsgSendRequest(userID: partner, message: message))
         }
-        let wireID = ChatID(partner.rawValue ^ user.rawValue)
+        let wireID = ChatID.dialog(partner, user)
         return send(index, MsgSendRequest(chatID: wireID, message: message))
     }
 
