@@ -59,8 +59,8 @@ package final class ChatState {
     /// Above the fan-out threshold: changes move the chat's own clock, not every member's row.
     package let isBig: Bool
     package internal(set) var head: ChatHead
-    var headCT: Int64
-    var isHeadDirty = false
+    var changeClock: Int64
+    var isClockDirty = false
     /// Messages of this batch that are not in the table yet.
     var hasPendingMessages = false
     /// Every member of a small chat; of a big one those met so far.
@@ -77,7 +77,7 @@ package final class ChatState {
         created: Int64,
         isBig: Bool,
         head: ChatHead,
-        headCT: Int64,
+        changeClock: Int64,
         members: [UserID: MemberState],
         memberIDs: [UserID]
     ) {
@@ -90,7 +90,7 @@ package final class ChatState {
         self.memberCount = memberIDs.count
         self.isBig = isBig
         self.head = head
-        self.headCT = headCT
+        self.changeClock = changeClock
         self.members = members
         self.memberIDs = memberIDs
     }

@@ -13,7 +13,7 @@ struct ChatStatements {
     let byPair: any SQLStatement
     let lastPositiveID: any SQLStatement
     let insert: any SQLStatement
-    let setHead: any SQLStatement
+    let setClock: any SQLStatement
     let view: any SQLStatement
     let changedViews: any SQLStatement
     let changedBigViews: any SQLStatement
@@ -40,7 +40,7 @@ struct ChatStatements {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             """
         )
-        setHead = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
+        setClock = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
         view = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat

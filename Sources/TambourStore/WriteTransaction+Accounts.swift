@@ -22,7 +22,7 @@ extension WriteTransaction {
     /// Whether others can see this user; remembered between batches, for every send asks it.
     package func isListed(_ user: UserID) throws -> Bool {
         if listed.contains(user) { return true }
-        guard try snapshot.isListed(user) else { return false }
+        guard try reader.isListed(user) else { return false }
         listed.insert(user)
         return true
     }
@@ -139,8 +139,8 @@ extension WriteTransaction {
     /// Uses a code up. Its row stays a while: it counts against the hourly limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
-        store.sessions.deleteCode.bindBlob(1, tokenHash)
-        try store.sessions.deleteCode.run()
+        store.sessions.spendCode.bindBlob(1, tokenHash)
+        try store.sessions.spendCode.run()
     }
 
     package func createRegistration(tokenHash: [UInt8], phone: Int64, expires: Int64) throws {

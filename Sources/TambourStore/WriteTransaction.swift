@@ -7,7 +7,9 @@ import TambourSQL
 /// big chats' clocks) are held here and written once; messages go in sorted at the end.
 package final class WriteTransaction {
     let store: StoreConnection
-    let snapshot: ReadTransaction
+    /// The transaction's state without what waits for the write-back: right for rows that are never
+    /// held back (accounts, sessions, codes).
+    package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
     package private(set) var ct: Int64 = 0
@@ -50,7 +52,7 @@ package final class WriteTransaction {
 
     init(_ store: StoreConnection, counter: UInt16) throws {
         self.store = store
-        snapshot = ReadTransaction(store)
+        reader = ReadTransaction(store)
         self.counter = counter
         (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
     }
@@ -83,14 +85,10 @@ package final class WriteTransaction {
     }
 
     /// The transaction's own state, with everything this batch wrote in it.
-    package func reading() throws -> ReadTransaction {
+    package func flushedReader() throws -> ReadTransaction {
         try flush()
-        return snapshot
+        return reader
     }
-
-    /// The transaction's state without what waits for the write-back: right for rows that are never
-    /// held back (accounts, sessions, codes).
-    package var direct: ReadTransaction { snapshot }
 
     func flush() throws {
         try flushMessages()
@@ -112,11 +110,11 @@ package final class WriteTransaction {
             member.isDirty = false
         }
         dirtyMembers.removeAll(keepingCapacity: true)
-        for chat in touched where chat.isHeadDirty {
-            store.chats.setHead.bind(1, chat.key.rawValue)
-            store.chats.setHead.bind(2, chat.headCT)
-            try store.chats.setHead.run()
-            chat.isHeadDirty = false
+        for chat in touched where chat.isClockDirty {
+            store.chats.setClock.bind(1, chat.key.rawValue)
+            store.chats.setClock.bind(2, chat.changeClock)
+            try store.chats.setClock.run()
+            chat.isClockDirty = false
         }
         touched.removeAll(keepingCapacity: true)
     }

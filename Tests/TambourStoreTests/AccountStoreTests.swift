@@ -47,7 +47,7 @@ struct AccountStoreTests {
                     firstName: name,
                     lastName: lastName
                 )
-                return try #require(try tx.direct.account(id))
+                return try #require(try tx.reader.account(id))
             }
             var writer = MessagePackWriter()
             account.user(showingPhone: true).write(to: &writer)

@@ -41,7 +41,7 @@ struct BatchTests {
         try tx.hide([sent.id], in: chat, for: users[1])
         let group = try tx.createGroup(title: "g", owner: users[0], members: users)
         try store.send("b", from: users[0], to: group, in: tx)
-        _ = try tx.reading()
+        _ = try tx.flushedReader()
         try store.send("not flushed", from: users[1], to: group, in: tx)
         return [chat.key, group.key]
     }
@@ -85,7 +85,7 @@ struct BatchTests {
         #expect(throws: Failure.self) {
             try store.batch { tx in
                 try store.send("lost", from: users[0], to: users[1], in: tx)
-                if flushed { _ = try tx.reading() }
+                if flushed { _ = try tx.flushedReader() }
                 throw Failure()
             }
         }

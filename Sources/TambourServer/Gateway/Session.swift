@@ -14,18 +14,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let request: ClientRequest
         let opcode: Opcode
         let sequence: UInt16
-        let lane: SessionStateMachine.Lane
+        let turn: SessionStateMachine.Turn
 
         init(
             request: ClientRequest,
             opcode: Opcode,
             sequence: UInt16,
-            lane: SessionStateMachine.Lane
+            turn: SessionStateMachine.Turn
         ) {
             self.request = request
             self.opcode = opcode
             self.sequence = sequence
-            self.lane = lane
+            self.turn = turn
         }
     }
 
@@ -228,11 +228,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .session:
             answer(request, sequence, opcode)
         case .command:
-            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: .command))
+            admit(Request(request: request, opcode: opcode, sequence: sequence, turn: .command))
         case .query:
-            var lane = SessionStateMachine.Lane.query
-            if case .login = request { lane = .exclusive }
-            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: lane))
+            var turn = SessionStateMachine.Turn.query
+            if case .login = request { turn = .exclusive }
+            admit(Request(request: request, opcode: opcode, sequence: sequence, turn: turn))
         }
     }
 
@@ -291,7 +291,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Requests that run elsewhere
 
     private func admit(_ request: Request) {
-        let (ticket, starts) = machine.arrived(request.lane)
+        let (ticket, starts) = machine.arrived(request.turn)
         if starts { start(request) } else { waiting[ticket] = request }
     }
 
@@ -305,7 +305,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 start(request)
             } else {
                 refuseSoftly(.protoState, request.sequence, request.opcode)
-                tickets += machine.finished(request.lane)
+                tickets += machine.finished(request.turn)
             }
         }
     }
@@ -315,7 +315,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let requester = requester
-        switch request.lane {
+        switch request.turn {
         case .command:
             let command = Command { tx in
                 try shared.dispatcher.command(request.request, from: requester, in: tx)
@@ -351,7 +351,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             return
         }
-        if request.lane == .exclusive { finishLogin(answer) }
+        if request.turn == .exclusive { finishLogin(answer) }
         switch answer.outcome {
         case .reply(let payload): reply(payload, request.sequence, request.opcode)
         case .encoded(let payload):
@@ -360,9 +360,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .done: preconditionFailure("a request has a reply")
         }
         if let interest = answer.interest { noteDialog(interest) }
-        if request.lane == .exclusive { releaseHeldPushes() }
-        let mayRead = request.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
-        startWaiting(machine.finished(request.lane))
+        if request.turn == .exclusive { releaseHeldPushes() }
+        let mayRead = request.turn == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
+        startWaiting(machine.finished(request.turn))
         if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }

@@ -88,7 +88,7 @@ struct ChatsHandler: Sendable {
         guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID),
             let member = try tx.member(caller.userID, of: chat)
         else {
-            try requireDialogPartner(request.chatID, of: caller, in: tx.direct)
+            try requireDialogPartner(request.chatID, of: caller, in: tx.reader)
             return ChatMarkReply(unread: 0, mark: 0)
         }
         var setAsUnread = false

@@ -43,7 +43,7 @@ struct MessagesHandler: Sendable {
         // Checks, all of them before the first write.
         let text = message.text ?? .empty
         let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
-            try tx.direct.listedAccount($0)
+            try tx.reader.listedAccount($0)
         }
         var draft = MessageDraft(
             cid: message.cid,
@@ -278,9 +278,9 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> Chat? {
-        let snapshot = try tx.reading()
-        guard let view = try snapshot.view(chat.key, for: caller.userID) else { return nil }
-        return try snapshot.chat(view)
+        let reader = try tx.flushedReader()
+        guard let view = try reader.view(chat.key, for: caller.userID) else { return nil }
+        return try reader.chat(view)
     }
 
     /// Tells of a message that is new or has changed.
@@ -368,7 +368,7 @@ struct MessagesHandler: Sendable {
         for (path, list) in lists {
             guard let list, !list.isEmpty else { continue }
             record.attaches = try AttachRules.stored(list, at: path) {
-                try tx.direct.listedAccount($0)
+                try tx.reader.listedAccount($0)
             }
         }
         guard !record.text.isEmpty || record.attaches != nil || record.forward != nil else {
