@@ -1,15 +1,5 @@
 package import TambourProtocol
 
-/// A push, typed until a lane has somebody to send it to: it is encoded once, and only then.
-package indirect enum Push: Sendable {
-    case message(NotifMessage)
-    case typing(NotifTyping)
-    case mark(NotifMark)
-    case presence(NotifPresence)
-    case chat(NotifChat)
-    case messagesDeleted(NotifMsgDelete)
-}
-
 /// What others must hear about a commit. Events leave after the commit, before its replies.
 package enum Event: Sendable {
     /// Goes to every live connection of `to` except `except`, which got the reply instead.

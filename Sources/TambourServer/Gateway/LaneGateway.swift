@@ -101,7 +101,7 @@ final class LaneGateway: @unchecked Sendable {
         case .push(let push, let users, let except):
             var encoded = EncodedPush(push, limits: shared.limits)
             var dialog: ChatID?
-            if case .message(let message) = push, !message.chatID.isGroup {
+            if case .notifMessage(let message) = push, !message.chatID.isGroup {
                 dialog = message.chatID
             }
             for user in users {

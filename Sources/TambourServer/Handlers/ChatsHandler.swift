@@ -120,7 +120,7 @@ struct ChatsHandler: Sendable {
                 mark: member.readTime,
                 setAsUnread: setAsUnread
             )
-            tx.emit(.push(.mark(push), to: hear, except: caller.connectionID))
+            tx.emit(.push(.notifMark(push), to: hear, except: caller.connectionID))
         }
         return ChatMarkReply(
             unread: try tx.unread(of: caller.userID, in: chat),

@@ -292,7 +292,7 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) {
         let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        tx.emit(.push(.message(push), to: chat.memberIDs, except: caller.connectionID))
+        tx.emit(.push(.notifMessage(push), to: chat.memberIDs, except: caller.connectionID))
     }
 
     /// Tells of a chat that is new; nothing in it differs between its members.
@@ -324,7 +324,7 @@ struct MessagesHandler: Sendable {
                 access: isGroup ? .private : nil
             )
         )
-        tx.emit(.push(.chat(push), to: members, except: caller.connectionID))
+        tx.emit(.push(.notifChat(push), to: members, except: caller.connectionID))
     }
 
     // MARK: - Editing and deleting
@@ -428,7 +428,7 @@ struct MessagesHandler: Sendable {
         if !done.isEmpty {
             let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: done)
             let hear = request.forMe ? [caller.userID] : chat.memberIDs
-            tx.emit(.push(.messagesDeleted(push), to: hear, except: caller.connectionID))
+            tx.emit(.push(.notifMsgDelete(push), to: hear, except: caller.connectionID))
         }
         return MsgDeleteReply(
             chatID: chat.wireID,
@@ -497,6 +497,6 @@ struct MessagesHandler: Sendable {
         }
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
-        return .push(.typing(push), to: others, except: caller.connectionID)
+        return .push(.notifTyping(push), to: others, except: caller.connectionID)
     }
 }

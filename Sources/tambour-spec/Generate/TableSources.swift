@@ -177,6 +177,43 @@ struct ClientRequestSource {
     private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
 }
 
+/// `Push`: every push the server may send.
+struct PushSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/opcodes/")
+        let pushes = specification.families.flatMap(\.opcodes).sorted { $0.number < $1.number }
+            .compactMap { opcode in
+                opcode.push.map { (name: Names.camel(fromUpper: opcode.name), type: $0.name) }
+            }
+
+        source.doc("A push, typed until somebody is to get it: it is encoded once, and only then.")
+        source.block("package indirect enum Push: Sendable") { source in
+            for push in pushes { source.line("case \(push.name)(\(push.type))") }
+            source.line()
+            source.doc("The opcode it travels under.")
+            source.block("package var opcode: Opcode") { source in
+                source.block("switch self") { source in
+                    for push in pushes { source.line("case .\(push.name): .\(push.name)") }
+                }
+            }
+            source.line()
+            source.doc("Lends the payload as it travels to `body`. Valid only during the call.")
+            source.block(
+                "package func withEncoded<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R"
+            ) { source in
+                source.block("switch self") { source in
+                    for push in pushes {
+                        source.line("case .\(push.name)(let push): push.withEncoded(body)")
+                    }
+                }
+            }
+        }
+        return source.text
+    }
+}
+
 /// `RequestError` and its codes.
 struct ErrorsSource {
     let specification: Specification
