@@ -11,21 +11,29 @@ import TambourStore
 final class Session: ConnectionDelegate, @unchecked Sendable {
     /// A request under way.
     final class Request: Sendable {
-        let request: ClientRequest
+        /// What runs elsewhere, and so has to wait for its turn.
+        enum Work: Sendable {
+            case login(LoginRequest)
+            case query(QueryRequest)
+            case command(CommandRequest)
+        }
+
+        let work: Work
         let opcode: Opcode
         let sequence: UInt16
-        let turn: SessionStateMachine.Turn
 
-        init(
-            request: ClientRequest,
-            opcode: Opcode,
-            sequence: UInt16,
-            turn: SessionStateMachine.Turn
-        ) {
-            self.request = request
+        init(_ work: Work, _ sequence: UInt16, _ opcode: Opcode) {
+            self.work = work
             self.opcode = opcode
             self.sequence = sequence
-            self.turn = turn
+        }
+
+        var turn: SessionStateMachine.Turn {
+            switch work {
+            case .login: .exclusive
+            case .query: .query
+            case .command: .command
+            }
         }
     }
 
@@ -204,7 +212,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let opcode = Opcode(rawValue: frame.header.opcode)
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseSoftly(.protoOpcode, sequence, opcode) }
-        guard info.isServed, let kind = info.kind else {
+        guard info.isServed else {
             // An app that asks for what this server does not have yet is no enemy.
             return send(.protoOpcode, sequence, opcode)
         }
@@ -224,20 +232,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         } catch {
             return refuseSoftly(.protoPayload(String(describing: error)), sequence, opcode)
         }
-        switch kind {
-        case .session:
-            answer(request, sequence, opcode)
-        case .command:
-            admit(Request(request: request, opcode: opcode, sequence: sequence, turn: .command))
-        case .query:
-            var turn = SessionStateMachine.Turn.query
-            if case .login = request { turn = .exclusive }
-            admit(Request(request: request, opcode: opcode, sequence: sequence, turn: turn))
+        switch request {
+        case .session(let request): answer(request, sequence, opcode)
+        case .login(let login): admit(Request(.login(login), sequence, opcode))
+        case .query(let query): admit(Request(.query(query), sequence, opcode))
+        case .command(let command): admit(Request(.command(command), sequence, opcode))
         }
     }
 
     /// Answers what needs neither engine nor reader.
-    private func answer(_ request: ClientRequest, _ sequence: UInt16, _ opcode: Opcode) {
+    private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         switch request {
         case .ping(let ping):
             // Whoever pings to learn that nothing else came must get what came before the reply.
@@ -257,8 +261,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             reply(MsgDeliveryReply(), sequence, opcode)
         case .notifMessage:
             reply(NotifMessageReply(), sequence, opcode)
-        default:
-            preconditionFailure("the opcode table names \(opcode) a session request")
         }
     }
 
@@ -311,21 +313,22 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func start(_ request: Request) {
-        if case .login(let login) = request.request { return startLogin(login, request) }
         let shared = shared
         let gateway = gateway
         let requester = requester
-        switch request.turn {
-        case .command:
+        switch request.work {
+        case .login(let login):
+            startLogin(login, request)
+        case .command(let asked):
             let command = Command { tx in
-                try shared.dispatcher.command(request.request, from: requester, in: tx)
+                try shared.dispatcher.command(asked, from: requester, in: tx)
             } done: { answer in
                 gateway.post(.answered(self, request, answer))
             }
             shared.engine.post(command)
-        case .query, .exclusive:
+        case .query(let asked):
             shared.readers.post { store in
-                let result = shared.dispatcher.query(request.request, from: requester, on: store)
+                let result = shared.dispatcher.query(asked, from: requester, on: store)
                 shared.router.route(result.events)
                 gateway.post(.answered(self, request, result.answer))
             }

@@ -152,7 +152,7 @@ final class SyncMachine: @unchecked Sendable {
     }
 
     func ask<Reply: WirePayload>(
-        _ request: ClientRequest,
+        _ request: QueryRequest,
         from requester: Requester,
         as type: Reply.Type = Reply.self
     ) throws -> Reply {

@@ -299,7 +299,7 @@ final class SyncSequence: @unchecked Sendable {
 
     /// A command of its own, whose reply the caller needs.
     private func answer<Reply: WirePayload>(
-        _ request: ClientRequest,
+        _ request: CommandRequest,
         _ requester: Requester
     ) throws -> Reply {
         var reply: Reply?
@@ -311,7 +311,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func call(
-        _ request: ClientRequest,
+        _ request: CommandRequest,
         _ requester: Requester,
         accepted: @escaping (Answer) throws -> Void = { _ in }
     ) -> Step {
