@@ -19,7 +19,7 @@ package protocol ConnectionDelegate: AnyObject {
     /// The socket took the last byte of a backlog it had refused before.
     func connectionDrained(_ connection: Connection)
 
-    /// The connection is gone; called exactly once, and nothing is called after it.
+    /// The connection is gone; called once for each that was opened, and nothing is called after it.
     func connectionClosed(_ connection: Connection, reason: CloseReason)
 }
 

@@ -118,6 +118,8 @@ package final class Lane: @unchecked Sendable {
     }
 
     /// Takes over a connected socket; the delegate hears of it on the lane.
+    ///
+    /// A socket that the lane cannot watch is closed unseen: its delegate hears nothing.
     package func adopt(
         fileDescriptor: Int32,
         peer: String,
@@ -181,12 +183,15 @@ package final class Lane: @unchecked Sendable {
             peer: peer,
             delegate: delegate
         )
-        connection.listIndex = Int32(connections.count)
-        connections.append(connection)
-        if isStopped { return retire(connection, .laneStopped) }
         makeNonBlocking(descriptor)
         connection.watched = EPOLLIN.rawValue
-        guard control(EPOLL_CTL_ADD, connection) else { return retire(connection, .reset(errno)) }
+        guard !isStopped, control(EPOLL_CTL_ADD, connection) else {
+            // Its delegate was never told of it, so there is no end to tell either.
+            Glibc.close(descriptor)
+            return
+        }
+        connection.listIndex = Int32(connections.count)
+        connections.append(connection)
         delegate.connectionOpened(connection)
     }
 

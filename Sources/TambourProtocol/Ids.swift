@@ -30,11 +30,28 @@ package struct UserID: WireID {
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// Where: groups and channels are negative, a dialog is named by both its users (`a xor b`).
+/// Where: groups and channels are negative, a dialog is named by both its users (`A xor B`).
+///
+/// So a dialog's id is the same number for both, but unique only for the user who asks: `1 xor 2` is
+/// `4 xor 7`. The dialog with oneself, the saved messages, is 0 for everybody.
 package struct ChatID: WireID {
     package let rawValue: Int64
 
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    /// The dialog of two users, or the saved messages of one.
+    package static func dialog(_ a: UserID, _ b: UserID) -> ChatID {
+        ChatID(a.rawValue ^ b.rawValue)
+    }
+
+    /// Whether it names a group or a channel, whoever asks.
+    package var isGroup: Bool { rawValue < 0 }
+
+    /// Who is on the other side of the dialog that this id means to `user`: the user itself in saved
+    /// messages, nil where it names a group.
+    package func partner(of user: UserID) -> UserID? {
+        isGroup ? nil : UserID(rawValue ^ user.rawValue)
+    }
 }
 
 /// Which message: unique everywhere, rising per chat.

@@ -9,7 +9,7 @@ import TambourStore
 
 /// The whole messenger in one object: opens the store, starts lanes and listeners, stops gracefully.
 ///
-/// `@unchecked Sendable`: what changes after `init` (`listeners`, `isStopping`) is guarded by `state`.
+/// `@unchecked Sendable`: what changes after `init` is in `state`, which a lock guards.
 package final class Server: @unchecked Sendable {
     /// Why a server cannot start.
     package struct StartError: Error, CustomStringConvertible {
@@ -22,6 +22,7 @@ package final class Server: @unchecked Sendable {
 
     private struct State {
         var listeners: [Listener] = []
+        var admin: AdminSocket?
         var isStopping = false
     }
 
@@ -34,7 +35,6 @@ package final class Server: @unchecked Sendable {
     private let gateways: [LaneGateway]
     private let state = Mutex(State())
     private let nextLane = Atomic<Int>(0)
-    private var admin: AdminSocket?
 
     /// How long a stop waits for what is under way.
     private static let stopDeadline: Duration = .seconds(5)
@@ -77,7 +77,7 @@ package final class Server: @unchecked Sendable {
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
         let router = PushRouter(codes: configuration.loginCodes)
-        let presence = PresenceRegistry(startedMs: metrics.startedMs)
+        let presence = PresenceRegistry(clock: clock, wall: metrics.startedMs)
         let stores = try (0..<Self.readers).map { _ in
             try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
         }
@@ -132,11 +132,12 @@ package final class Server: @unchecked Sendable {
     /// - Returns: the addresses it listens on, ports filled in.
     package func start() throws -> [String] {
         for lane in lanes { lane.start() }
-        admin = try AdminSocket(
+        let admin = try AdminSocket(
             path: directory.adminSocketPath,
             backend: LiveAdminBackend(self),
             logger: configuration.logger
         )
+        state.withLock { $0.admin = admin }
         var addresses: [String] = []
         for address in configuration.listen {
             let listener = try Listener(address: address)
@@ -179,15 +180,15 @@ package final class Server: @unchecked Sendable {
     ///
     /// - Parameter completion: called once, on some queue, when all of that is done.
     package func stop(completion: @escaping @Sendable () -> Void) {
-        let listeners: [Listener]? = state.withLock { state in
+        let doors: (listeners: [Listener], admin: AdminSocket?)? = state.withLock { state in
             guard !state.isStopping else { return nil }
             state.isStopping = true
             defer { state.listeners = [] }
-            return state.listeners
+            return (state.listeners, state.admin)
         }
-        guard let listeners else { return }
-        for listener in listeners { listener.stop() }
-        admin?.stop()
+        guard let doors else { return }
+        for listener in doors.listeners { listener.stop() }
+        doors.admin?.stop()
         for gateway in gateways { gateway.post(.stop) }
         let deadline = ContinuousClock.now + Self.stopDeadline
         waitForSessions(until: deadline) { [self] in

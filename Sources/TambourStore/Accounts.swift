@@ -100,6 +100,12 @@ extension Account {
         return "\(firstName) \(lastName)"
     }
 
+    /// About how many bytes `user` takes on the wire, never fewer.
+    package var wireSizeEstimate: Int {
+        // Each name travels twice: alone, and in the whole name.
+        192 + 2 * (firstName.utf8.count + (lastName?.utf8.count ?? 0))
+    }
+
     /// The object that travels.
     ///
     /// - Parameter showingPhone: true for the user itself and for who looked the number up.

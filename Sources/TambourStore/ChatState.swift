@@ -59,8 +59,8 @@ package final class ChatState {
     /// Above the fan-out threshold: changes move the chat's own clock, not every member's row.
     package let isBig: Bool
     package internal(set) var head: ChatHead
-    var headCT: Int64
-    var isHeadDirty = false
+    var changeClock: Int64
+    var isClockDirty = false
     /// Messages of this batch that are not in the table yet.
     var hasPendingMessages = false
     /// Every member of a small chat; of a big one those met so far.
@@ -77,7 +77,7 @@ package final class ChatState {
         created: Int64,
         isBig: Bool,
         head: ChatHead,
-        headCT: Int64,
+        changeClock: Int64,
         members: [UserID: MemberState],
         memberIDs: [UserID]
     ) {
@@ -85,12 +85,12 @@ package final class ChatState {
         self.kind = kind
         self.pair = pair
         self.owner = owner
-        self.title = title
+        self.title = title?.detached
         self.created = created
         self.memberCount = memberIDs.count
         self.isBig = isBig
         self.head = head
-        self.headCT = headCT
+        self.changeClock = changeClock
         self.members = members
         self.memberIDs = memberIDs
     }
@@ -98,6 +98,6 @@ package final class ChatState {
     /// The id that travels; in a dialog the same number for both.
     package var wireID: ChatID {
         guard let pair else { return ChatID(key.rawValue) }
-        return ChatID(pair.low.rawValue ^ pair.high.rawValue)
+        return .dialog(pair.low, pair.high)
     }
 }

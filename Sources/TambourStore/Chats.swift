@@ -13,7 +13,7 @@ struct ChatStatements {
     let byPair: any SQLStatement
     let lastPositiveID: any SQLStatement
     let insert: any SQLStatement
-    let setHead: any SQLStatement
+    let setClock: any SQLStatement
     let view: any SQLStatement
     let changedViews: any SQLStatement
     let changedBigViews: any SQLStatement
@@ -40,7 +40,7 @@ struct ChatStatements {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             """
         )
-        setHead = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
+        setClock = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
         view = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
@@ -161,11 +161,11 @@ package struct ChatView: Sendable {
     /// Above the fan-out threshold: changes move the chat's own clock.
     package let isBig: Bool
 
-    /// The id that travels to this viewer: `A xor B` for dialogs, 0 for saved messages.
+    /// The id that travels to this viewer.
     package var wireID: ChatID {
         switch kind {
         case .group: ChatID(key.rawValue)
-        case .dialog, .saved: ChatID(viewer.rawValue ^ (partner ?? viewer).rawValue)
+        case .dialog, .saved: .dialog(viewer, partner ?? viewer)
         }
     }
 
@@ -204,8 +204,8 @@ extension ReadTransaction {
 
     /// The key that `wireID` would have for `viewer`; for groups no membership is checked.
     func key(_ wireID: ChatID, for viewer: UserID) throws -> ChatKey? {
-        if wireID.rawValue < 0 { return ChatKey(wireID.rawValue) }
-        return try pairKey(viewer, UserID(wireID.rawValue ^ viewer.rawValue))
+        guard let partner = wireID.partner(of: viewer) else { return ChatKey(wireID.rawValue) }
+        return try pairKey(viewer, partner)
     }
 
     package func view(_ key: ChatKey, for viewer: UserID) throws -> ChatView? {
@@ -216,7 +216,8 @@ extension ReadTransaction {
         return try statement.step() ? ChatView(row: statement) : nil
     }
 
-    /// Everything that changed for `viewer` after `since` (commit clock), newest first.
+    /// Everything that changed for `viewer` after `since` (commit clock): small chats, then big ones,
+    /// each the newest change first.
     package func changedViews(for viewer: UserID, since: Int64) throws -> [ChatView] {
         try views(store.chats.changedViews, viewer, since)
             + views(store.chats.changedBigViews, viewer, since)

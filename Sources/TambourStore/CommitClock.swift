@@ -74,6 +74,15 @@ package final class CommitClock: Sendable {
         }
     }
 
+    /// The stamp of something that is told but not committed: above every `time` handed out so far.
+    package func now(wall: Int64) -> Int64 {
+        state.withLock { state in
+            let now = max(wall, state.last)
+            state.last = now
+            return now
+        }
+    }
+
     /// How far the clock runs ahead of the wall, in milliseconds; 0 when it does not.
     package func drift(wall: Int64) -> Int64 {
         state.withLock { max(0, $0.last - wall) }

@@ -1,21 +1,11 @@
 package import TambourProtocol
 
-/// A push, typed until a lane has somebody to send it to: it is encoded once, and only then.
-package indirect enum Push: Sendable {
-    case message(NotifMessage)
-    case typing(NotifTyping)
-    case mark(NotifMark)
-    case presence(NotifPresence)
-    case chat(NotifChat)
-    case messagesDeleted(NotifMsgDelete)
-}
-
 /// What others must hear about a commit. Events leave after the commit, before its replies.
 package enum Event: Sendable {
     /// Goes to every live connection of `to` except `except`, which got the reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
-    /// The tokens of these sessions are dead: their connections close.
-    case sessionsClosed([SessionID])
+    /// The tokens of these sessions of one user are dead: their connections close.
+    case sessionsClosed([SessionID], of: UserID)
     /// A login code to hand to the person who owns `phone`.
     case loginCode(phone: Int64, code: String)
 }

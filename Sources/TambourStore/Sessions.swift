@@ -18,7 +18,7 @@ struct SessionStatements {
     let insertCode: any SQLStatement
     let code: any SQLStatement
     let countTry: any SQLStatement
-    let deleteCode: any SQLStatement
+    let spendCode: any SQLStatement
     let codesOfPhone: any SQLStatement
     let codesOfAddress: any SQLStatement
     let pruneCodes: any SQLStatement
@@ -63,7 +63,7 @@ struct SessionStatements {
         countTry = try sql.prepare(
             "UPDATE login_code SET tries = tries + 1 WHERE token_hash = $1"
         )
-        deleteCode = try sql.prepare("UPDATE login_code SET expires = 0 WHERE token_hash = $1")
+        spendCode = try sql.prepare("UPDATE login_code SET expires = 0 WHERE token_hash = $1")
         codesOfPhone = try sql.prepare(
             "SELECT count(*) FROM login_code WHERE phone = $1 AND created > $2"
         )

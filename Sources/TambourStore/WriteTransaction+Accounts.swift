@@ -22,7 +22,7 @@ extension WriteTransaction {
     /// Whether others can see this user; remembered between batches, for every send asks it.
     package func isListed(_ user: UserID) throws -> Bool {
         if listed.contains(user) { return true }
-        guard try snapshot.isListed(user) else { return false }
+        guard try reader.isListed(user) else { return false }
         listed.insert(user)
         return true
     }
@@ -61,10 +61,11 @@ extension WriteTransaction {
     ) throws -> SessionID {
         writes += 1
         lastSessionID += 1
+        try store.meta.set(Self.lastSessionKey, lastSessionID)
         // A client that does not name its installation is another device at each login: two of them
-        // must not answer each other's cids.
+        // must not answer each other's cids. Devices stay for ever, so their ids are never reused.
         let installation =
-            origin.installation.isEmpty ? "session \(lastSessionID)" : origin.installation
+            origin.installation.isEmpty ? "device \(lastDeviceID + 1)" : origin.installation
         let device = try device(of: user, installation: installation)
         let statement = store.sessions.insert
         statement.bind(1, lastSessionID)
@@ -94,14 +95,14 @@ extension WriteTransaction {
         return DeviceID(lastDeviceID)
     }
 
-    /// Kills the tokens of these sessions; their connections close after the commit.
-    package func closeSessions(_ sessions: [SessionID]) throws {
+    /// Kills the tokens of these sessions of `user`; their connections close after the commit.
+    package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         guard !sessions.isEmpty else { return }
         for session in sessions {
             store.sessions.delete.bind(1, session.rawValue)
             try store.sessions.delete.run()
         }
-        emit(.sessionsClosed(sessions))
+        emit(.sessionsClosed(sessions, of: user))
     }
 
     /// Stores a code request and forgets those older than `keptSince` (Unix milliseconds).
@@ -138,8 +139,8 @@ extension WriteTransaction {
     /// Uses a code up. Its row stays a while: it counts against the hourly limit.
     package func spendLoginCode(tokenHash: [UInt8]) throws {
         writes += 1
-        store.sessions.deleteCode.bindBlob(1, tokenHash)
-        try store.sessions.deleteCode.run()
+        store.sessions.spendCode.bindBlob(1, tokenHash)
+        try store.sessions.spendCode.run()
     }
 
     package func createRegistration(tokenHash: [UInt8], phone: Int64, expires: Int64) throws {

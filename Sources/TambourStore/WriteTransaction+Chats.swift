@@ -7,10 +7,10 @@ extension WriteTransaction {
     /// - Returns: nil for an unknown chat and for one of others: the two look alike.
     package func chat(_ wireID: ChatID, visibleTo user: UserID) throws -> ChatState? {
         let key: ChatKey?
-        if wireID.rawValue < 0 {
-            key = ChatKey(wireID.rawValue)
+        if let partner = wireID.partner(of: user) {
+            key = try pairKey(user, partner)
         } else {
-            key = try pairKey(user, UserID(wireID.rawValue ^ user.rawValue))
+            key = ChatKey(wireID.rawValue)
         }
         guard let key, let chat = try chat(key), try member(user, of: chat) != nil else {
             return nil
@@ -44,7 +44,7 @@ extension WriteTransaction {
             high: max(a.rawValue, b.rawValue)
         )
         if let key = pairs[pair] { return key }
-        guard let key = try snapshot.pairKey(a, b) else { return nil }
+        guard let key = try reader.pairKey(a, b) else { return nil }
         pairs[pair] = key
         return key
     }
@@ -66,10 +66,10 @@ extension WriteTransaction {
             title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
             created: statement.int(6),
             isBig: isBig,
-            head: try snapshot.head(of: key),
-            headCT: statement.int(8),
+            head: try reader.head(of: key),
+            changeClock: statement.int(8),
             members: isBig ? [:] : try allMembers(of: key),
-            memberIDs: try snapshot.memberIDs(of: key)
+            memberIDs: try reader.memberIDs(of: key)
         )
         chats[key] = chat
         return chat
@@ -166,7 +166,7 @@ extension WriteTransaction {
             created: ct,
             isBig: isBig,
             head: .empty,
-            headCT: ct,
+            changeClock: ct,
             members: members,
             memberIDs: memberIDs
         )
@@ -181,9 +181,9 @@ extension WriteTransaction {
     /// Says that something every member can see has changed.
     func touch(_ chat: ChatState) {
         if chat.isBig {
-            chat.headCT = ct
-            if !chat.isHeadDirty {
-                chat.isHeadDirty = true
+            chat.changeClock = ct
+            if !chat.isClockDirty {
+                chat.isClockDirty = true
                 touched.append(chat)
             }
         } else {

@@ -14,9 +14,9 @@ extension WriteTransaction {
         let key = SendKey(sender: sender, device: device, cid: cid, chat: chat?.key)
         if let index = pendingKeys[key] { return pending[index] }
         guard let chat else {
-            return try snapshot.creations(cid: cid, sender: sender, device: device).first
+            return try reader.creations(cid: cid, sender: sender, device: device).first
         }
-        return try snapshot.records(cid: cid, sender: sender, device: device, in: chat.key)
+        return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
             // In a group the cid that created it is free for one message more.
             .first { chat.kind != .group || $0.number > 1 }
     }
@@ -81,18 +81,18 @@ extension WriteTransaction {
         visibleTo user: UserID
     ) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
-        return try snapshot.visibleRecord(id, in: chat.key, for: user)
+        return try reader.visibleRecord(id, in: chat.key, for: user)
     }
 
     /// The row itself, removed ones included.
     package func record(_ id: MessageID, in chat: ChatState) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
-        return try snapshot.record(id, in: chat.key)
+        return try reader.record(id, in: chat.key)
     }
 
     package func previousID(of record: MessageRecord, in chat: ChatState) throws -> MessageID? {
         if chat.hasPendingMessages { try flushMessages() }
-        return try snapshot.previousID(of: record.id, in: chat.key)
+        return try reader.previousID(of: record.id, in: chat.key)
     }
 
     /// The object that travels.
@@ -102,7 +102,7 @@ extension WriteTransaction {
         previous: MessageID? = nil
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
-        return try snapshot.message(record, wireID: chat.wireID, previous: previous)
+        return try reader.message(record, wireID: chat.wireID, previous: previous)
     }
 
     /// Replaces what an edit may replace. `record` is the row to be, its id that of the row there is.
@@ -166,7 +166,7 @@ extension WriteTransaction {
             number = chat.head.number
         } else {
             if chat.hasPendingMessages { try flushMessages() }
-            number = try snapshot.head(of: chat.key, at: time).number
+            number = try reader.head(of: chat.key, at: time).number
         }
         writes += 1
         member.setRead(time: time, number: number)
@@ -180,7 +180,7 @@ extension WriteTransaction {
             return 0
         }
         if chat.hasPendingMessages { try flushMessages() }
-        return try snapshot.unread(
+        return try reader.unread(
             in: chat.key,
             viewer: user,
             readTime: member.readTime,

@@ -7,7 +7,9 @@ import TambourSQL
 /// big chats' clocks) are held here and written once; messages go in sorted at the end.
 package final class WriteTransaction {
     let store: StoreConnection
-    let snapshot: ReadTransaction
+    /// The transaction's state without what waits for the write-back: right for rows that are never
+    /// held back (accounts, sessions, codes).
+    package let reader: ReadTransaction
 
     /// The commit clock of this batch, Unix milliseconds.
     package private(set) var ct: Int64 = 0
@@ -32,6 +34,8 @@ package final class WriteTransaction {
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
     private static let cachedUsers = 100_000
+    /// Where `meta` has the newest session's id.
+    static let lastSessionKey = "last_session"
 
     struct Pair: Hashable {
         let low: Int64
@@ -48,7 +52,7 @@ package final class WriteTransaction {
 
     init(_ store: StoreConnection, counter: UInt16) throws {
         self.store = store
-        snapshot = ReadTransaction(store)
+        reader = ReadTransaction(store)
         self.counter = counter
         (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
     }
@@ -58,8 +62,12 @@ package final class WriteTransaction {
             defer { statement.reset() }
             return try statement.step() && !statement.isNull(0) ? statement.int(0) : 0
         }
+        // Rows of sessions go, so the newest id is remembered beside them; stores from before that
+        // have only the rows.
+        let rememberedSession = try store.meta.value(lastSessionKey) ?? 0
         return (
-            try last(store.accounts.lastID), try last(store.sessions.lastID),
+            try last(store.accounts.lastID),
+            max(rememberedSession, try last(store.sessions.lastID)),
             try last(store.sessions.lastDevice), try last(store.chats.lastPositiveID)
         )
     }
@@ -77,14 +85,10 @@ package final class WriteTransaction {
     }
 
     /// The transaction's own state, with everything this batch wrote in it.
-    package func reading() throws -> ReadTransaction {
+    package func flushedReader() throws -> ReadTransaction {
         try flush()
-        return snapshot
+        return reader
     }
-
-    /// The transaction's state without what waits for the write-back: right for rows that are never
-    /// held back (accounts, sessions, codes).
-    package var direct: ReadTransaction { snapshot }
 
     func flush() throws {
         try flushMessages()
@@ -106,11 +110,11 @@ package final class WriteTransaction {
             member.isDirty = false
         }
         dirtyMembers.removeAll(keepingCapacity: true)
-        for chat in touched where chat.isHeadDirty {
-            store.chats.setHead.bind(1, chat.key.rawValue)
-            store.chats.setHead.bind(2, chat.headCT)
-            try store.chats.setHead.run()
-            chat.isHeadDirty = false
+        for chat in touched where chat.isClockDirty {
+            store.chats.setClock.bind(1, chat.key.rawValue)
+            store.chats.setClock.bind(2, chat.changeClock)
+            try store.chats.setClock.run()
+            chat.isClockDirty = false
         }
         touched.removeAll(keepingCapacity: true)
     }
@@ -166,9 +170,7 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            // Sessions are deleted: the newest row may be older than an id that was given away.
-            lastSessionID = max(lastSessionID, last.1)
-            (lastAccountID, _, lastDeviceID, lastChatKey) = last
+            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
         }
     }
 }

@@ -213,7 +213,7 @@ package final class TestServer: Sendable {
 extension WireClient {
     /// The id of the dialog with somebody else.
     package func dialog(with other: WireClient) -> ChatID {
-        ChatID(userID.rawValue ^ other.userID.rawValue)
+        .dialog(userID, other.userID)
     }
 
     /// Sends a text.

@@ -1,12 +1,6 @@
 import Glibc
 package import TambourProtocol
 
-/// What a test knows of a protocol's exchange: the request's type and the reply's.
-package protocol WireRequest: WirePayload {
-    associatedtype Reply: WirePayload
-    static var opcode: Opcode { get }
-}
-
 /// A client that does exactly what it is told, for tests: blocking, one thread at a time.
 ///
 /// Nothing waits longer than `deadline`; a wait that runs out throws instead of hanging.

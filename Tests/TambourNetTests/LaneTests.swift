@@ -101,7 +101,32 @@ struct LaneTests {
         #expect(closed.waiting == Array(repeating: .laneStopped, count: 10))
         peers.append(try lane.adoptPair(Script(closed: closed)))
         for peer in peers { #expect(try peer.receiveAll().isEmpty) }
-        for _ in 0..<11 { #expect(try closed.next() == .laneStopped) }
+        // The eleventh was never opened, so nobody hears of its end.
+        lane.queue.sync {}
+        #expect(closed.waiting == Array(repeating: .laneStopped, count: 10))
+    }
+
+    @Test("closes a descriptor that cannot be watched, and its delegate hears nothing")
+    func unwatchable() throws {
+        // A lock on a file lasts as long as any descriptor of that opening does.
+        var template = Array("/tmp/tambour-lane-XXXXXX".utf8CString)
+        let file = mkstemp(&template)
+        try #require(file >= 0)
+        defer { unlink(template) }
+        // A program that another test starts must not inherit it.
+        try #require(fcntl(file, F_SETFD, FD_CLOEXEC) == 0)
+        try #require(flock(file, LOCK_EX | LOCK_NB) == 0)
+        try withLane { lane in
+            let script = Script()
+            let (opened, closed) = (script.opened, script.closed)
+            lane.adopt(fileDescriptor: file, peer: "file", delegate: script)
+            lane.queue.sync { #expect(lane.connectionCount == 0) }
+            #expect(opened.waiting.isEmpty)
+            #expect(closed.waiting.isEmpty)
+            let again = open(template, O_RDONLY | O_CLOEXEC)
+            defer { Glibc.close(again) }
+            #expect(flock(again, LOCK_EX | LOCK_NB) == 0)
+        }
     }
 
     @Test("is released once it has stopped")

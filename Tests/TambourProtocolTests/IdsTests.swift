@@ -13,6 +13,16 @@ struct IdsTests {
         #expect(MessageID(timeMs: 5, counter: .max) < MessageID(timeMs: 6, counter: 0))
     }
 
+    @Test("a dialog's id is the same for both, and names another one to whoever else asks")
+    func dialogs() {
+        let (a, b) = (UserID(1), UserID(2))
+        #expect(ChatID.dialog(a, b) == ChatID(3) && ChatID.dialog(b, a) == ChatID(3))
+        #expect(ChatID(3).partner(of: a) == b && ChatID(3).partner(of: b) == a)
+        #expect(ChatID(3).partner(of: UserID(4)) == UserID(7))
+        #expect(ChatID.dialog(a, a) == ChatID(0) && ChatID(0).partner(of: a) == a)
+        #expect(ChatID(-3).isGroup && ChatID(-3).partner(of: a) == nil && !ChatID(0).isGroup)
+    }
+
     @Test("ids compare, hash and travel as their numbers")
     func numbers() throws {
         #expect(ChatID(-5) < ChatID(3) && Set([UserID(1), UserID(1)]).count == 1)

@@ -159,10 +159,12 @@ struct SuiteCoverageTests {
     ) throws {
         let dialog = alice.dialog(with: bob)
         let nowhere = ChatID(-1)
+        var cid: Int64 = 0
         func message(_ text: Text?, _ link: NewLink? = nil, _ attach: NewAttach? = nil)
             -> NewMessage
         {
-            NewMessage(cid: wallNow, text: text, attaches: attach.map { [$0] } ?? [], link: link)
+            cid += 1
+            return NewMessage(cid: cid, text: text, attaches: attach.map { [$0] } ?? [], link: link)
         }
         let stranger = NewAttach(type: .contact, contactID: UserID(999))
         let nothing = NewLink(type: .reply, messageID: MessageID(1))

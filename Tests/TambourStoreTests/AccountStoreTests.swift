@@ -34,6 +34,29 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.account(phone: 1) } == nil)
     }
 
+    @Test(
+        "a contact takes no more bytes than it is counted for",
+        arguments: ["", "A", String(repeating: "\u{20AC}", count: 64)]
+    )
+    func contactSize(name: String) throws {
+        let store = try TestStore(.sqlite)
+        for lastName in [nil, "", name] {
+            let account = try store.batch(at: .max >> 20) { tx in
+                let id = try tx.createAccount(
+                    phone: Int64.max - store.nextCID(),
+                    firstName: name,
+                    lastName: lastName
+                )
+                return try #require(try tx.reader.account(id))
+            }
+            var writer = MessagePackWriter()
+            account.user(showingPhone: true).write(to: &writer)
+            let size = writer.finish().count
+            #expect(size <= account.wireSizeEstimate)
+            #expect(size > account.wireSizeEstimate - 100)
+        }
+    }
+
     @Test("accounts are paged in the order of their ids", arguments: SQLEngine.available)
     func accountPages(engine: SQLEngine) throws {
         let store = try TestStore(engine)
@@ -102,14 +125,14 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.session(tokenHash: hash(2)) } == nil)
 
         let events = try {
-            try store.writer.begin(.at(store.now)).closeSessions([session])
+            try store.writer.begin(.at(store.now)).closeSessions([session], of: user)
             return try store.writer.commit()
         }()
         #expect(try store.read { try $0.session(tokenHash: hash(1)) } == nil)
         #expect(try store.read { try $0.sessions(of: user) }.isEmpty)
         #expect(
             events.contains { event in
-                if case .sessionsClosed([session]) = event { true } else { false }
+                if case .sessionsClosed([session], of: user) = event { true } else { false }
             }
         )
     }
@@ -153,7 +176,7 @@ struct AccountStoreTests {
                 try tx.createSession(of: users[1], tokenHash: hash(4), origin: origin),
             ]
         }
-        try store.batch { try $0.closeSessions(Array(sessions[0...1])) }
+        try store.batch { try $0.closeSessions(Array(sessions[0...1]), of: users[0]) }
         let again = try store.batch { tx in
             try tx.createSession(of: users[0], tokenHash: hash(5), origin: origin)
         }
@@ -175,7 +198,7 @@ struct AccountStoreTests {
         let first = try store.batch { tx in
             try tx.createSession(of: user, tokenHash: hash(1), origin: origin)
         }
-        try store.batch { try $0.closeSessions([first]) }
+        try store.batch { try $0.closeSessions([first], of: user) }
         // A batch that fails makes the writer look its counters up anew.
         #expect(throws: Failure.self) { try store.batch { _ in throw Failure() } }
 
@@ -183,6 +206,27 @@ struct AccountStoreTests {
             try tx.createSession(of: user, tokenHash: hash(2), origin: origin)
         }
         #expect(second != first)
+    }
+
+    @Test(
+        "a restart gives neither a session's id nor the device of an unnamed one again",
+        arguments: SQLEngine.available
+    )
+    func sessionIDsAcrossRestarts(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let user = try store.users(1)[0]
+        let unnamed = SessionOrigin(installation: "", client: "", info: "", address: "")
+        var seen: [(session: SessionID, device: DeviceID?)] = []
+        for login in 1...3 {
+            let session = try store.batch { tx in
+                try tx.createSession(of: user, tokenHash: hash(UInt8(login)), origin: unnamed)
+            }
+            seen.append((session, try store.read { try $0.session(session)?.deviceID }))
+            try store.batch { try $0.closeSessions([session], of: user) }
+            try store.reopen()
+        }
+        #expect(Set(seen.map(\.session)).count == 3)
+        #expect(Set(seen.map(\.device)).count == 3)
     }
 
     @Test("a login code counts its tries and is used up once", arguments: SQLEngine.available)

@@ -41,7 +41,7 @@ struct BatchTests {
         try tx.hide([sent.id], in: chat, for: users[1])
         let group = try tx.createGroup(title: "g", owner: users[0], members: users)
         try store.send("b", from: users[0], to: group, in: tx)
-        _ = try tx.reading()
+        _ = try tx.flushedReader()
         try store.send("not flushed", from: users[1], to: group, in: tx)
         return [chat.key, group.key]
     }
@@ -57,7 +57,7 @@ struct BatchTests {
         #expect(throws: Failure.self) {
             try store.batch(at: 5000) { tx in
                 keys = try everything(tx, store)
-                tx.emit(.sessionsClosed([SessionID(1)]))
+                tx.emit(.sessionsClosed([SessionID(1)], of: UserID(1)))
                 throw Failure()
             }
         }
@@ -85,7 +85,7 @@ struct BatchTests {
         #expect(throws: Failure.self) {
             try store.batch { tx in
                 try store.send("lost", from: users[0], to: users[1], in: tx)
-                if flushed { _ = try tx.reading() }
+                if flushed { _ = try tx.flushedReader() }
                 throw Failure()
             }
         }
@@ -229,10 +229,10 @@ struct BatchTests {
     func events(engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let tx = try store.writer.begin(.at(1000))
-        for id in 1...3 { tx.emit(.sessionsClosed([SessionID(Int64(id))])) }
+        for id in 1...3 { tx.emit(.sessionsClosed([SessionID(Int64(id))], of: UserID(1))) }
         let events = try store.writer.commit()
         let ids = events.map { event -> Int64 in
-            if case .sessionsClosed(let ids) = event { return ids[0].rawValue }
+            if case .sessionsClosed(let ids, _) = event { return ids[0].rawValue }
             return 0
         }
         #expect(ids == [1, 2, 3])

@@ -1,7 +1,8 @@
-import TambourProtocol
 import TambourSQL
 import TambourStore
 import Testing
+
+@testable import TambourProtocol
 
 @Suite("Chats, their members and what each member sees of them")
 struct ChatStoreTests {
@@ -96,6 +97,22 @@ struct ChatStoreTests {
             #expect(try tx.chat(ChatID(.min), visibleTo: users[1]) == nil)
             #expect(try tx.chat(ChatID(.max), visibleTo: users[1]) == nil)
         }
+    }
+
+    @Test(
+        "a cached group holds its title, not the request that it came in",
+        arguments: SQLEngine.available
+    )
+    func titleOwnsItsBytes(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let users = try store.users(2)
+        let payload = [UInt8](repeating: UInt8(ascii: "t"), count: 1 << 20)
+        let title = Text(unchecked: Bytes(payload, range: 100..<105))
+        let kept = try store.batch { tx in
+            try tx.createGroup(title: title, owner: users[0], members: users).title
+        }
+        #expect(kept == "ttttt")
+        #expect(kept?.bytes.storage.count == 5)
     }
 
     @Test("groups of one millisecond get ids of their own", arguments: SQLEngine.available)

@@ -190,8 +190,8 @@ struct MessageStoreTests {
 
             let fifth = try store.send("fifth", from: users[1], to: chat, in: tx)
             #expect(try tx.unread(of: users[0], in: chat) == 1)
-            let view = try #require(try tx.reading().view(key, for: users[0]))
-            let seen = try tx.reading().chat(view)
+            let view = try #require(try tx.flushedReader().view(key, for: users[0]))
+            let seen = try tx.flushedReader().chat(view)
             #expect(seen.lastMessage?.id == fifth.id)
             #expect(seen.prevMessageID == fourth.id)
             #expect(seen.newMessages == 1)

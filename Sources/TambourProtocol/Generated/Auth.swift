@@ -231,6 +231,13 @@ extension AuthRequestReply: CustomReflectable {
     }
 }
 
+extension AuthRequestRequest: WireRequest {
+    package typealias Reply = AuthRequestReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authRequest }
+}
+
 /// Checks a login code. A known user gets a LOGIN token, a new phone a REGISTER token.
 package struct AuthCodeRequest: WirePayload, Hashable {
     /// From AUTH_REQUEST.
@@ -380,6 +387,13 @@ package struct AuthCodeReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+}
+
+extension AuthCodeRequest: WireRequest {
+    package typealias Reply = AuthCodeReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .auth }
 }
 
 /// Logs in with a token and brings the client up to date: everything when a mark is absent, 0 or -1,
@@ -854,6 +868,13 @@ extension LoginReply: CustomReflectable {
     }
 }
 
+extension LoginRequest: WireRequest {
+    package typealias Reply = LoginReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .login }
+}
+
 /// The second part of a login, or the contacts that changed. The list goes out under both names clients know.
 package struct Login2Request: WirePayload, Hashable {
     /// Whether to send the profile.
@@ -1014,6 +1035,13 @@ package struct Login2Reply: WirePayload, Hashable {
     }
 }
 
+extension Login2Request: WireRequest {
+    package typealias Reply = Login2Reply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .login2 }
+}
+
 /// Ends this session. The token dies and the connection is closed after the reply.
 package struct LogoutRequest: WirePayload, Hashable {
     package init() {}
@@ -1048,6 +1076,13 @@ package struct LogoutReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension LogoutRequest: WireRequest {
+    package typealias Reply = LogoutReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .logout }
 }
 
 /// Finishes a registration.
@@ -1293,4 +1328,11 @@ extension AuthConfirmReply: CustomReflectable {
             "token": "(secret)",
         ], displayStyle: .struct)
     }
+}
+
+extension AuthConfirmRequest: WireRequest {
+    package typealias Reply = AuthConfirmReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authConfirm }
 }

@@ -90,6 +90,13 @@ package struct ChatInfoReply: WirePayload, Hashable {
     }
 }
 
+extension ChatInfoRequest: WireRequest {
+    package typealias Reply = ChatInfoReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatInfo }
+}
+
 /// A page of messages around a time: `backward` messages at or before `from` and `forward` messages after it,
 /// oldest first. A `from` in the future or an absent one means the newest.
 package struct ChatHistoryRequest: WirePayload, Hashable {
@@ -339,6 +346,13 @@ package struct ChatHistoryReply: WirePayload, Hashable {
     }
 }
 
+extension ChatHistoryRequest: WireRequest {
+    package typealias Reply = ChatHistoryReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatHistory }
+}
+
 /// Moves the caller's read mark. It only rises, except by SET_AS_UNREAD; a mark in the future counts as now.
 package struct ChatMarkRequest: WirePayload, Hashable {
     /// What to change.
@@ -476,6 +490,13 @@ package struct ChatMarkReply: WirePayload, Hashable {
     }
 }
 
+extension ChatMarkRequest: WireRequest {
+    package typealias Reply = ChatMarkReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatMark }
+}
+
 /// A page of chats whose last event is before a time, newest first.
 package struct ChatsListRequest: WirePayload, Hashable {
     /// The time; absent means now.
@@ -591,6 +612,13 @@ package struct ChatsListReply: WirePayload, Hashable {
     }
 }
 
+extension ChatsListRequest: WireRequest {
+    package typealias Reply = ChatsListReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatsList }
+}
+
 /// Says that a chat is or is no longer open on the screen. A hint; pushes come either way.
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.
@@ -675,6 +703,13 @@ package struct ChatSubscribeReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension ChatSubscribeRequest: WireRequest {
+    package typealias Reply = ChatSubscribeReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatSubscribe }
 }
 
 /// Somebody read a chat, or marked it as unread.

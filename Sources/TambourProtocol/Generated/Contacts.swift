@@ -90,6 +90,13 @@ package struct ContactInfoReply: WirePayload, Hashable {
     }
 }
 
+extension ContactInfoRequest: WireRequest {
+    package typealias Reply = ContactInfoReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactInfo }
+}
+
 /// A user by phone.
 package struct ContactInfoByPhoneRequest: WirePayload, Hashable {
     /// Digits, with or without a plus and separators.
@@ -181,6 +188,13 @@ package struct ContactInfoByPhoneReply: WirePayload, Hashable {
         writer.writeKey("contact")
         contact.write(to: &writer)
     }
+}
+
+extension ContactInfoByPhoneRequest: WireRequest {
+    package typealias Reply = ContactInfoByPhoneReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactInfoByPhone }
 }
 
 /// A user went online or offline. Sent to dialog partners.

@@ -196,6 +196,13 @@ package struct MsgSendReply: WirePayload, Hashable {
     }
 }
 
+extension MsgSendRequest: WireRequest {
+    package typealias Reply = MsgSendReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgSend }
+}
+
 /// Says that the caller is typing. Nothing is stored.
 package struct MsgTypingRequest: WirePayload, Hashable {
     /// The chat.
@@ -283,6 +290,13 @@ package struct MsgTypingReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension MsgTypingRequest: WireRequest {
+    package typealias Reply = MsgTypingReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgTyping }
 }
 
 /// Deletes messages for the caller or for everybody. What the caller may not delete comes back in
@@ -455,6 +469,13 @@ package struct MsgDeleteReply: WirePayload, Hashable {
             }
         }
     }
+}
+
+extension MsgDeleteRequest: WireRequest {
+    package typealias Reply = MsgDeleteReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgDelete }
 }
 
 /// Changes an own message. An absent or nil `text` keeps the text, "" clears it; an empty list of attachments
@@ -663,6 +684,13 @@ package struct MsgEditReply: WirePayload, Hashable {
     }
 }
 
+extension MsgEditRequest: WireRequest {
+    package typealias Reply = MsgEditReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgEdit }
+}
+
 /// Messages by id. Unknown and removed ones are left out.
 package struct MsgGetRequest: WirePayload, Hashable {
     /// The chat.
@@ -791,6 +819,13 @@ package struct MsgGetReply: WirePayload, Hashable {
     }
 }
 
+extension MsgGetRequest: WireRequest {
+    package typealias Reply = MsgGetReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgGet }
+}
+
 /// A receipt for a push. Accepted and ignored.
 package struct MsgDeliveryRequest: WirePayload, Hashable {
     package init() {}
@@ -825,6 +860,13 @@ package struct MsgDeliveryReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension MsgDeliveryRequest: WireRequest {
+    package typealias Reply = MsgDeliveryReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgDelivery }
 }
 
 /// A message is new, edited or removed. One client sends the number back as a request to say that it received
@@ -1029,6 +1071,13 @@ package struct NotifMessageReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension NotifMessageRequest: WireRequest {
+    package typealias Reply = NotifMessageReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .notifMessage }
 }
 
 /// Somebody is typing. Clients hide it after some seconds by themselves.

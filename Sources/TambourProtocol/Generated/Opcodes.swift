@@ -86,8 +86,9 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
 package struct OpInfo: Sendable {
     /// Who sends it first.
     package enum Direction: Sendable { case clientToServer, serverToClient, both }
-    /// Where its handler runs: on the session itself, on a reader, or in the engine's transaction.
-    package enum Kind: Sendable { case session, query, command }
+    /// Where its handler runs: on the session itself, on a reader (LOGIN, with nothing beside it, and
+    /// queries), or in the engine's transaction.
+    package enum Kind: Sendable { case session, login, query, command }
     /// What sending it twice does.
     package enum Idempotency: Sendable { case safe, idempotent, keyed, unsafe }
     /// States of a connection.
@@ -132,7 +133,7 @@ package struct OpInfo: Sendable {
         served(8, "LOGIN2", .clientToServer, [.loggedIn], .query, .safe, [.loginToken])
         served(17, "AUTH_REQUEST", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
         served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
-        served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .query, .safe, [.loginToken, .loginBlocked, .loginFlood])
+        served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .login, .safe, [.loginToken, .loginBlocked, .loginFlood])
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeExpired, .authBlocked])
         served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])

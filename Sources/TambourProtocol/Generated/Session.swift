@@ -65,6 +65,13 @@ package struct PingReply: WirePayload, Hashable {
     }
 }
 
+extension PingRequest: WireRequest {
+    package typealias Reply = PingReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .ping }
+}
+
 /// Telemetry. Counted by type and name, then dropped.
 package struct LogRequest: WirePayload, Hashable {
     /// What happened.
@@ -125,6 +132,13 @@ package struct LogReply: WirePayload, Hashable {
     package func write(to writer: inout MessagePackWriter) {
         writer.writeMapHeader(0)
     }
+}
+
+extension LogRequest: WireRequest {
+    package typealias Reply = LogReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .log }
 }
 
 /// The first packet. Describes the device and what its build can read (`capabilities`) and run (`features`).
@@ -396,6 +410,13 @@ package struct SessionInitReply: WirePayload, Hashable {
     }
 }
 
+extension SessionInitRequest: WireRequest {
+    package typealias Reply = SessionInitReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .sessionInit }
+}
+
 /// Lists the signed-in devices of the caller.
 package struct SessionsInfoRequest: WirePayload, Hashable {
     package init() {}
@@ -456,6 +477,13 @@ package struct SessionsInfoReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+}
+
+extension SessionsInfoRequest: WireRequest {
+    package typealias Reply = SessionsInfoReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .sessionsInfo }
 }
 
 /// Closes all other sessions of the caller. Their tokens die and their connections are closed.
@@ -528,4 +556,11 @@ extension SessionsCloseReply: CustomReflectable {
             "token": "(secret)",
         ], displayStyle: .struct)
     }
+}
+
+extension SessionsCloseRequest: WireRequest {
+    package typealias Reply = SessionsCloseReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .sessionsClose }
 }

@@ -27,6 +27,9 @@ package struct Text: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// The same text in bytes of its own: what outlives a request must not keep its payload alive.
+    package var detached: Text { Text(unchecked: Bytes(bytes.array)) }
+
     /// The text without characters.
     package static let empty = Text(unchecked: .empty)
 

@@ -1,6 +1,14 @@
 /// What travels as the payload of a packet: a map.
 package protocol WirePayload: WireValue {}
 
+/// A request: it names the opcode that it travels under, and what answers it.
+package protocol WireRequest: WirePayload {
+    associatedtype Reply: WirePayload
+
+    /// The opcode it travels under.
+    static var opcode: Opcode { get }
+}
+
 extension WirePayload {
     /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
     ///

@@ -97,7 +97,7 @@ package struct AdminService: Sendable {
             try backend.write { tx in
                 var made: [String] = []
                 let phones = range.map { firstPhone + Int64($0) }
-                for phone in phones where try tx.direct.account(phone: phone) != nil {
+                for phone in phones where try tx.reader.account(phone: phone) != nil {
                     throw Failure(description: "\(PhoneNumber.format(phone)) is taken")
                 }
                 for phone in phones {
@@ -153,13 +153,14 @@ package struct AdminService: Sendable {
     ) throws {
         let done = Box("")
         try backend.write { tx in
-            guard let account = try Self.account(user, in: tx.direct) else {
+            guard let account = try Self.account(user, in: tx.reader) else {
                 throw Failure(description: "no user has the phone or id \(user)")
             }
             if account.isBlocked != isBlocked {
                 try tx.setBlocked(isBlocked, account.id)
                 if isBlocked {
-                    try tx.closeSessions(try tx.direct.sessions(of: account.id).map(\.id))
+                    let sessions = try tx.reader.sessions(of: account.id).map(\.id)
+                    try tx.closeSessions(sessions, of: account.id)
                 }
             }
             done.value =

@@ -24,7 +24,8 @@ package final class ReaderPool: @unchecked Sendable {
         state = Mutex(State(idle: Array(stores.indices)))
     }
 
-    /// Queues a job; jobs start in the order they were posted.
+    /// Queues a job. Readers take jobs in the order they were posted, each a share at a time: two jobs
+    /// may run at once or the later one first.
     package func post(_ job: @escaping Job) {
         let reader: Int? = state.withLock { state in
             state.waiting.append(job)

@@ -31,7 +31,7 @@ package struct Dispatcher: Sendable {
 
     /// Runs a command in the engine's transaction.
     package func command(
-        _ request: ClientRequest,
+        _ request: CommandRequest,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> Answer {
@@ -63,10 +63,6 @@ package struct Dispatcher: Sendable {
         case .msgEdit(let request):
             let caller = requester.requireCaller()
             return .reply(try messages.msgEdit(request, from: caller, in: tx))
-        case .ping, .log, .sessionInit, .notifMessage, .msgDelivery, .login, .login2, .contactInfo,
-            .contactInfoByPhone, .chatInfo, .chatHistory, .chatsList, .msgTyping, .msgGet,
-            .chatSubscribe, .sessionsInfo:
-            preconditionFailure("the opcode table names this request no command")
         }
     }
 
@@ -74,7 +70,7 @@ package struct Dispatcher: Sendable {
 
     /// Runs a query over a snapshot of its own; what it has to tell others, it stores nowhere.
     package func query(
-        _ request: ClientRequest,
+        _ request: QueryRequest,
         from requester: Requester,
         on store: StoreConnection
     ) -> (answer: Answer, events: [Event]) {
@@ -89,7 +85,7 @@ package struct Dispatcher: Sendable {
     }
 
     private func answer(
-        _ request: ClientRequest,
+        _ request: QueryRequest,
         _ caller: Caller,
         _ requester: Requester,
         _ snapshot: ReadTransaction,
@@ -129,9 +125,6 @@ package struct Dispatcher: Sendable {
             return .page(try messages.msgGet(request, from: caller, in: snapshot))
         case .sessionsInfo:
             return .page(try auth.sessionsInfo(from: caller, in: snapshot))
-        case .ping, .log, .sessionInit, .notifMessage, .msgDelivery, .login, .authRequest, .auth,
-            .authConfirm, .logout, .sessionsClose, .chatMark, .msgSend, .msgDelete, .msgEdit:
-            preconditionFailure("the opcode table names this request no query")
         }
     }
 

@@ -101,7 +101,7 @@ final class LaneGateway: @unchecked Sendable {
         case .push(let push, let users, let except):
             var encoded = EncodedPush(push, limits: shared.limits)
             var dialog: ChatID?
-            if case .message(let message) = push, message.chatID.rawValue > 0 {
+            if case .notifMessage(let message) = push, !message.chatID.isGroup {
                 dialog = message.chatID
             }
             for user in users {
@@ -112,13 +112,9 @@ final class LaneGateway: @unchecked Sendable {
                     session.push(encoded.packet(session.compression))
                 }
             }
-        case .sessionsClosed(let ids):
-            for list in byUser.values {
-                for session in list {
-                    if let id = session.caller?.sessionID, ids.contains(id) {
-                        session.tokenDied()
-                    }
-                }
+        case .sessionsClosed(let ids, let user):
+            for session in byUser[user] ?? [] {
+                if let id = session.caller?.sessionID, ids.contains(id) { session.tokenDied() }
             }
         case .loginCode:
             break

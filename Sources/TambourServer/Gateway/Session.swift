@@ -11,21 +11,29 @@ import TambourStore
 final class Session: ConnectionDelegate, @unchecked Sendable {
     /// A request under way.
     final class Request: Sendable {
-        let request: ClientRequest
+        /// What runs elsewhere, and so has to wait for its turn.
+        enum Work: Sendable {
+            case login(LoginRequest)
+            case query(QueryRequest)
+            case command(CommandRequest)
+        }
+
+        let work: Work
         let opcode: Opcode
         let sequence: UInt16
-        let lane: SessionStateMachine.Lane
 
-        init(
-            request: ClientRequest,
-            opcode: Opcode,
-            sequence: UInt16,
-            lane: SessionStateMachine.Lane
-        ) {
-            self.request = request
+        init(_ work: Work, _ sequence: UInt16, _ opcode: Opcode) {
+            self.work = work
             self.opcode = opcode
             self.sequence = sequence
-            self.lane = lane
+        }
+
+        var turn: SessionStateMachine.Turn {
+            switch work {
+            case .login: .exclusive
+            case .query: .query
+            case .command: .command
+            }
         }
     }
 
@@ -204,7 +212,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let opcode = Opcode(rawValue: frame.header.opcode)
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseSoftly(.protoOpcode, sequence, opcode) }
-        guard info.isServed, let kind = info.kind else {
+        guard info.isServed else {
             // An app that asks for what this server does not have yet is no enemy.
             return send(.protoOpcode, sequence, opcode)
         }
@@ -224,25 +232,25 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         } catch {
             return refuseSoftly(.protoPayload(String(describing: error)), sequence, opcode)
         }
-        switch kind {
-        case .session:
-            answer(request, sequence, opcode)
-        case .command:
-            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: .command))
-        case .query:
-            var lane = SessionStateMachine.Lane.query
-            if case .login = request { lane = .exclusive }
-            admit(Request(request: request, opcode: opcode, sequence: sequence, lane: lane))
+        switch request {
+        case .session(let request): answer(request, sequence, opcode)
+        case .login(let login): admit(Request(.login(login), sequence, opcode))
+        case .query(let query): admit(Request(.query(query), sequence, opcode))
+        case .command(let command): admit(Request(.command(command), sequence, opcode))
         }
     }
 
     /// Answers what needs neither engine nor reader.
-    private func answer(_ request: ClientRequest, _ sequence: UInt16, _ opcode: Opcode) {
+    private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         switch request {
         case .ping(let ping):
             // Whoever pings to learn that nothing else came must get what came before the reply.
             gateway.drainMailbox()
-            if let interactive = ping.interactive { setInteractive(interactive) }
+            if let interactive = ping.interactive {
+                // Behind a LOGIN under way it is the later word of the two.
+                if machine.phase == .loggingIn { interactiveAtLogin = interactive }
+                setInteractive(interactive)
+            }
             reply(PingReply(), sequence, opcode)
         case .log(let log):
             shared.metrics.countLogEvents(log.events.lazy.map { String(describing: $0.type ?? "") })
@@ -253,8 +261,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             reply(MsgDeliveryReply(), sequence, opcode)
         case .notifMessage:
             reply(NotifMessageReply(), sequence, opcode)
-        default:
-            preconditionFailure("the opcode table names \(opcode) a session request")
         }
     }
 
@@ -287,7 +293,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Requests that run elsewhere
 
     private func admit(_ request: Request) {
-        let (ticket, starts) = machine.arrived(request.lane)
+        let (ticket, starts) = machine.arrived(request.turn)
         if starts { start(request) } else { waiting[ticket] = request }
     }
 
@@ -301,27 +307,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 start(request)
             } else {
                 refuseSoftly(.protoState, request.sequence, request.opcode)
-                tickets += machine.finished(request.lane)
+                tickets += machine.finished(request.turn)
             }
         }
     }
 
     private func start(_ request: Request) {
-        if case .login(let login) = request.request { return startLogin(login, request) }
         let shared = shared
         let gateway = gateway
         let requester = requester
-        switch request.lane {
-        case .command:
+        switch request.work {
+        case .login(let login):
+            startLogin(login, request)
+        case .command(let asked):
             let command = Command { tx in
-                try shared.dispatcher.command(request.request, from: requester, in: tx)
+                try shared.dispatcher.command(asked, from: requester, in: tx)
             } done: { answer in
                 gateway.post(.answered(self, request, answer))
             }
             shared.engine.post(command)
-        case .query, .exclusive:
+        case .query(let asked):
             shared.readers.post { store in
-                let result = shared.dispatcher.query(request.request, from: requester, on: store)
+                let result = shared.dispatcher.query(asked, from: requester, on: store)
                 shared.router.route(result.events)
                 gateway.post(.answered(self, request, result.answer))
             }
@@ -347,7 +354,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             return
         }
-        if request.lane == .exclusive { finishLogin(answer) }
+        if request.turn == .exclusive { finishLogin(answer) }
         switch answer.outcome {
         case .reply(let payload): reply(payload, request.sequence, request.opcode)
         case .encoded(let payload):
@@ -356,9 +363,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .done: preconditionFailure("a request has a reply")
         }
         if let interest = answer.interest { noteDialog(interest) }
-        if request.lane == .exclusive { releaseHeldPushes() }
-        let mayRead = request.lane == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
-        startWaiting(machine.finished(request.lane))
+        if request.turn == .exclusive { releaseHeldPushes() }
+        let mayRead = request.turn == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
+        startWaiting(machine.finished(request.turn))
         if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }
@@ -433,6 +440,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             adopt(following.partners, of: caller)
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
+            if !isInteractive {
+                shared.presence.noted(caller.userID, wall: shared.environment.wallMs())
+            }
             storeSeen(of: caller)
         } else {
             machine.loginEnded(accepted: false)
@@ -473,18 +483,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         isInteractive = interactive
         let now = shared.environment.wallMs()
         if interactive {
-            if let event = shared.presence.entered(caller.userID, now: now) {
+            if let event = shared.presence.entered(caller.userID, wall: now) {
                 shared.router.route([event])
             }
             return
         }
         storeSeen(of: caller)
-        guard shared.presence.left(caller.userID, now: now) else { return }
+        guard shared.presence.left(caller.userID, wall: now) else { return }
         let shared = shared
         let user = caller.userID
         _ = gateway.lane.schedule(after: .milliseconds(limits.presenceOfflineDelayMs)) {
             let now = shared.environment.wallMs()
-            if let event = shared.presence.settled(user, now: now) { shared.router.route([event]) }
+            if let event = shared.presence.settled(user, wall: now) { shared.router.route([event]) }
         }
     }
 
@@ -502,8 +512,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Follows the presence of the other side of a dialog that is alive.
     func noteDialog(_ chat: ChatID) {
-        guard let caller, chat.rawValue > 0 else { return }
-        let partner = UserID(chat.rawValue ^ caller.userID.rawValue)
+        guard let caller, let partner = chat.partner(of: caller.userID), partner != caller.userID
+        else { return }
         guard !watched.contains(partner), watched.count < 2 * limits.presenceWatch else { return }
         watch([partner])
     }

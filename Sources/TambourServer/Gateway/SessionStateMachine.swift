@@ -16,8 +16,8 @@ struct SessionStateMachine {
         case closed
     }
 
-    /// How a request runs.
-    enum Lane: Equatable {
+    /// When a request may run.
+    enum Turn: Equatable {
         case command
         case query
         /// Nothing runs beside it.
@@ -29,7 +29,7 @@ struct SessionStateMachine {
     private var commands = 0
     private var queries = 0
     private var isExclusive = false
-    private var waiting: [(lane: Lane, ticket: Int)] = []
+    private var waiting: [(turn: Turn, ticket: Int)] = []
     private var nextTicket = 0
 
     /// The bit of this phase in the opcode table.
@@ -43,7 +43,8 @@ struct SessionStateMachine {
         }
     }
 
-    var isLoggedIn: Bool { phase == .loggedIn }
+    /// Also while another LOGIN is under way: if it is refused, the first one still holds.
+    var isLoggedIn: Bool { phase == .loggedIn || (phase == .loggingIn && wasLoggedIn) }
 
     /// Requests that run or wait.
     var inFlight: Int { commands + queries + (isExclusive ? 1 : 0) + waiting.count }
@@ -70,46 +71,46 @@ struct SessionStateMachine {
     /// A request arrived.
     ///
     /// - Returns: its ticket, and whether it may start at once; if not, `finished` names it later.
-    mutating func arrived(_ lane: Lane) -> (ticket: Int, starts: Bool) {
+    mutating func arrived(_ turn: Turn) -> (ticket: Int, starts: Bool) {
         let ticket = nextTicket
         nextTicket += 1
-        if waiting.isEmpty, mayStart(lane) {
-            started(lane)
+        if waiting.isEmpty, mayStart(turn) {
+            started(turn)
             return (ticket, true)
         }
-        waiting.append((lane, ticket))
+        waiting.append((turn, ticket))
         return (ticket, false)
     }
 
     /// A request that had started is answered.
     ///
     /// - Returns: the tickets of those that may start now, in order.
-    mutating func finished(_ lane: Lane) -> [Int] {
-        switch lane {
+    mutating func finished(_ turn: Turn) -> [Int] {
+        switch turn {
         case .command: commands -= 1
         case .query: queries -= 1
         case .exclusive: isExclusive = false
         }
         var tickets: [Int] = []
-        while let next = waiting.first, mayStart(next.lane) {
+        while let next = waiting.first, mayStart(next.turn) {
             waiting.removeFirst()
-            started(next.lane)
+            started(next.turn)
             tickets.append(next.ticket)
         }
         return tickets
     }
 
-    private func mayStart(_ lane: Lane) -> Bool {
+    private func mayStart(_ turn: Turn) -> Bool {
         if isExclusive { return false }
-        return switch lane {
+        return switch turn {
         case .command: queries == 0
         case .query: commands == 0
         case .exclusive: commands == 0 && queries == 0
         }
     }
 
-    private mutating func started(_ lane: Lane) {
-        switch lane {
+    private mutating func started(_ turn: Turn) {
+        switch turn {
         case .command: commands += 1
         case .query: queries += 1
         case .exclusive: isExclusive = true

@@ -25,9 +25,9 @@ struct AuthHandler: Sendable {
         let now = tx.ct
         let windowStart = now - Self.codeWindowMs
         let address = requester.origin.address
-        let ofPhone = try tx.direct.loginCodes(phone: phone, since: windowStart)
+        let ofPhone = try tx.reader.loginCodes(phone: phone, since: windowStart)
         guard ofPhone < limits.maxCodesPerPhonePerHour,
-            try tx.direct.loginCodes(address: address, since: windowStart)
+            try tx.reader.loginCodes(address: address, since: windowStart)
                 < limits.maxCodesPerAddressPerHour
         else { throw RequestError.authBlocked }
 
@@ -63,7 +63,7 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> Result<AuthCodeReply, RequestError> {
         let tokenHash = Tokens.hash(request.token)
-        guard let code = try tx.direct.loginCode(tokenHash: tokenHash), code.expires > tx.ct,
+        guard let code = try tx.reader.loginCode(tokenHash: tokenHash), code.expires > tx.ct,
             code.tries < limits.loginCodeTries
         else { throw RequestError.errorCodeExpired }
         let given = Tokens.hash(code: request.verifyCode, request: request.token)
@@ -71,7 +71,7 @@ struct AuthHandler: Sendable {
             try tx.countLoginTry(tokenHash: tokenHash)
             return .failure(.errorCodeWrong)
         }
-        if let account = try tx.direct.account(phone: code.phone) {
+        if let account = try tx.reader.account(phone: code.phone) {
             guard !account.isBlocked else { throw RequestError.loginBlocked }
             try tx.spendLoginCode(tokenHash: tokenHash)
             let token = try openSession(of: account.id, from: requester, in: tx)
@@ -104,7 +104,7 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> AuthConfirmReply {
         let tokenHash = Tokens.hash(request.token)
-        guard let phone = try tx.direct.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
+        guard let phone = try tx.reader.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
             throw RequestError.errorCodeExpired
         }
         let firstName = trimmed(String(describing: request.firstName))
@@ -116,14 +116,14 @@ struct AuthHandler: Sendable {
         else { throw RequestError.protoPayload("/firstName: a control character") }
         let lastName = request.lastName.map { trimmed(String(describing: $0)) }
         // Somebody may have registered the phone since the code was checked.
-        let known = try tx.direct.account(phone: phone)
+        let known = try tx.reader.account(phone: phone)
         if let known, known.isBlocked { throw RequestError.authBlocked }
         try tx.spendRegistration(tokenHash: tokenHash)
         let id =
             try known?.id
             ?? tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
         let token = try openSession(of: id, from: requester, in: tx)
-        guard let account = try tx.direct.account(id) else {
+        guard let account = try tx.reader.account(id) else {
             preconditionFailure("the account was inserted in this transaction")
         }
         return AuthConfirmReply(
@@ -138,7 +138,7 @@ struct AuthHandler: Sendable {
     ///
     /// - Note: A command.
     func logout(from caller: Caller, in tx: WriteTransaction) throws {
-        try tx.closeSessions([caller.sessionID])
+        try tx.closeSessions([caller.sessionID], of: caller.userID)
     }
 
     /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller.
@@ -150,9 +150,9 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> SessionsCloseReply {
         let caller = requester.requireCaller()
-        let others = try tx.direct.sessions(of: caller.userID).map(\.id)
+        let others = try tx.reader.sessions(of: caller.userID).map(\.id)
             .filter { $0 != caller.sessionID }
-        try tx.closeSessions(others)
+        try tx.closeSessions(others, of: caller.userID)
         return SessionsCloseReply(token: requester.token)
     }
 

@@ -88,7 +88,7 @@ struct ChatsHandler: Sendable {
         guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID),
             let member = try tx.member(caller.userID, of: chat)
         else {
-            try requireDialogPartner(request.chatID, of: caller, in: tx.direct)
+            try requireDialogPartner(request.chatID, of: caller, in: tx.reader)
             return ChatMarkReply(unread: 0, mark: 0)
         }
         var setAsUnread = false
@@ -120,7 +120,7 @@ struct ChatsHandler: Sendable {
                 mark: member.readTime,
                 setAsUnread: setAsUnread
             )
-            tx.emit(.push(.mark(push), to: hear, except: caller.connectionID))
+            tx.emit(.push(.notifMark(push), to: hear, except: caller.connectionID))
         }
         return ChatMarkReply(
             unread: try tx.unread(of: caller.userID, in: chat),
@@ -173,9 +173,9 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Chat? {
         if let view = try snapshot.view(id, for: caller.userID) { return try snapshot.chat(view) }
-        guard id.rawValue == 0, let account = try snapshot.account(caller.userID) else {
-            return nil
-        }
+        guard id.partner(of: caller.userID) == caller.userID,
+            let account = try snapshot.account(caller.userID)
+        else { return nil }
         return Chat(
             id: id,
             type: .dialog,
@@ -197,9 +197,9 @@ struct ChatsHandler: Sendable {
         of caller: Caller,
         in snapshot: ReadTransaction
     ) throws {
-        guard id.rawValue >= 0,
-            try snapshot.isListed(UserID(id.rawValue ^ caller.userID.rawValue))
-        else { throw RequestError.chatNotFound }
+        guard let partner = id.partner(of: caller.userID), try snapshot.isListed(partner) else {
+            throw RequestError.chatNotFound
+        }
     }
 
     private func bound(_ time: Int64?) -> Int64? {

@@ -37,13 +37,13 @@ struct MessagesHandler: Sendable {
                 in: chat
             )
         {
-            return try reply(to: first, in: chat, created: false, for: caller, in: tx)
+            return try reply(to: first, in: chat, for: caller, in: tx)
         }
 
         // Checks, all of them before the first write.
         let text = message.text ?? .empty
         let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
-            try tx.direct.listedAccount($0)
+            try tx.reader.listedAccount($0)
         }
         var draft = MessageDraft(
             cid: message.cid,
@@ -88,13 +88,13 @@ struct MessagesHandler: Sendable {
     ) throws -> (chat: ChatState?, partner: UserID) {
         let partner: UserID
         if let id = request.chatID {
-            if id.rawValue < 0 {
+            guard let other = id.partner(of: caller.userID) else {
                 guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
                     throw RequestError.chatNotFound
                 }
                 return (chat, caller.userID)
             }
-            partner = UserID(id.rawValue ^ caller.userID.rawValue)
+            partner = other
         } else {
             partner = request.userID ?? caller.userID
         }
@@ -180,7 +180,7 @@ struct MessagesHandler: Sendable {
             on: caller.deviceID,
             in: nil
         ), let chat = try tx.chat(holding: first) {
-            return try reply(to: first, in: chat, created: true, for: caller, in: tx)
+            return try reply(to: first, in: chat, for: caller, in: tx)
         }
         guard control.chatType == nil || control.chatType == "CHAT" else {
             throw RequestError.errorMessageInvalid(
@@ -237,10 +237,10 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Replies and pushes
 
+    /// The first result of a `cid`, once more.
     private func reply(
         to first: MessageRecord,
         in chat: ChatState,
-        created: Bool,
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
@@ -248,7 +248,8 @@ struct MessagesHandler: Sendable {
             tx.message(first, in: chat),
             previous: tx.previousID(of: first, in: chat),
             in: chat,
-            created: created,
+            // A chat begins with the message that makes it.
+            created: first.number == 1,
             for: caller,
             in: tx
         )
@@ -277,9 +278,9 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> Chat? {
-        let snapshot = try tx.reading()
-        guard let view = try snapshot.view(chat.key, for: caller.userID) else { return nil }
-        return try snapshot.chat(view)
+        let reader = try tx.flushedReader()
+        guard let view = try reader.view(chat.key, for: caller.userID) else { return nil }
+        return try reader.chat(view)
     }
 
     /// Tells of a message that is new or has changed.
@@ -291,7 +292,7 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) {
         let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        tx.emit(.push(.message(push), to: chat.memberIDs, except: caller.connectionID))
+        tx.emit(.push(.notifMessage(push), to: chat.memberIDs, except: caller.connectionID))
     }
 
     /// Tells of a chat that is new; nothing in it differs between its members.
@@ -323,7 +324,7 @@ struct MessagesHandler: Sendable {
                 access: isGroup ? .private : nil
             )
         )
-        tx.emit(.push(.chat(push), to: members, except: caller.connectionID))
+        tx.emit(.push(.notifChat(push), to: members, except: caller.connectionID))
     }
 
     // MARK: - Editing and deleting
@@ -367,7 +368,7 @@ struct MessagesHandler: Sendable {
         for (path, list) in lists {
             guard let list, !list.isEmpty else { continue }
             record.attaches = try AttachRules.stored(list, at: path) {
-                try tx.direct.listedAccount($0)
+                try tx.reader.listedAccount($0)
             }
         }
         guard !record.text.isEmpty || record.attaches != nil || record.forward != nil else {
@@ -427,7 +428,7 @@ struct MessagesHandler: Sendable {
         if !done.isEmpty {
             let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: done)
             let hear = request.forMe ? [caller.userID] : chat.memberIDs
-            tx.emit(.push(.messagesDeleted(push), to: hear, except: caller.connectionID))
+            tx.emit(.push(.notifMsgDelete(push), to: hear, except: caller.connectionID))
         }
         return MsgDeleteReply(
             chatID: chat.wireID,
@@ -489,13 +490,13 @@ struct MessagesHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> Event? {
         guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            let id = request.chatID.rawValue
-            guard id >= 0, try snapshot.isListed(UserID(id ^ caller.userID.rawValue))
+            guard let partner = request.chatID.partner(of: caller.userID),
+                try snapshot.isListed(partner)
             else { throw RequestError.chatNotFound }
             return nil
         }
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
-        return .push(.typing(push), to: others, except: caller.connectionID)
+        return .push(.notifTyping(push), to: others, except: caller.connectionID)
     }
 }

@@ -1,19 +1,4 @@
 import TambourProtocol
-import TambourStore
-
-extension Push {
-    /// Lends the opcode and the payload that travel to `body`.
-    func withEncoded<R>(_ body: (Opcode, UnsafeRawBufferPointer) -> R) -> R {
-        switch self {
-        case .message(let push): push.withEncoded { body(.notifMessage, $0) }
-        case .typing(let push): push.withEncoded { body(.notifTyping, $0) }
-        case .mark(let push): push.withEncoded { body(.notifMark, $0) }
-        case .presence(let push): push.withEncoded { body(.notifPresence, $0) }
-        case .chat(let push): push.withEncoded { body(.notifChat, $0) }
-        case .messagesDeleted(let push): push.withEncoded { body(.notifMsgDelete, $0) }
-        }
-    }
-}
 
 /// A push on its way out of one lane: encoded once for everybody, compressed once a way.
 ///
@@ -47,12 +32,12 @@ struct EncodedPush {
     }
 
     private func encode(_ compression: Compression) -> [UInt8] {
-        push.withEncoded { opcode, payload in
+        push.withEncoded { payload in
             var packet: [UInt8] = []
             encodePacket(
                 command: .request,
                 sequence: 0,
-                opcode: opcode.rawValue,
+                opcode: push.opcode.rawValue,
                 payload: payload,
                 compression: compression,
                 compressFrom: compressFrom,

@@ -1,6 +1,6 @@
 import Synchronization
 import TambourProtocol
-import TambourStore
+package import TambourStore
 
 /// Who is online, and who wants to know. In memory only: `seen` is stored by a deferred command.
 ///
@@ -14,7 +14,7 @@ package final class PresenceRegistry: Sendable {
         var isOnline = false
         /// Unix milliseconds; when it was online last, 0 for unknown.
         var seen: Int64 = 0
-        /// When `isOnline` changed last, Unix milliseconds.
+        /// When what others see of it changed last, on the commit clock: logins compare it with a mark.
         var changed: Int64 = 0
     }
 
@@ -25,23 +25,26 @@ package final class PresenceRegistry: Sendable {
     }
 
     private let state = Mutex(State())
-    /// What clients were told before is not known here, Unix milliseconds.
-    private let startedMs: Int64
+    private let clock: CommitClock
+    /// What clients were told before is not known here: commit clock.
+    private let started: Int64
 
-    package init(startedMs: Int64 = 0) {
-        self.startedMs = startedMs
+    /// - Parameter wall: the wall clock, Unix milliseconds, as everywhere here.
+    package init(clock: CommitClock, wall: Int64) {
+        self.clock = clock
+        started = clock.now(wall: wall)
     }
 
     /// A session became interactive: the presence to push when that made the user come online.
-    func entered(_ id: UserID, now: Int64) -> Event? {
+    func entered(_ id: UserID, wall: Int64) -> Event? {
         state.withLock { state in
             var user = state.users[id] ?? User()
             user.interactive += 1
-            user.seen = max(user.seen, now)
+            user.seen = max(user.seen, wall)
             let cameOnline = !user.isOnline
             if cameOnline {
                 user.isOnline = true
-                user.changed = now
+                user.changed = clock.now(wall: wall)
             }
             state.users[id] = user
             return cameOnline ? event(id, user, state) : nil
@@ -51,24 +54,34 @@ package final class PresenceRegistry: Sendable {
     /// A session went to the background or closed.
     ///
     /// - Returns: true when it was the last: then call `settled` after the delay.
-    func left(_ id: UserID, now: Int64) -> Bool {
+    func left(_ id: UserID, wall: Int64) -> Bool {
         state.withLock { state in
             guard var user = state.users[id], user.interactive > 0 else { return false }
             user.interactive -= 1
-            user.seen = max(user.seen, now)
+            user.seen = max(user.seen, wall)
             state.users[id] = user
             return user.interactive == 0
         }
     }
 
+    /// A login that is not interactive: nobody is told, but it shows at the next login of others.
+    func noted(_ id: UserID, wall: Int64) {
+        state.withLock { state in
+            var user = state.users[id] ?? User()
+            user.seen = max(user.seen, wall)
+            user.changed = clock.now(wall: wall)
+            state.users[id] = user
+        }
+    }
+
     /// The delay after the last `left` is over: the push when the user stayed away.
-    func settled(_ id: UserID, now: Int64) -> Event? {
+    func settled(_ id: UserID, wall: Int64) -> Event? {
         state.withLock { state in
             guard var user = state.users[id], user.interactive == 0, user.isOnline else {
                 return nil
             }
             user.isOnline = false
-            user.changed = now
+            user.changed = clock.now(wall: wall)
             state.users[id] = user
             return event(id, user, state)
         }
@@ -94,7 +107,7 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
-    /// The presence of each of `users` that changed after `since` (Unix milliseconds).
+    /// The presence of each of `users` that changed after `since` (commit clock).
     ///
     /// - Parameter users: with what the store knows of when each was online last.
     func presence(
@@ -104,7 +117,7 @@ package final class PresenceRegistry: Sendable {
         state.withLock { state in
             var pairs: [(UserID, Presence)] = []
             for (id, stored) in users {
-                let user = state.users[id] ?? User(seen: stored, changed: max(stored, startedMs))
+                let user = state.users[id] ?? User(seen: stored, changed: started)
                 guard since <= 0 || user.changed > since else { continue }
                 pairs.append((id, user.presence(stored: stored)))
             }
@@ -119,7 +132,7 @@ package final class PresenceRegistry: Sendable {
             presence: user.presence(stored: 0),
             time: user.changed
         )
-        return .push(.presence(push), to: Array(watchers.keys), except: nil)
+        return .push(.notifPresence(push), to: Array(watchers.keys), except: nil)
     }
 }
 

@@ -6,8 +6,6 @@ struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     private let config: ServiceConfig
-    /// About how many bytes a contact takes on the wire, never fewer.
-    private static let contactBytes = 256
 
     init(limits: Limits, presence: PresenceRegistry) {
         self.limits = limits
@@ -43,10 +41,10 @@ struct LoginSync: Sendable {
         if let contactsMark {
             // What changed is never left out: the client would keep what it has for ever.
             let changed = try snapshot.changedContacts(of: caller.userID, since: contactsMark)
-            let part = oldest(changed, atMost: budget / 2 / Self.contactBytes)
+            let part = oldest(changed, budget: budget / 2)
             contacts = part.contacts.map { $0.user(showingPhone: false) }
             time = min(time, part.complete)
-            budget -= contacts.count * Self.contactBytes
+            budget -= part.contacts.reduce(0) { $0 + $1.wireSizeEstimate }
         }
         var chats: [Chat] = []
         var marker: Int64 = 0
@@ -69,7 +67,7 @@ struct LoginSync: Sendable {
         if contactsMark == nil {
             budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
             for account in try contactAccounts(of: chats, for: caller, in: snapshot) {
-                budget -= Self.contactBytes
+                budget -= account.wireSizeEstimate
                 // What does not fit is asked for by CONTACT_INFO when it is shown.
                 if budget < 0 { break }
                 contacts.append(account.user(showingPhone: false))
@@ -92,7 +90,9 @@ struct LoginSync: Sendable {
 
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
     ///
-    /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it.
+    /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it. The
+    /// reply has no mark to go on from: what does not fit, the oldest changes, is left to LOGIN, whose
+    /// contacts come in parts, and to CONTACT_INFO.
     func login2(
         _ request: Login2Request,
         from caller: Caller,
@@ -107,7 +107,7 @@ struct LoginSync: Sendable {
             var budget = limits.maxReplyBytes
             for (account, _) in try snapshot.changedContacts(of: caller.userID, since: since) {
                 // Both names of the list are sent.
-                budget -= 512
+                budget -= 2 * account.wireSizeEstimate
                 if budget < 0 { break }
                 contacts.append(account.user(showingPhone: false))
             }
@@ -129,13 +129,19 @@ struct LoginSync: Sendable {
 
     /// The changes that were there first, whole commits, and the clock up to which they are complete.
     ///
-    /// - Parameter changed: the newest change first.
+    /// - Parameters:
+    ///   - changed: the newest change first.
+    ///   - budget: bytes that they may take.
     private func oldest(
         _ changed: [(account: Account, changed: Int64)],
-        atMost count: Int
+        budget: Int
     ) -> (contacts: [Account], complete: Int64) {
-        guard changed.count > count else { return (changed.map(\.account), .max) }
-        let cut = changed[changed.count - count - 1].changed
+        var budget = budget
+        let firstLeftOut = changed.last { contact in
+            budget -= contact.account.wireSizeEstimate
+            return budget < 0
+        }
+        guard let cut = firstLeftOut?.changed else { return (changed.map(\.account), .max) }
         let before = changed.filter { $0.changed < cut }
         guard before.isEmpty else { return (before.map(\.account), cut - 1) }
         // One commit changed more than that: it is not split.
@@ -167,8 +173,10 @@ struct LoginSync: Sendable {
         in snapshot: ReadTransaction
     ) throws -> [Account] {
         try chats.compactMap { chat in
-            guard chat.id.rawValue > 0 else { return nil }
-            return try snapshot.account(UserID(chat.id.rawValue ^ caller.userID.rawValue))
+            guard let partner = chat.id.partner(of: caller.userID), partner != caller.userID else {
+                return nil
+            }
+            return try snapshot.account(partner)
         }
     }
 }

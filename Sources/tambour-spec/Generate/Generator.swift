@@ -21,6 +21,7 @@ struct Generator {
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),
             ("\(Self.sources)/Objects.swift", objects()),
             ("\(Self.sources)/Opcodes.swift", OpcodesSource(specification: specification).text()),
+            ("\(Self.sources)/Push.swift", PushSource(specification: specification).text()),
         ]
         for family in specification.families where !family.opcodes.isEmpty {
             files.append(
@@ -79,6 +80,16 @@ struct Generator {
                 if !isFirst { source.line() }
                 isFirst = false
                 StructSource(type: type, specification: specification).write(to: &source)
+            }
+            if let request = opcode.request, let reply = opcode.reply {
+                source.line()
+                source.block("extension \(request.name): WireRequest") { source in
+                    source.line("package typealias Reply = \(reply.name)")
+                    source.line()
+                    let name = Names.camel(fromUpper: opcode.name)
+                    source.doc("The opcode it travels under.")
+                    source.line("package static var opcode: Opcode { .\(name) }")
+                }
             }
         }
         return source.text

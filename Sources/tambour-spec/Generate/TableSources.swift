@@ -51,9 +51,9 @@ struct OpcodesSource {
                 "package enum Direction: Sendable { case clientToServer, serverToClient, both }"
             )
             source.doc(
-                "Where its handler runs: on the session itself, on a reader, or in the engine's transaction."
+                "Where its handler runs: on the session itself, on a reader (LOGIN, with nothing beside it, and queries), or in the engine's transaction."
             )
-            source.line("package enum Kind: Sendable { case session, query, command }")
+            source.line("package enum Kind: Sendable { case session, login, query, command }")
             source.doc("What sending it twice does.")
             source.line(
                 "package enum Idempotency: Sendable { case safe, idempotent, keyed, unsafe }"
@@ -129,22 +129,29 @@ struct OpcodesSource {
     }
 }
 
-/// `ClientRequest`: every request a client may send, decoded.
+/// `ClientRequest`: every request a client may send, decoded, in an enumeration for each kind.
 struct ClientRequestSource {
     let specification: Specification
+
+    /// The kinds that have an enumeration of their own, and what is said of it.
+    private static let groups: [(kind: OpcodeEntry.Kind, type: String, doc: String)] = [
+        (.session, "SessionRequest", "A request that the session answers by itself."),
+        (.query, "QueryRequest", "A request that reads a snapshot."),
+        (.command, "CommandRequest", "A request that runs in the engine's transaction."),
+    ]
 
     func text() -> String {
         var source = SourceText(from: "protocol-spec/opcodes/")
         let requests = specification.families.flatMap(\.opcodes).filter { $0.request != nil }
             .sorted { $0.number < $1.number }
 
-        source.doc("A decoded request. A switch over it without a default cannot forget an opcode.")
-        source.doc(
-            "Indirect: it is handed from thread to thread, and copying it must not copy its fields."
-        )
-        source.block("package indirect enum ClientRequest: Sendable") { source in
-            for opcode in requests {
-                source.line("case \(name(opcode))(\(opcode.swiftStem)Request)")
+        source.doc("A decoded request, by what it runs on.")
+        source.block("package enum ClientRequest: Sendable") { source in
+            for opcode in requests where opcode.kind == .login {
+                source.line("indirect case \(name(opcode))(\(opcode.swiftStem)Request)")
+            }
+            for group in Self.groups {
+                source.line("case \(group.kind.rawValue)(\(group.type))")
             }
             source.line()
             source.doc("Decodes the payload of a request; nil when the opcode is not served.")
@@ -154,9 +161,7 @@ struct ClientRequestSource {
             ) { source in
                 source.block("switch opcode") { source in
                     for opcode in requests {
-                        source.line(
-                            "case .\(name(opcode)): .\(name(opcode))(try .decode(payload, limits: limits))"
-                        )
+                        source.line("case .\(name(opcode)): \(decoded(opcode))")
                     }
                     source.line("default: nil")
                 }
@@ -165,8 +170,33 @@ struct ClientRequestSource {
             source.doc("The opcode it travels under.")
             source.block("package var opcode: Opcode") { source in
                 source.block("switch self") { source in
-                    for opcode in requests {
+                    for opcode in requests where opcode.kind == .login {
                         source.line("case .\(name(opcode)): .\(name(opcode))")
+                    }
+                    for group in Self.groups {
+                        source.line("case .\(group.kind.rawValue)(let request): request.opcode")
+                    }
+                }
+            }
+        }
+        for group in Self.groups {
+            let requests = requests.filter { $0.kind == group.kind }
+            source.line()
+            source.doc("\(group.doc) A switch over it without a default cannot forget an opcode.")
+            source.doc(
+                "Indirect: it is handed from thread to thread, and copying it must not copy its fields."
+            )
+            source.block("package indirect enum \(group.type): Sendable") { source in
+                for opcode in requests {
+                    source.line("case \(name(opcode))(\(opcode.swiftStem)Request)")
+                }
+                source.line()
+                source.doc("The opcode it travels under.")
+                source.block("package var opcode: Opcode") { source in
+                    source.block("switch self") { source in
+                        for opcode in requests {
+                            source.line("case .\(name(opcode)): .\(name(opcode))")
+                        }
                     }
                 }
             }
@@ -175,6 +205,50 @@ struct ClientRequestSource {
     }
 
     private func name(_ opcode: OpcodeEntry) -> String { Names.camel(fromUpper: opcode.name) }
+
+    /// What makes a request of its payload, inside the case of its kind.
+    private func decoded(_ opcode: OpcodeEntry) -> String {
+        let value = ".\(name(opcode))(try .decode(payload, limits: limits))"
+        let group = Self.groups.first { $0.kind == opcode.kind }
+        return group.map { ".\($0.kind.rawValue)(\(value))" } ?? value
+    }
+}
+
+/// `Push`: every push the server may send.
+struct PushSource {
+    let specification: Specification
+
+    func text() -> String {
+        var source = SourceText(from: "protocol-spec/opcodes/")
+        let pushes = specification.families.flatMap(\.opcodes).sorted { $0.number < $1.number }
+            .compactMap { opcode in
+                opcode.push.map { (name: Names.camel(fromUpper: opcode.name), type: $0.name) }
+            }
+
+        source.doc("A push, typed until somebody is to get it: it is encoded once, and only then.")
+        source.block("package indirect enum Push: Sendable") { source in
+            for push in pushes { source.line("case \(push.name)(\(push.type))") }
+            source.line()
+            source.doc("The opcode it travels under.")
+            source.block("package var opcode: Opcode") { source in
+                source.block("switch self") { source in
+                    for push in pushes { source.line("case .\(push.name): .\(push.name)") }
+                }
+            }
+            source.line()
+            source.doc("Lends the payload as it travels to `body`. Valid only during the call.")
+            source.block(
+                "package func withEncoded<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R"
+            ) { source in
+                source.block("switch self") { source in
+                    for push in pushes {
+                        source.line("case .\(push.name)(let push): push.withEncoded(body)")
+                    }
+                }
+            }
+        }
+        return source.text
+    }
 }
 
 /// `RequestError` and its codes.

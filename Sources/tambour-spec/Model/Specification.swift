@@ -121,7 +121,7 @@ enum Direction: String, CaseIterable, Sendable {
 
 /// A served opcode or push.
 struct OpcodeEntry: Sendable {
-    enum Kind: String, CaseIterable, Sendable { case session, query, command }
+    enum Kind: String, CaseIterable, Sendable { case session, login, query, command }
     enum Idempotency: String, CaseIterable, Sendable { case safe, idempotent, keyed, unsafe }
 
     var number: Int

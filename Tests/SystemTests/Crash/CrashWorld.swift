@@ -114,7 +114,7 @@ final class CrashWorld: @unchecked Sendable {
             return CrashWriter(
                 userID: user.id,
                 token: user.token,
-                chats: [ChatID(user.id.rawValue ^ partner.id.rawValue), group.chatID],
+                chats: [.dialog(user.id, partner.id), group.chatID],
                 seed: seed
             )
         }

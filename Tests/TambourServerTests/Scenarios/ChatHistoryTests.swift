@@ -201,7 +201,7 @@ struct ChatHistoryTests {
             #expect(try alice.history(dialog).messages == [])
             let carol = try server.signUp("Carol")
             let group = try alice.createGroup("Two", with: [bob], cid: 1)
-            for chat in [group, ChatID(-1), ChatID(carol.userID.rawValue ^ 999)] {
+            for chat in [group, ChatID(-1), .dialog(carol.userID, UserID(999))] {
                 #expect(try carol.code(of: ChatHistoryRequest(chatID: chat)) == .chatNotFound)
             }
             for request in [

@@ -168,7 +168,7 @@ struct ChatMarkTests {
             #expect(empty == ChatMarkReply(unread: 0, mark: 0))
             let carol = try server.signUp("Carol")
             let group = try alice.createGroup("Two", with: [bob], cid: 1)
-            for chat in [group, ChatID(-1), ChatID(carol.userID.rawValue ^ 999)] {
+            for chat in [group, ChatID(-1), .dialog(carol.userID, UserID(999))] {
                 let request = ChatMarkRequest(type: .readMessage, chatID: chat)
                 #expect(try carol.code(of: request) == .chatNotFound)
             }

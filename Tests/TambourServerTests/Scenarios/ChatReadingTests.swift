@@ -149,7 +149,7 @@ struct ChatSubscribeTests {
     @Test("an unknown chat is not found")
     func unknown() throws {
         try withPair { _, alice, _, _ in
-            for chat in [ChatID(-1), ChatID(alice.userID.rawValue ^ 999)] {
+            for chat in [ChatID(-1), .dialog(alice.userID, UserID(999))] {
                 let code = try alice.code(of: ChatSubscribeRequest(chatID: chat))
                 #expect(code == .chatNotFound)
             }

@@ -71,6 +71,43 @@ struct PresenceTests {
         }
     }
 
+    @Test("what changes while the commit clock is ahead of the wall is in the next delta")
+    func clockAhead() throws {
+        let clock = ManualClock()
+        let limits = ["presenceOfflineDelayMs": 20]
+        try withPair(limits: limits, environment: clock.environment) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            _ = try alice.takePushes()
+            clock.advance(ms: -60_000)
+            let mark = try server.reconnect(alice).login.time
+            #expect(mark > clock.now)
+            clock.advance(ms: 1_000)
+            try bob.call(PingRequest(interactive: false))
+            let gone = try alice.next(.notifPresence, as: NotifPresence.self)
+            #expect(gone.presence.status == 0)
+            #expect(gone.time ?? 0 > mark)
+            let delta = try server.reconnect(alice, since: mark).login
+            #expect(delta.presence[bob.userID]?.status == 0)
+        }
+    }
+
+    @Test("a login in the background while the clock is ahead is in the next delta")
+    func seenWhileClockAhead() throws {
+        let clock = ManualClock()
+        try withPair(environment: clock.environment) { server, alice, bob, dialog in
+            clock.advance(ms: 1_000)
+            try alice.send("hi", to: dialog, cid: 1)
+            clock.advance(ms: -60_000)
+            let mark = try server.reconnect(alice).login.time
+            #expect(mark > clock.now)
+            clock.advance(ms: 1_000)
+            let client = try server.connect()
+            try client.call(LoginRequest(token: bob.token, interactive: false))
+            let delta = try server.reconnect(alice, since: mark).login
+            #expect(delta.presence[bob.userID] != nil)
+        }
+    }
+
     @Test("strangers hear nothing")
     func strangers() throws {
         try withPair { server, _, bob, _ in

@@ -79,7 +79,11 @@ struct LoginCostTests {
                 mode: .readOnly
             )
             let store = try StoreConnection(sql, limits: .standard)
-            let sync = LoginSync(limits: .standard, presence: PresenceRegistry())
+            let presence = PresenceRegistry(
+                clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
+                wall: 0
+            )
+            let sync = LoginSync(limits: .standard, presence: presence)
             let caller = Caller(
                 userID: alice.userID,
                 sessionID: SessionID(1),

@@ -252,6 +252,51 @@ struct LoginTests {
         }
     }
 
+    @Test("a PING right behind LOGIN has the last word on whether anybody is there")
+    func backgroundBehindLogin() throws {
+        try withPair(limits: ["presenceOfflineDelayMs": 20]) { server, alice, bob, dialog in
+            try bob.send("hi", to: dialog, cid: 1)
+            try alice.call(PingRequest(interactive: false))
+            #expect(try bob.next(.notifPresence, as: NotifPresence.self).presence.status == 0)
+            _ = try bob.takePushes()
+
+            let client = try server.connect()
+            var packets: [UInt8] = []
+            let requests = [
+                (Opcode.login, LoginRequest(token: alice.token, interactive: true).encoded()),
+                (.ping, PingRequest(interactive: false).encoded()),
+            ]
+            for (number, request) in requests.enumerated() {
+                encodePacket(
+                    command: .request,
+                    sequence: UInt16(100 + number),
+                    opcode: request.0.rawValue,
+                    payload: request.1,
+                    into: &packets
+                )
+            }
+            try client.send(raw: packets)
+            _ = try client.reply(to: 100, as: LoginReply.self)
+            _ = try client.reply(to: 101, as: PingReply.self)
+            #expect(try bob.takePushes().isEmpty)
+        }
+    }
+
+    @Test("a PING behind a second LOGIN counts though that one is refused")
+    func backgroundBehindRefusal() throws {
+        try withPair(limits: ["presenceOfflineDelayMs": 20]) { server, alice, bob, dialog in
+            try bob.send("hi", to: dialog, cid: 1)
+            _ = try alice.news()
+            _ = try bob.takePushes()
+            let login = try alice.send(LoginRequest(token: "dead"))
+            try alice.call(PingRequest(interactive: false))
+            #expect(
+                try alice.reply(to: login).header.command == PacketCommand.error.rawValue
+            )
+            #expect(try bob.next(.notifPresence, as: NotifPresence.self).presence.status == 0)
+        }
+    }
+
     @Test("a second LOGIN on one connection is served; with another's token it is refused")
     func twice() throws {
         try withPair { server, alice, bob, dialog in

@@ -36,6 +36,21 @@ struct MsgSendTests {
         }
     }
 
+    @Test("a retry of the message that made the dialog gets the dialog again, a later one does not")
+    func firstMessageAgain() throws {
+        try withPair { _, alice, bob, dialog in
+            let first = try alice.send("hello", to: dialog, cid: 1)
+            try bob.send("hi", to: dialog, cid: 1)
+            let second = try alice.send("there", to: dialog, cid: 2)
+            #expect(second.chat == nil)
+
+            let again = try alice.send("hello", to: dialog, cid: 1)
+            #expect(again.message.id == first.message.id)
+            #expect(again.chat?.id == dialog)
+            #expect(try alice.send("there", to: dialog, cid: 2).chat == nil)
+        }
+    }
+
     @Test("a dialog can be named by its other side")
     func byUser() throws {
         try withPair { _, alice, bob, dialog in
@@ -282,7 +297,7 @@ struct MsgSendTests {
             let group = try bob.createGroup("Theirs", with: [carol], cid: 1)
             try server.block(mallory.userID)
             let unknown = [
-                ChatID(-1), group, ChatID(alice.userID.rawValue ^ 999),
+                ChatID(-1), group, .dialog(alice.userID, UserID(999)),
                 alice.dialog(with: mallory), ChatID(.min), ChatID(.max),
             ]
             for chat in unknown {

@@ -26,7 +26,7 @@ struct MsgTypingTests {
         try withPair { _, alice, bob, dialog in
             _ = try alice.call(MsgTypingRequest(chatID: dialog))
             try bob.expectSilence()
-            for chat in [ChatID(-1), ChatID(alice.userID.rawValue ^ 999), ChatID(.min)] {
+            for chat in [ChatID(-1), .dialog(alice.userID, UserID(999)), ChatID(.min)] {
                 #expect(try alice.code(of: MsgTypingRequest(chatID: chat)) == .chatNotFound)
             }
         }

@@ -126,6 +126,66 @@ struct DeltaEqualsFreshTests {
         #expect(blocked == [[1, 2, 3], [4, 5], [6, 7], [8]].map { $0.map { users[$0] } })
     }
 
+    @Test("contacts with the longest names come in replies that fit, none is lost")
+    func longNamesInParts() throws {
+        let limits = try Limits(overrides: ["maxReplyBytes": 20_000])
+        let machine = try SyncMachine(seed: 1, limits: limits, wall: 1_700_000_000_000)
+        defer { machine.remove() }
+        let (users, token, caller) = try signedUp(1, machine)
+        let name = String(repeating: "\u{20AC}", count: limits.maxNameUnits)
+        let partners = Mutex<[UserID]>([])
+        _ = machine.run([
+            Command { tx in
+                for number in 0..<60 {
+                    let partner = try tx.createAccount(
+                        phone: 79_990_001_000 + Int64(number),
+                        firstName: name,
+                        lastName: name
+                    )
+                    _ = try tx.createPairChat(users[0], partner, by: users[0])
+                    partners.withLock { $0.append(partner) }
+                }
+                return .done
+            }
+        ])
+        machine.world.wallMs += 10
+        var mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        for partner in partners.withLock({ $0 }) {
+            machine.world.wallMs += 1
+            _ = machine.run([
+                Command { tx in
+                    try tx.setBlocked(true, partner)
+                    return .done
+                }
+            ])
+        }
+        machine.world.wallMs += 1
+
+        var told: [UserID] = []
+        while told.count < 60 {
+            let reply = try machine.login(
+                LoginRequest(token: token, chatsSync: mark, contactsSync: mark),
+                from: caller
+            )
+            #expect(reply.encoded().count <= limits.maxReplyBytes)
+            guard !reply.contacts.isEmpty else { break }
+            told += reply.contacts.map(\.id).sorted()
+            mark = reply.time
+        }
+        #expect(told == partners.withLock { $0 })
+
+        let contacts = try machine.ask(
+            .login2(Login2Request(contactsSync: 0)),
+            from: Requester(
+                caller: caller,
+                origin: SessionOrigin(installation: "", client: "", info: "", address: "")
+            ),
+            as: Login2Reply.self
+        )
+        #expect(!contacts.contacts.isEmpty)
+        #expect(contacts.encoded().count <= limits.maxReplyBytes)
+    }
+
     /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
     private func signedUp(
         _ count: Int,

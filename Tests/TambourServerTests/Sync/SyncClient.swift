@@ -164,6 +164,6 @@ final class SyncClient {
     }
 
     private func partners(in chats: some Sequence<ChatID>) -> [UserID] {
-        chats.filter { $0.rawValue > 0 }.map { UserID($0.rawValue ^ user.rawValue) }.sorted()
+        chats.compactMap { $0.partner(of: user) }.filter { $0 != user }.sorted()
     }
 }

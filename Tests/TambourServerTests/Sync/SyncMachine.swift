@@ -88,7 +88,10 @@ final class SyncMachine: @unchecked Sendable {
             limits: limits,
             environment: world.environment,
             fixedLoginCode: Self.code,
-            presence: PresenceRegistry(),
+            presence: PresenceRegistry(
+                clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
+                wall: 0
+            ),
             report: { _ in }
         )
         (core, clock) = try Self.started(writing, metrics, world, limits)
@@ -149,7 +152,7 @@ final class SyncMachine: @unchecked Sendable {
     }
 
     func ask<Reply: WirePayload>(
-        _ request: ClientRequest,
+        _ request: QueryRequest,
         from requester: Requester,
         as type: Reply.Type = Reply.self
     ) throws -> Reply {

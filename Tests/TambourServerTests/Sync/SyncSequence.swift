@@ -287,7 +287,7 @@ final class SyncSequence: @unchecked Sendable {
             try step.settle(answer)
         }
         for event in result.events {
-            guard case .sessionsClosed(let ids) = event else { continue }
+            guard case .sessionsClosed(let ids, _) = event else { continue }
             for client in clients {
                 guard let session = client.session, ids.contains(session.caller.sessionID) else {
                     continue
@@ -299,7 +299,7 @@ final class SyncSequence: @unchecked Sendable {
 
     /// A command of its own, whose reply the caller needs.
     private func answer<Reply: WirePayload>(
-        _ request: ClientRequest,
+        _ request: CommandRequest,
         _ requester: Requester
     ) throws -> Reply {
         var reply: Reply?
@@ -311,7 +311,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func call(
-        _ request: ClientRequest,
+        _ request: CommandRequest,
         _ requester: Requester,
         accepted: @escaping (Answer) throws -> Void = { _ in }
     ) -> Step {
@@ -421,7 +421,7 @@ final class SyncSequence: @unchecked Sendable {
         if partner != user, random.chance(50) {
             return send(index, MsgSendRequest(userID: partner, message: message))
         }
-        let wireID = ChatID(partner.rawValue ^ user.rawValue)
+        let wireID = ChatID.dialog(partner, user)
         return send(index, MsgSendRequest(chatID: wireID, message: message))
     }
 

@@ -9,7 +9,7 @@ struct Account: Sendable {
 
     /// The chat of two people.
     func dialog(with other: Account) -> ChatID {
-        ChatID(userID.rawValue ^ other.userID.rawValue)
+        .dialog(userID, other.userID)
     }
 
     var hello: SessionInitRequest {
