@@ -4,7 +4,8 @@ import Synchronization
 /// What is going on, for whoever waits: standard error.
 enum Progress {
     private struct State {
-        var shownAt: UInt64 = 0
+        /// What takes no longer than an interval needs no line.
+        var shownAt = monotonicNow()
         var isShowing = false
     }
 
