@@ -39,11 +39,13 @@ final class Seeder {
         }
     }
 
+    /// - Parameter sender: Writes all of them, and leaves them unread; both in turn if nil.
     @discardableResult
     func dialog(
         _ a: UserID,
         _ b: UserID,
         messages: Int,
+        from sender: UserID? = nil,
         in tx: WriteTransaction
     ) throws -> [MessageID] {
         let chat = try tx.chat(of: a, and: b) ?? tx.createPairChat(a, b, by: a)
@@ -51,7 +53,7 @@ final class Seeder {
             let text = corpus.message(UInt32(truncatingIfNeeded: cid))
             let draft = MessageDraft(cid: cid, text: Text(unchecked: Bytes(text)))
             cid += 1
-            let sender = index % 2 == 0 ? b : a
+            let sender = sender ?? (index % 2 == 0 ? b : a)
             return try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
         }
     }

@@ -95,37 +95,41 @@ struct StormWorkload: Workload {
         throw BenchError("the server still has connections half a minute after everybody left")
     }
 
-    /// Pairs with ten messages each way; the mark is what a login before them returned.
+    /// Each client has a dialog with one of the writers, who has written ten times since the mark. Nobody
+    /// answered: who writes has read.
     private static func seed(_ bench: Bench) throws -> URL {
-        try Seeder.cached("storm-1", in: bench.cache) { folder in
+        try Seeder.cached("storm-2", in: bench.cache) { folder in
             Progress.note("W6: seeding \(clients) users")
+            let perWriter = 100
             let accounts = try TambourServer.makeUsers(
-                clients,
+                clients + clients / perWriter,
                 firstPhone: 79_990_000_000,
                 program: bench.tambourd,
                 directory: folder
             )
             let lines = accounts.map { "\($0.phone) \($0.userID.rawValue) \($0.token)\n" }.joined()
             try Data(lines.utf8).write(to: folder.appendingPathComponent("accounts"))
-            let seeder = try Seeder(folder, corpus: bench.corpus, batches: 2 * clients / 100)
-            func write(_ messages: Int) throws {
-                for first in stride(from: 0, to: clients, by: 100) {
+            let batches = 2 * clients / perWriter
+            let seeder = try Seeder(folder, corpus: bench.corpus, batches: batches)
+            func write(_ messages: Int, onlyWriters: Bool) throws {
+                for first in stride(from: 0, to: clients, by: perWriter) {
+                    let writer = accounts[clients + first / perWriter].userID
                     try seeder.batch { tx in
-                        for index in stride(from: first, to: first + 100, by: 2) {
+                        for client in accounts[first..<(first + perWriter)] {
                             try seeder.dialog(
-                                accounts[index].userID,
-                                accounts[index + 1].userID,
+                                client.userID,
+                                writer,
                                 messages: messages,
+                                from: onlyWriters ? writer : nil,
                                 in: tx
                             )
                         }
                     }
                 }
             }
-            try write(20)
+            try write(20, onlyWriters: false)
             try Data("\(seeder.clock)".utf8).write(to: folder.appendingPathComponent("mark"))
-            // Both of a pair write in turn: twenty are ten that each has missed.
-            try write(2 * missed)
+            try write(missed, onlyWriters: true)
         }
     }
 }
