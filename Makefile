@@ -11,6 +11,7 @@ DATA ?= ./var
 SOAK_RUNS ?= 20
 # Which of W1 to W9 to measure; all of them when empty.
 WORKLOADS ?=
+RESULTS := .build/bench
 
 # The tests start a PostgreSQL cluster of their own and drive a stock client.
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
@@ -85,20 +86,24 @@ bench-tools:
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 
 bench: bench-tools ## Measures the server beside its limits, three short rounds
-	.build/release/tambour-bench suite --rounds 3 --seconds 3 $(WORKLOADS)
+	.build/release/tambour-bench suite --rounds 3 --seconds 3 \
+		--markdown-out $(RESULTS)/short.md --json-out $(RESULTS)/short.json $(WORKLOADS)
 
 bench-full: bench-tools ## What the claims ask for: five rounds, longer runs
-	.build/release/tambour-bench suite --rounds 5 --seconds 8 --full $(WORKLOADS)
+	.build/release/tambour-bench suite --rounds 5 --seconds 8 --full \
+		--markdown-out $(RESULTS)/full.md --json-out $(RESULTS)/full.json $(WORKLOADS)
 
-bench-growth: bench-tools ## Sweeps sends, logins and pages over their sizes and draws the lines
+bench-growth: bench-tools ## Sweeps sends, logins, pages and groups over their sizes and draws the lines
 	@scripts/deps plot
-	.build/release/tambour-bench growth --json-out .build/bench/growth.json
-	.build/venv-plot/bin/python bench/plot.py .build/bench/growth.json .build/bench/growth.svg
-	@echo "drawn: .build/bench/growth.svg"
+	.build/release/tambour-bench growth \
+		--markdown-out $(RESULTS)/growth.md --json-out $(RESULTS)/growth.json
+	.build/venv-plot/bin/python bench/plot.py $(RESULTS)/growth.json $(RESULTS)/growth.svg
+	@echo "drawn: $(RESULTS)/growth.svg"
 
 bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers
-	.build/release/tambour-bench peers --rounds 3 --seconds 5
+	.build/release/tambour-bench peers --rounds 3 --seconds 5 \
+		--markdown-out $(RESULTS)/peers.md --json-out $(RESULTS)/peers.json
 
 clean: ## Removes what was built
 	rm -rf .build

@@ -11,12 +11,13 @@ let package = Package(
     traits: [
         .trait(
             name: "Jemalloc",
-            description: "Let jemalloc allocate: what lanes make the engine frees. Needs libjemalloc-dev."
+            description:
+                "Let jemalloc allocate: what lanes make the engine frees. Needs libjemalloc-dev."
         ),
         .trait(
             name: "PostgreSQL",
             description: "Run the store's test suite on PostgreSQL as well. Needs libpq-dev."
-        )
+        ),
     ],
     dependencies: [
         // Pinned exactly: Package.resolved is not in git.

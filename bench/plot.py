@@ -18,7 +18,11 @@ from matplotlib import pyplot  # noqa: E402
 def main(source: str, target: str) -> None:
     with open(source, encoding="utf-8") as file:
         series = json.load(file)
-    figure, axes = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained")
+    figure, axes = pyplot.subplots(
+        (len(series) + 1) // 2, 2, figsize=(10, 3.5 * ((len(series) + 1) // 2)), layout="constrained"
+    )
+    for axis in axes.flat[len(series) :]:
+        axis.set_visible(False)
     for axis, line in zip(axes.flat, series):
         sizes = [max(point["size"], 1) for point in line["points"]]
         middles = [statistics.median(point["values"]) for point in line["points"]]

@@ -17,10 +17,12 @@ struct TambourBench: AsyncParsableCommand {
 struct LoadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "load",
-        abstract: "Loads a running server; ends with 1 if messages were lost or the server failed.",
+        abstract:
+            "Loads a running server; ends with 1 if messages were lost or not even sent, or the server failed.",
         discussion: """
             The accounts come from `tambourd admin users create --tokens-out FILE`. They write to each \
-            other: real messages, which stay. A run is bounded by --seconds and --messages.
+            other: real messages, which stay. A run is bounded by --seconds and --messages, \
+            or by --seconds and --rate.
             """
     )
 
@@ -45,14 +47,18 @@ struct LoadCommand: AsyncParsableCommand {
     @Option(help: "How long to measure, at most 600, after one second of warming up.")
     var seconds = 10
 
-    @Option(help: "Stop sending after so many messages.")
-    var messages = 5_000_000
+    @Option(
+        help: "End the measurement when so many messages were sent in it, 5000000 unless given."
+    )
+    var messages: Int?
 
     @Option(help: "The server's process, for its processor time and memory.")
     var pid: Int32?
 
     @Flag(help: "Print JSON.")
     var json = false
+
+    private static let mostMessages = 5_000_000
 
     func validate() throws {
         guard (1...600).contains(seconds) else { throw ValidationError("--seconds takes 1 to 600") }
@@ -62,6 +68,15 @@ struct LoadCommand: AsyncParsableCommand {
         }
         if let rate, !(rate > 0 && rate <= 1_000_000) {
             throw ValidationError("--rate takes more than 0 and at most 1000000")
+        }
+        guard (1...Self.mostMessages).contains(messages ?? 1) else {
+            throw ValidationError("--messages takes 1 to \(Self.mostMessages)")
+        }
+        guard rate == nil || messages == nil else {
+            throw ValidationError("--rate and --seconds say how many --messages there are")
+        }
+        guard (rate ?? 0) * Double(seconds) <= Double(Self.mostMessages) else {
+            throw ValidationError("--rate times --seconds is above \(Self.mostMessages) messages")
         }
     }
 
@@ -73,19 +88,21 @@ struct LoadCommand: AsyncParsableCommand {
             shape: group.map { .group(receivers: $0 - 1) } ?? .pairs(pairs),
             pace: rate.map { .open(perSecond: $0) } ?? .closed(window: window),
             measured: .seconds(seconds),
-            maxMessages: messages
+            maxMessages: messages ?? Self.mostMessages
         )
         guard accounts.count >= plan.clients else {
             throw ValidationError(
                 "\(plan.clients) accounts are needed, \(tokens) has \(accounts.count)"
             )
         }
+        let meter = pid.map { ProcessMeter(processIDs: [$0]) }
+        try meter?.requireRunning()
         let corpus = Corpus()
         let isGroup = group != nil
         let run = LoadRun(
             plan,
             corpus: corpus,
-            meter: pid.map { ProcessMeter(processIDs: [$0]) }
+            meter: meter
         ) { index, sink in
             TambourClient(
                 index: index,
@@ -99,9 +116,7 @@ struct LoadCommand: AsyncParsableCommand {
         }
         let result = try await run.perform()
         if json {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            print(String(decoding: try encoder.encode(result), as: UTF8.self))
+            print(String(decoding: try encoded(result), as: UTF8.self))
         } else {
             var figures: Figures = [:]
             figures.add(result, as: "load")
@@ -111,7 +126,7 @@ struct LoadCommand: AsyncParsableCommand {
             }
             print(table.markdown, terminator: "")
         }
-        if result.lost > 0 || result.messages == 0 { throw ExitCode.failure }
+        if result.lost > 0 || result.unsent > 0 || result.messages == 0 { throw ExitCode.failure }
     }
 }
 
@@ -126,17 +141,31 @@ struct Places: ParsableArguments {
     @Option(help: "The folder of databases that are kept between runs.")
     var cache = ".build/bench/cache"
 
+    @Option(help: "Where databases are written that go at the end; the system's unless given.")
+    var scratch: String?
+
+    @Flag(help: "Measure also where a flush costs nothing.")
+    var allowTmpfs = false
+
     /// - Returns: with a scratch folder of its own, which goes with the benchmark.
-    func bench(measured: Duration, isFull: Bool) -> Bench {
-        let processID = ProcessInfo.processInfo.processIdentifier
-        let scratch = FileManager.default.temporaryDirectory
-            .appendingPathComponent("tambour-bench-\(processID)")
-        Cleanup.shared.removeAtEnd(scratch)
+    func bench(measured: Duration, isFull: Bool) throws -> Bench {
+        let parent =
+            scratch.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
+        guard allowTmpfs || Birthplace.fileSystem(of: parent) != Birthplace.memoryFileSystem else {
+            throw ValidationError(
+                "\(parent.path) is in memory; give --scratch FOLDER on a disk, or --allow-tmpfs"
+            )
+        }
+        let folder = parent.appendingPathComponent(
+            "tambour-bench-\(ProcessInfo.processInfo.processIdentifier)"
+        )
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        Cleanup.shared.removeAtEnd(folder)
         return Bench(
             tambourd: tambourd,
             limits: limits,
             cache: URL(fileURLWithPath: cache),
-            scratch: scratch,
+            scratch: folder,
             corpus: Corpus(),
             measured: measured,
             isFull: isFull
@@ -150,7 +179,10 @@ struct SuiteCommand: AsyncParsableCommand {
         commandName: "suite",
         abstract:
             "Runs workloads against servers it starts, beside their limits, and prints ratios.",
-        discussion: "Ends with 1 if a claim was missed and --strict is given."
+        discussion: """
+            Ends with 1 if a workload failed, or if a claim was missed or not measured and --strict \
+            is given.
+            """
     )
 
     static let workloads: [any Workload] = [
@@ -181,34 +213,54 @@ struct SuiteCommand: AsyncParsableCommand {
     @Flag(help: "End with 1 when a claim was missed.")
     var strict = false
 
+    func validate() throws {
+        guard rounds >= 1 else { throw ValidationError("--rounds takes at least 1") }
+        guard (1...60).contains(seconds) else { throw ValidationError("--seconds takes 1 to 60") }
+        let all = Self.workloads.map(\.name)
+        if let unknown = names.first(where: { !all.contains($0) }) {
+            let known = all.joined(separator: ", ")
+            throw ValidationError("there is no \(unknown), there are \(known)")
+        }
+    }
+
     func run() async throws {
         let chosen = Self.workloads.filter { names.isEmpty || names.contains($0.name) }
-        guard !chosen.isEmpty else {
-            let all = Self.workloads.map(\.name).joined(separator: ", ")
-            throw ValidationError("there are \(all)")
-        }
-        let bench = places.bench(measured: .seconds(seconds), isFull: full)
+        var bench = try places.bench(measured: .seconds(seconds), isFull: full)
         defer { try? FileManager.default.removeItem(at: bench.scratch) }
-        var report = Report(
-            date: Date.now.formatted(.iso8601),
-            machine: Report.thisMachine,
-            command: CommandLine.arguments.dropFirst().reduce("tambour-bench") { "\($0) \($1)" },
-            corpus: bench.corpus.source
-        )
+        let clock = ContinuousClock()
+        let start = clock.now
+        var report = Report(birthplace: Birthplace(scratch: bench.scratch, corpus: bench.corpus))
         // Rounds outside, workloads inside: what disturbs the machine for a while disturbs one round.
         var figures = chosen.map { _ in [Figures]() }
-        for round in 1...rounds {
-            for (index, workload) in chosen.enumerated() {
-                bench.say("round \(round) of \(rounds), \(workload.name): \(workload.title)")
-                figures[index].append(try await workload.round(in: bench))
+        var failures = chosen.map { _ in [String]() }
+        for round in 0..<rounds {
+            bench.round = round
+            for (index, workload) in chosen.enumerated() where round == 0 || !workload.isOnce {
+                let now = "round \(round + 1) of \(rounds), \(workload.name)"
+                Progress.note("\(now): \(workload.title)")
+                do {
+                    figures[index].append(try await workload.round(in: bench))
+                } catch {
+                    // The others have still something to say.
+                    Progress.note("\(now) failed: \(error)")
+                    failures[index].append("round \(round + 1): \(error)")
+                }
             }
         }
-        for (workload, rounds) in zip(chosen, figures) { report.add(workload, rounds: rounds) }
+        for (index, workload) in chosen.enumerated() {
+            report.add(
+                workload,
+                rounds: figures[index],
+                failures: failures[index],
+                isFull: full
+            )
+        }
+        report.birthplace.seconds = (clock.now - start) / .seconds(1)
         print(report.markdown, terminator: "")
         if let jsonOut { try report.json.write(to: URL(fileURLWithPath: jsonOut)) }
         if let markdownOut {
             try Data(report.markdown.utf8).write(to: URL(fileURLWithPath: markdownOut))
         }
-        if strict, report.hasMissed { throw ExitCode.failure }
+        if report.hasFailed || strict && report.hasMissed { throw ExitCode.failure }
     }
 }

@@ -171,7 +171,8 @@ package struct MessagePackReader: ~Copyable {
         guard case .name(let bytes) = key, bytes.count == name.utf8CodeUnitCount,
             let base = bytes.baseAddress
         else { return false }
-        return memcmp(base, name.utf8Start, bytes.count) == 0
+        // A length known to the compiler: it compares words instead of calling.
+        return memcmp(base, name.utf8Start, name.utf8CodeUnitCount) == 0
     }
 
     // MARK: Scalars

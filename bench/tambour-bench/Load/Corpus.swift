@@ -6,7 +6,7 @@ typealias Bytes100 = [UInt8]
 /// Texts of about a hundred bytes, as people write them: Debian's `fortunes` and `fortunes-ru`.
 ///
 /// A message is `#` and its number in eight hexadecimal digits, a space, and a text. Where the
-/// packages are not installed, sentences of the same length stand in, and the report says so.
+/// packages are not installed, two sentences stand in; the report says which texts there were.
 struct Corpus {
     static let numberLength = 10
 
@@ -15,6 +15,7 @@ struct Corpus {
 
     init(folder: String = "/usr/share/games/fortunes") {
         var texts: [[UInt8]] = []
+        var sources: [String] = []
         // Of each language as much as of the other, shortest names first for a stable choice.
         for language in ["", "/ru"] {
             var found: [[UInt8]] = []
@@ -29,16 +30,19 @@ struct Corpus {
                     if (70...112).contains(line.utf8.count) { found.append(Array(line.utf8)) }
                 }
             }
-            texts += found.prefix(500)
+            let package = language.isEmpty ? "fortunes" : "fortunes-ru"
+            let chosen = found.prefix(500)
+            sources.append(chosen.isEmpty ? "no \(package)" : "\(chosen.count) of \(package)")
+            texts += chosen
         }
         if texts.isEmpty {
-            source = "stand-in sentences (fortunes and fortunes-ru are not installed)"
+            source = "two stand-in sentences (fortunes and fortunes-ru are not installed)"
             self.texts = [
                 "Are we still meeting tonight at seven? Bring the book, please, and thank you.",
                 "Встретимся сегодня в семь у метро? Захвати книгу.",
             ].map { Array($0.utf8) }
         } else {
-            source = "fortunes, fortunes-ru: \(texts.count) texts"
+            source = sources.joined(separator: ", ")
             self.texts = texts
         }
     }

@@ -58,6 +58,9 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         return try result.get()
     }
 
+    /// For the progress line.
+    var name: String { "fleet" }
+
     /// What to do first; logs everybody in unless overridden.
     func begin() { logIn(count) { [self] in allReady() } }
 
@@ -79,8 +82,14 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         _ = lane.schedule(after: delay) { [self] in if !isOver { body() } }
     }
 
-    final func failed(_ client: LoadClient, _ reason: String) {
+    /// A client cannot go on; that ends the work unless overridden.
+    func failed(_ client: LoadClient, _ reason: String) {
         end(.failure(BenchError("client \(client.index): \(reason)")))
+    }
+
+    /// Not everybody came in in time; that ends the work unless overridden.
+    func late(_ target: Int) {
+        end(.failure(BenchError("\(readyCount) of \(target) clients logged in")))
     }
 
     // MARK: - Logging in
@@ -91,11 +100,7 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
     final func logIn(_ target: Int, _ whenReady: @escaping () -> Void) {
         self.target = target
         self.whenReady = whenReady
-        after(.seconds(120)) { [self] in
-            if readyCount < target {
-                end(.failure(BenchError("\(readyCount) of \(target) clients logged in")))
-            }
-        }
+        after(.seconds(120)) { [self] in if readyCount < target { late(target) } }
         dialMore()
     }
 
@@ -103,20 +108,22 @@ class Fleet<Outcome: Sendable>: LoadSink, @unchecked Sendable {
         while !isOver, dialed < target, dialed - readyCount < logins {
             // The first one alone: it may have something to prepare for the others.
             if dialed == 1, readyCount == 0 { return }
+            nonisolated(unsafe) let client = clients[dialed]
+            let source = sources.isEmpty ? nil : sources[dialed % sources.count]
+            dialed += 1
+            client.dialedAt = monotonicNow()
             do {
-                let source = sources.isEmpty ? nil : sources[dialed % sources.count]
                 let descriptor = try dial(address, from: source)
-                nonisolated(unsafe) let client = clients[dialed]
                 lane.adopt(fileDescriptor: descriptor, peer: "", delegate: client)
             } catch {
-                return end(.failure(error))
+                failed(client, "\(error)")
             }
-            dialed += 1
         }
     }
 
     final func ready(_ client: LoadClient) {
         readyCount += 1
+        Progress.show("\(name): \(readyCount) of \(target) logged in")
         if readyCount == target { whenReady() } else { dialMore() }
     }
 }

@@ -19,6 +19,8 @@ class LoadClient: ConnectionDelegate {
     final let index: Int
     final unowned let sink: any LoadSink
     final private(set) var connection: Connection?
+    /// When it began to connect.
+    final var dialedAt: UInt64 = 0
     final private(set) var bytesIn = 0
     final private(set) var bytesOut = 0
 

@@ -1,6 +1,4 @@
 import Dispatch
-import Foundation
-import Histogram
 import TambourNet
 
 /// What a load run does.
@@ -15,7 +13,8 @@ struct LoadPlan: Sendable {
     enum Pace: Sendable {
         /// Each sender keeps so many messages on their way: the server sets the pace.
         case closed(window: Int)
-        /// So many messages a second, whatever the server does: a late one counts from when it was due.
+        /// So many messages a second, whatever the server does: a late one counts from when it was
+        /// due, and what counts is what was due in the window, however late it came.
         case open(perSecond: Double)
     }
 
@@ -25,7 +24,8 @@ struct LoadPlan: Sendable {
     var pace: Pace
     var warmUp: Duration = .seconds(1)
     var measured: Duration = .seconds(5)
-    var maxMessages = 20_000_000
+    /// The measurement ends when so many were sent in it; the warm-up does not count.
+    var maxMessages = Int.max
     /// Source addresses of the connections, taken in turn.
     var sources: [String] = []
 
@@ -48,14 +48,18 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private struct Slot {
         var dueAt: UInt64 = 0
         var missing: Int32 = 0
-        var isAcknowledged = true
         var sender: Int32 = 0
+        var number: UInt32 = 0
+        var isAcknowledged = true
+
+        var isFree: Bool { missing == 0 && isAcknowledged }
     }
 
     private enum Phase { case connecting, warming, measuring, draining }
 
     private let plan: LoadPlan
     private let meter: ProcessMeter?
+    private let commits: CounterRate?
     private let corpus: Corpus
 
     private var phase = Phase.connecting
@@ -67,24 +71,30 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private var nextSender = 0
     private var startedAt: UInt64 = 0
 
-    private var measuredFrom: UInt64 = 0
+    private var measuredFrom = UInt64.max
+    private var measuredUntil = UInt64.max
+    private var sentInWindow = 0
     private var messages = 0
     private var deliveries = 0
-    private var latency = Latency.histogram()
-    private var lastLatency = Latency.histogram()
+    private var latency = LatencySamples()
+    private var lastLatency = LatencySamples()
     private var baseline = (cpu: 0.0, own: 0.0, bytes: 0)
     private var figures: LoadFigures?
 
-    /// - Parameter meter: The server's processes, where they run on this machine.
+    /// - Parameters:
+    ///   - meter: The server's processes, where they run on this machine.
+    ///   - commits: How the server is asked for its transactions so far.
     init(
         _ plan: LoadPlan,
         corpus: Corpus,
         meter: ProcessMeter? = nil,
+        commits: (@Sendable () throws -> Double)? = nil,
         makeClient: @escaping (Int, any LoadSink) -> LoadClient
     ) {
         self.plan = plan
         self.corpus = corpus
         self.meter = meter
+        self.commits = commits.map { CounterRate($0) }
         waiting = Array(repeating: FIFO(), count: plan.clients)
         super.init(
             count: plan.clients,
@@ -93,6 +103,8 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
             makeClient: makeClient
         )
     }
+
+    override var name: String { plan.name }
 
     override func allReady() { start() }
 
@@ -104,7 +116,7 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         switch plan.pace {
         case .closed(let window):
             for sender in senders {
-                for _ in 0..<window { send(from: sender, dueAt: monotonicNow()) }
+                for _ in 0..<window { _ = send(from: sender, dueAt: monotonicNow()) }
             }
         case .open: keepPace()
         }
@@ -122,34 +134,49 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
     private func keepPace() {
         guard case .open(let perSecond) = plan.pace, phase == .warming || phase == .measuring
         else { return }
-        let now = monotonicNow()
-        let due = UInt64(Double(now - startedAt) / 1e9 * perSecond)
-        while UInt64(nextNumber) < due {
-            let dueAt = startedAt + UInt64(Double(nextNumber) / perSecond * 1e9)
-            send(from: nextSender, dueAt: dueAt)
-            if case .pairs(let count) = plan.shape { nextSender = (nextSender + 2) % (2 * count) }
-        }
+        sendDue(by: monotonicNow(), perSecond)
+        if hasSentAll { return stopMeasuring() }
         after(.milliseconds(1)) { [self] in keepPace() }
     }
 
-    private func send(from sender: Int, dueAt: UInt64) {
-        guard Int(nextNumber) < plan.maxMessages, onTheirWay < Self.slots - 1 else { return }
+    private func sendDue(by now: UInt64, _ perSecond: Double) {
+        while !hasSentAll {
+            let dueAt = dueTime(of: UInt64(nextNumber), perSecond)
+            guard dueAt <= now, send(from: nextSender, dueAt: dueAt) else { return }
+            if case .pairs(let count) = plan.shape { nextSender = (nextSender + 2) % (2 * count) }
+        }
+    }
+
+    private func dueTime(of number: UInt64, _ perSecond: Double) -> UInt64 {
+        startedAt + UInt64(Double(number) / perSecond * 1e9)
+    }
+
+    private var hasSentAll: Bool { sentInWindow >= plan.maxMessages }
+
+    private var receivers: Int32 {
+        switch plan.shape {
+        case .pairs: 1
+        case .group(let receivers): Int32(receivers)
+        }
+    }
+
+    /// - Returns: false when as many are on their way as can be told apart: it was not sent.
+    private func send(from sender: Int, dueAt: UInt64) -> Bool {
+        guard slots[Int(nextNumber) % Self.slots].isFree else { return false }
         let number = nextNumber
         nextNumber += 1
         onTheirWay += 1
-        let receivers: Int32 =
-            switch plan.shape {
-            case .pairs: 1
-            case .group(let receivers): Int32(receivers)
-            }
+        if phase == .measuring { sentInWindow += 1 }
         slots[Int(number) % Self.slots] = Slot(
             dueAt: dueAt,
             missing: receivers,
-            isAcknowledged: false,
-            sender: Int32(sender)
+            sender: Int32(sender),
+            number: number,
+            isAcknowledged: false
         )
         waiting[sender].append(number)
         clients[sender].send(corpus.message(number), number: number)
+        return true
     }
 
     // MARK: - What comes back
@@ -165,18 +192,24 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
 
     override func delivered(_ number: UInt32, to client: LoadClient) {
         let slot = Int(number) % Self.slots
-        guard number < nextNumber, slots[slot].missing > 0 else {
+        guard slots[slot].number == number, slots[slot].missing > 0 else {
             return failed(client, "message \(number) was delivered once too often")
         }
         slots[slot].missing -= 1
-        let microseconds = (monotonicNow() - slots[slot].dueAt) / 1_000
-        if phase == .measuring {
-            deliveries += 1
-            _ = latency.record(max(1, microseconds))
+        if phase == .measuring { deliveries += 1 }
+        record(slots[slot], reached: 1, isLast: slots[slot].missing == 0, at: monotonicNow())
+        if slots[slot].isFree { done(number) }
+    }
+
+    /// Enters so many deliveries of a message if it counts.
+    private func record(_ slot: Slot, reached: Int32, isLast: Bool, at now: UInt64) {
+        if case .open = plan.pace {
+            guard slot.dueAt >= measuredFrom, slot.dueAt < measuredUntil else { return }
+        } else if phase != .measuring {
+            return
         }
-        guard slots[slot].missing == 0 else { return }
-        if phase == .measuring { _ = lastLatency.record(max(1, microseconds)) }
-        if slots[slot].isAcknowledged { done(number) }
+        latency.record(nanoseconds: now - slot.dueAt, count: UInt64(reached))
+        if isLast { lastLatency.record(nanoseconds: now - slot.dueAt) }
     }
 
     private func done(_ number: UInt32) {
@@ -186,9 +219,9 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
             if phase == .draining, onTheirWay == 0 { complete() }
             return
         }
-        if case .closed = plan.pace {
-            send(from: Int(slots[Int(number) % Self.slots].sender), dueAt: monotonicNow())
-        }
+        guard case .closed = plan.pace else { return }
+        _ = send(from: Int(slots[Int(number) % Self.slots].sender), dueAt: monotonicNow())
+        if hasSentAll { stopMeasuring() }
     }
 
     // MARK: - Measuring
@@ -197,7 +230,13 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
 
     private func measure() {
         guard phase == .warming else { return }
+        do {
+            try meter?.requireRunning()
+        } catch {
+            return end(.failure(error))
+        }
         phase = .measuring
+        commits?.mark()
         baseline = (meter?.cpuSeconds ?? 0, ProcessMeter.own.cpuSeconds, bytes)
         measuredFrom = monotonicNow()
         after(plan.measured) { [self] in stopMeasuring() }
@@ -209,27 +248,33 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         let seconds = Double(monotonicNow() - measuredFrom) / 1e9
         if seconds > 0.5 {
             let rate = Int(Double(messages) / seconds)
-            FileHandle.standardError.write(
-                Data("\r\(plan.name): \(rate) messages/s after \(Int(seconds.rounded())) s   ".utf8)
-            )
+            Progress.show("\(plan.name): \(rate) messages/s after \(Int(seconds.rounded())) s")
         }
         after(.seconds(1)) { [self] in report() }
     }
 
     private func stopMeasuring() {
         guard phase == .measuring else { return }
-        let seconds = Double(monotonicNow() - measuredFrom) / 1e9
+        do {
+            try meter?.requireRunning()
+        } catch {
+            return end(.failure(error))
+        }
+        let now = monotonicNow()
+        if case .open(let perSecond) = plan.pace { sendDue(by: now, perSecond) }
+        measuredUntil = now
+        phase = .draining
+        commits?.mark()
+        let seconds = Double(now - measuredFrom) / 1e9
         let count = max(1, Double(messages))
         let cpu = (meter?.cpuSeconds ?? 0) - baseline.cpu
-        var isGroup = false
-        if case .group = plan.shape { isGroup = true }
         figures = LoadFigures(
             seconds: seconds,
+            endedAtCap: hasSentAll,
             messages: messages,
             messagesPerSecond: Double(messages) / seconds,
             deliveriesPerSecond: Double(deliveries) / seconds,
             delivery: Latency(latency),
-            lastDelivery: isGroup ? Latency(lastLatency) : nil,
             bytesPerMessage: Double(bytes - baseline.bytes) / count,
             driverCores: (ProcessMeter.own.cpuSeconds - baseline.own) / seconds,
             server: meter.map {
@@ -238,21 +283,43 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
                     cpuMicrosecondsPerMessage: cpu * 1e6 / count,
                     rssMiB: Double($0.residentBytes) / 1_048_576
                 )
-            },
-            lost: 0,
-            sent: 0
+            }
         )
-        phase = .draining
-        FileHandle.standardError.write(Data("\r".utf8))
         if onTheirWay == 0 { return complete() }
         after(.seconds(10)) { [self] in complete() }
     }
 
     private func complete() {
         guard phase == .draining, var figures else { return }
+        figures.unsent = enterWhatNeverCame()
+        figures.delivery = Latency(latency)
+        if case .group = plan.shape { figures.lastDelivery = Latency(lastLatency) }
+        figures.server?.commitsPerSecond = commits?.perSecond
         figures.lost = onTheirWay
         figures.sent = Int(nextNumber)
         end(.success(figures))
+    }
+
+    /// In an open loop what was due and never came counts as well, with the age it has by now.
+    ///
+    /// - Returns: how many of the window were not even sent.
+    private func enterWhatNeverCame() -> Int {
+        guard case .open(let perSecond) = plan.pace else { return 0 }
+        let now = monotonicNow()
+        for slot in slots where slot.missing > 0 {
+            record(slot, reached: slot.missing, isLast: true, at: now)
+        }
+        guard !hasSentAll else { return 0 }
+        var unsent = 0
+        var number = UInt64(nextNumber)
+        var dueAt = dueTime(of: number, perSecond)
+        while dueAt < measuredUntil {
+            if dueAt >= measuredFrom { unsent += 1 }
+            record(Slot(dueAt: dueAt), reached: receivers, isLast: true, at: now)
+            number += 1
+            dueAt = dueTime(of: number, perSecond)
+        }
+        return unsent
     }
 }
 

@@ -9,29 +9,46 @@ struct ChannelWorkload: Workload {
     let name = "W7"
     let title = "a group of 10,000, 5,000 online, 4 posts/s"
 
-    let claims: [Claim] = [
-        .ratio(
-            "last delivery p99, of relay (a)",
-            "tambour, last p99 ms",
-            to: "relay (a), last p99 ms",
-            .atMost(3)
-        ),
-        .ratio(
-            "server CPU a delivery, of relay (a)",
-            "tambour, server CPU µs/delivery",
-            to: "relay (a), server CPU µs/delivery",
-            .atMost(1.5)
-        ),
-    ]
+    func claims(isFull: Bool) -> [Claim] {
+        // So few posts have no 99th percentile: the short form looks at the slowest.
+        let last = isFull ? "p99" : "slowest"
+        return [
+            .ratio(
+                "last delivery, \(last), of relay (a)",
+                "tambour, last \(last) ms",
+                to: "relay (a), last \(last) ms",
+                .atMost(3)
+            ),
+            .ratio(
+                "server CPU a delivery, of relay (a)",
+                "tambour, server CPU µs/delivery",
+                to: "relay (a), server CPU µs/delivery",
+                .atMost(1.5)
+            ),
+        ]
+    }
 
     func round(in bench: Bench) async throws -> Figures {
         var figures: Figures = [:]
-        let relay = try bench.relay(rows: "message")
-        defer { relay.stop() }
-        let relayRun = LoadRun(
-            plan(bench, "relay (a)", relay),
-            corpus: bench.corpus,
-            meter: relay.meter
+        for name in bench.rotated(["relay (a)", "tambour"]) {
+            if name == "tambour" {
+                try await tambour(bench, into: &figures)
+            } else {
+                try await relay(bench, into: &figures)
+            }
+            figures["\(name), server CPU µs/delivery"] =
+                (figures["\(name), server CPU µs/message"] ?? .nan) / Double(Self.online - 1)
+        }
+        return figures
+    }
+
+    private func relay(_ bench: Bench, into figures: inout Figures) async throws {
+        let relay = try Relay(rows: "message", in: bench)
+        try await bench.load(
+            relay,
+            plan(bench, "relay (a)", relay.process),
+            as: "relay (a)",
+            into: &figures
         ) { index, sink in
             RelayClient(
                 index: index,
@@ -40,8 +57,9 @@ struct ChannelWorkload: Workload {
                 group: 1
             )
         }
-        figures.add(try await relayRun.perform(), as: "relay (a)")
+    }
 
+    private func tambour(_ bench: Bench, into figures: inout Figures) async throws {
         let folder = try bench.folder("tambour")
         let accounts = try TambourServer.makeUsers(
             Self.members,
@@ -52,10 +70,11 @@ struct ChannelWorkload: Workload {
         let server = try TambourServer(program: bench.tambourd, directory: folder)
         defer { server.process.stop() }
         let corpus = bench.corpus
-        let run = LoadRun(
+        try await bench.load(
+            server,
             plan(bench, "tambour", server.process),
-            corpus: corpus,
-            meter: server.process.meter
+            as: "tambour",
+            into: &figures
         ) { index, sink in
             TambourClient(
                 index: index,
@@ -65,12 +84,6 @@ struct ChannelWorkload: Workload {
                 creates: index == 0 ? accounts.dropFirst().map(\.userID) : []
             )
         }
-        figures.add(try await run.perform(), as: "tambour")
-        for label in ["relay (a)", "tambour"] {
-            figures["\(label), server CPU µs/delivery"] =
-                (figures["\(label), server CPU µs/message"] ?? 0) / Double(Self.online - 1)
-        }
-        return figures
     }
 
     private func plan(_ bench: Bench, _ label: String, _ server: ServerProcess) -> LoadPlan {
@@ -80,7 +93,8 @@ struct ChannelWorkload: Workload {
             shape: .group(receivers: Self.online - 1),
             pace: .open(perSecond: Self.postsPerSecond),
             warmUp: .seconds(2),
-            measured: bench.isFull ? .seconds(20) : max(bench.measured, .seconds(5))
+            // A hundred posts, and one to spare; or as many as there is time for.
+            measured: bench.isFull ? .milliseconds(25_500) : max(bench.measured, .seconds(5))
         )
     }
 }

@@ -22,6 +22,16 @@ struct GrowthCommand: AsyncParsableCommand {
     @Option(help: "Write the series here, as JSON.")
     var jsonOut: String?
 
+    @Option(help: "Write the tables here, as Markdown.")
+    var markdownOut: String?
+
+    private static let members = [10, 32, 100, 1_000, 5_000]
+
+    func validate() throws {
+        guard rounds >= 1 else { throw ValidationError("--rounds takes at least 1") }
+        guard (1...60).contains(seconds) else { throw ValidationError("--seconds takes 1 to 60") }
+    }
+
     /// A line of the plot: what is measured, over what, and the points.
     struct Series: Codable {
         var title: String
@@ -36,8 +46,11 @@ struct GrowthCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let bench = places.bench(measured: .seconds(seconds), isFull: false)
+        var bench = try places.bench(measured: .seconds(seconds), isFull: false)
         defer { try? FileManager.default.removeItem(at: bench.scratch) }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var birthplace = Birthplace(scratch: bench.scratch, corpus: bench.corpus)
         var series = [
             Series(
                 title: "W1: messages/s, window 16",
@@ -61,11 +74,18 @@ struct GrowthCommand: AsyncParsableCommand {
                 title: "W5: server CPU of a page of 50",
                 over: "messages in the chat",
                 unit: "µs",
-                points: HistoryWorkload.lengths.map { Point(size: $0, values: []) }
+                points: HistorySeed.lengths.map { Point(size: $0, values: []) }
+            ),
+            Series(
+                title: "W2: server CPU of a delivery",
+                over: "members of the group",
+                unit: "µs",
+                points: Self.members.map { Point(size: $0, values: []) }
             ),
         ]
-        for round in 1...rounds {
-            bench.say("round \(round) of \(rounds)")
+        for round in 0..<rounds {
+            bench.round = round
+            Progress.note("round \(round + 1) of \(rounds)")
             for (index, point) in series[0].points.enumerated() {
                 let rate = try await pairs(bench, users: 100, history: point.size)
                 series[0].points[index].values.append(rate)
@@ -76,28 +96,38 @@ struct GrowthCommand: AsyncParsableCommand {
             }
             let catchUp = try await CatchUpWorkload().round(in: bench)
             for (index, point) in series[2].points.enumerated() {
-                let name = "\(point.size) chats, tambour, server CPU µs/login"
-                series[2].points[index].values.append(catchUp[name] ?? 0)
+                let name = "\(point.size) chats, tambour, LOGIN, server CPU µs"
+                series[2].points[index].values.append(catchUp[name] ?? .nan)
             }
             let history = try await HistoryWorkload().round(in: bench)
             for (index, point) in series[3].points.enumerated() {
                 let name = "\(point.size) messages, tambour, server CPU µs/page"
-                series[3].points[index].values.append(history[name] ?? 0)
+                series[3].points[index].values.append(history[name] ?? .nan)
+            }
+            for (index, point) in series[4].points.enumerated() {
+                var group: Figures = [:]
+                try await GroupWorkload().tambour(bench, point.size, into: &group)
+                let name = "\(point.size) members, tambour, server CPU µs/delivery"
+                series[4].points[index].values.append(group[name] ?? .nan)
             }
         }
+        birthplace.seconds = (clock.now - start) / .seconds(1)
+        var text = birthplace.markdown
         for line in series {
             var table = Table([line.over, "median \(line.unit)", "least", "most"])
             for point in line.points {
                 let sorted = point.values.sorted()
                 table.add([
-                    "\(point.size)", Table.number(sorted.median ?? 0),
-                    Table.number(sorted.first ?? 0), Table.number(sorted.last ?? 0),
+                    "\(point.size)", Table.number(sorted.median ?? .nan),
+                    Table.number(sorted.first ?? .nan), Table.number(sorted.last ?? .nan),
                 ])
             }
-            print("\n\(line.title)\n\n\(table.markdown)", terminator: "")
+            text += "\n## \(line.title)\n\n\(table.markdown)"
         }
-        if let jsonOut {
-            try JSONEncoder().encode(series).write(to: URL(fileURLWithPath: jsonOut))
+        print(text, terminator: "")
+        if let jsonOut { try encoded(series).write(to: URL(fileURLWithPath: jsonOut)) }
+        if let markdownOut {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: markdownOut))
         }
     }
 

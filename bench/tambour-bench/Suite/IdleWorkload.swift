@@ -5,8 +5,8 @@ import TambourTesting
 
 /// W3: phones in pockets. Logged-in connections that say nothing, and what they cost.
 ///
-/// At the end all of them close at once, while one more connection pings every 10 ms: what it waits
-/// is what a mass departure costs those who stay.
+/// At the end all of them close at once, while every 10 ms a block is posted to every lane: what it
+/// waits is what a mass departure costs those who stay. One more connection pings meanwhile.
 struct IdleWorkload: Workload {
     static let steps = [1_000, 10_000, most]
     private static let most = 18_000
@@ -14,40 +14,53 @@ struct IdleWorkload: Workload {
     let name = "W3"
     let title = "idle logged-in connections"
 
-    let claims: [Claim] = [
-        .figure(
-            "10,000: KiB a connection",
-            "10000 connections, tambour, KiB/connection",
-            .atMost(4),
-            stretch: .atMost(2)
-        ),
-        .figure(
-            "18,000: KiB a connection",
-            "18000 connections, tambour, KiB/connection",
-            .atMost(4),
-            stretch: .atMost(2)
-        ),
-        .figure(
-            "18,000: idle processor time, cores",
-            "18000 connections, tambour, idle cores",
-            .atMost(0.01)
-        ),
-        .figure(
-            "all close at once: another's slowest PING, ms",
-            "closing, tambour, slowest PING ms",
-            .atMost(100)
-        ),
-    ]
+    func claims(isFull: Bool) -> [Claim] {
+        [
+            .figure(
+                "10,000: KiB a connection",
+                "10000 connections, tambour, KiB/connection",
+                .atMost(4),
+                stretch: .atMost(2)
+            ),
+            .figure(
+                "18,000: KiB a connection",
+                "18000 connections, tambour, KiB/connection",
+                .atMost(4),
+                stretch: .atMost(2)
+            ),
+            .figure(
+                "18,000: idle processor time, cores",
+                "18000 connections, tambour, idle cores",
+                .atMost(0.01)
+            ),
+            .figure(
+                "all close at once: longest wait of a block on a lane, ms",
+                "closing, tambour, longest lane delay ms",
+                .atMost(100)
+            ),
+        ]
+    }
 
     func round(in bench: Bench) async throws -> Figures {
         var figures: Figures = [:]
-        let relay = try bench.relay(rows: "none")
-        defer { relay.stop() }
-        let relayRun = IdleRun(Self.steps, relay, "W3 relay") { index, sink in
-            RelayClient(index: index, sink: sink, target: .nobody)
+        for name in bench.rotated(["relay", "tambour"]) {
+            if name == "tambour" {
+                try await tambour(bench, into: &figures)
+            } else {
+                let relay = try Relay(rows: "none", in: bench)
+                let run = IdleRun(Self.steps, relay.process, "W3 relay", watched: .seconds(2)) {
+                    index,
+                    sink in
+                    RelayClient(index: index, sink: sink, target: .nobody)
+                }
+                figures.add(try await run.perform(), as: "relay")
+                _ = try relay.stop()
+            }
         }
-        figures.add(try await relayRun.perform(), as: "relay")
+        return figures
+    }
 
+    private func tambour(_ bench: Bench, into figures: inout Figures) async throws {
         let folder = try bench.folder("tambour")
         let accounts = try TambourServer.makeUsers(
             Self.most + 1,
@@ -59,13 +72,24 @@ struct IdleWorkload: Workload {
         defer { server.process.stop() }
         let corpus = bench.corpus
         let probe = try Probe(server.process.address.description, accounts[Self.most])
-        let run = IdleRun(Self.steps, server.process, "W3 tambour") { index, sink in
+        let lanes = LaneProbe(ServerCounters(dataDirectory: folder.path))
+        let run = IdleRun(
+            Self.steps,
+            server.process,
+            "W3 tambour",
+            watched: .seconds(bench.isFull ? 10 : 2)
+        ) { index, sink in
             TambourClient(index: index, sink: sink, account: accounts[index], corpus: corpus)
         }
-        run.whenClosing = { probe.start() }
+        run.whenClosing = {
+            lanes.start()
+            probe.start()
+        }
         figures.add(try await run.perform(), as: "tambour")
-        figures["closing, tambour, slowest PING ms"] = try await probe.slowestMs()
-        return figures
+        figures["closing, tambour, slowest PING ms"] = try await probe.slowest()
+        if let longest = try await lanes.slowest() {
+            figures["closing, tambour, longest lane delay ms"] = longest
+        }
     }
 }
 
@@ -95,6 +119,8 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     private let steps: [Int]
     private let meter: ProcessMeter
     private let label: String
+    /// How long the last and largest step is watched; the others two seconds.
+    private let watched: Duration
     /// Called right before all of them close.
     var whenClosing: () -> Void = {}
 
@@ -105,10 +131,12 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
         _ steps: [Int],
         _ server: ServerProcess,
         _ label: String,
+        watched: Duration,
         makeClient: @escaping (Int, any LoadSink) -> LoadClient
     ) {
         self.steps = steps
         self.label = label
+        self.watched = watched
         meter = server.meter
         super.init(
             count: steps.max() ?? 0,
@@ -117,6 +145,8 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
             makeClient: makeClient
         )
     }
+
+    override var name: String { label }
 
     override func begin() {
         baseline = meter.residentBytes
@@ -135,15 +165,16 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
             let used = meter.cpuSeconds - cpu
             // What logging in left behind has a moment to go.
             after(.seconds(1)) { [self] in
-                let idle = meter.cpuSeconds
-                after(.seconds(2)) { [self] in
+                let (idle, idleSince) = (meter.cpuSeconds, monotonicNow())
+                after(step == steps.last ? watched : .seconds(2)) { [self] in
+                    let idleSeconds = Double(monotonicNow() - idleSince) / 1e9
                     let new = Double(step - before)
                     figures.append(
                         IdleFigures(
                             connections: step,
                             kibPerConnection: Double(meter.residentBytes - baseline) / 1_024
                                 / Double(step),
-                            idleCores: (meter.cpuSeconds - idle) / 2,
+                            idleCores: (meter.cpuSeconds - idle) / idleSeconds,
                             loginsPerSecond: new / seconds,
                             cpuMicrosecondsPerLogin: used * 1e6 / new
                         )
@@ -155,44 +186,71 @@ final class IdleRun: Fleet<[IdleFigures]>, @unchecked Sendable {
     }
 }
 
-/// A connection that pings every 10 ms for three seconds and remembers the slowest answer.
+/// Does something every 10 ms for three seconds, on a thread, and remembers the slowest.
 ///
-/// `@unchecked Sendable`: the client is the thread's from `start` on.
-private final class Probe: @unchecked Sendable {
+/// `@unchecked Sendable`: `slowestMs` is the thread's until the stream says that it has ended.
+private class Watch: @unchecked Sendable {
+    private let (ends, end) = AsyncStream.makeStream(of: Void.self)
+    private var slowestMs: Double?
+
+    /// Milliseconds; nil when there is nothing to tell.
+    ///
+    /// - Parameter due: When it should have begun: a late one is not excused by the one before it.
+    func look(due: UInt64) throws -> Double? { nil }
+
+    final func start() {
+        Thread.detachNewThread { [self] in
+            let last = monotonicNow() + 3_000_000_000
+            var due = monotonicNow()
+            while monotonicNow() < last {
+                do {
+                    guard let milliseconds = try look(due: due) else { break }
+                    slowestMs = max(slowestMs ?? 0, milliseconds)
+                } catch {
+                    slowestMs = .infinity
+                    break
+                }
+                due += 10_000_000
+                let now = monotonicNow()
+                if due > now { usleep(UInt32((due - now) / 1_000)) }
+            }
+            end.finish()
+        }
+    }
+
+    /// Waits for its end.
+    final func slowest() async throws -> Double? {
+        for await _ in ends {}
+        return slowestMs
+    }
+}
+
+/// A connection that pings: what a person who stays would notice.
+private final class Probe: Watch, @unchecked Sendable {
     private let client: WireClient
-    private var finished: AsyncStream<Double>.Continuation?
-    private let results: AsyncStream<Double>
 
     init(_ address: String, _ account: Account) throws {
         client = try WireClient(address: address)
         _ = try client.call(SessionInitRequest(deviceID: "probe"))
         _ = try client.call(account.loginRequest())
-        (results, finished) = AsyncStream.makeStream(of: Double.self)
     }
 
-    func start() {
-        Thread.detachNewThread { [self] in
-            var slowest = 0.0
-            let end = monotonicNow() + 3_000_000_000
-            var due = monotonicNow()
-            while monotonicNow() < end {
-                guard (try? client.call(PingRequest())) != nil else {
-                    slowest = .infinity
-                    break
-                }
-                // From when it was due: a late one is not excused by the one before it.
-                slowest = max(slowest, Double(monotonicNow() - due) / 1e6)
-                due += 10_000_000
-                let now = monotonicNow()
-                if due > now { usleep(UInt32((due - now) / 1_000)) }
-            }
-            finished?.yield(slowest)
-            finished?.finish()
+    override func look(due: UInt64) throws -> Double? {
+        _ = try client.call(PingRequest())
+        return Double(monotonicNow() - due) / 1e6
+    }
+}
+
+/// Asks the server, which posts a block to every lane, how long the slowest of them waited.
+private final class LaneProbe: Watch, @unchecked Sendable {
+    private let counters: ServerCounters
+
+    init(_ counters: ServerCounters) { self.counters = counters }
+
+    override func look(due: UInt64) throws -> Double? {
+        let metric = "tambour_lane_delay_seconds{"
+        return try counters.all().filter { $0.key.hasPrefix(metric) }.values.max().map {
+            $0 * 1_000
         }
-    }
-
-    func slowestMs() async throws -> Double {
-        for await slowest in results { return slowest }
-        throw BenchError("the probe did not run")
     }
 }

@@ -7,6 +7,8 @@ struct Report: Codable, Sendable {
         let title: String
         let rounds: [Figures]
         let claims: [Verdict]
+        /// Rounds that did not come to their end, and why.
+        let failures: [String]
     }
 
     struct Verdict: Codable, Sendable {
@@ -15,59 +17,88 @@ struct Report: Codable, Sendable {
         let median: Double?
         let least: Double?
         let most: Double?
-        /// `met`, `stretch met`, `MISSED` or `not measured`.
+        /// `met`, `stretch met`, `MISSED`, `failed`, `not measured`, or why it was not judged.
         let verdict: String
+        /// Where rounds differ.
+        var note: String? = nil
     }
 
-    var date: String
-    var machine: String
-    var command: String
-    var corpus: String
+    var birthplace: Birthplace
     var outcomes: [Outcome] = []
 
-    /// Adds the rounds of a workload and judges its claims by their medians.
-    mutating func add(_ workload: any Workload, rounds: [Figures]) {
-        let verdicts = workload.claims.map { Self.judge($0, rounds) }
+    /// Adds the rounds of a workload and judges its claims, by their medians unless they are strict.
+    mutating func add(
+        _ workload: any Workload,
+        rounds: [Figures],
+        failures: [String],
+        isFull: Bool
+    ) {
+        let claims = workload.claims(isFull: isFull) + Self.nothingLost(rounds)
         outcomes.append(
-            Outcome(name: workload.name, title: workload.title, rounds: rounds, claims: verdicts)
+            Outcome(
+                name: workload.name,
+                title: workload.title,
+                rounds: rounds,
+                claims: claims.map { Self.judge($0, rounds) },
+                failures: failures
+            )
         )
+    }
+
+    /// What is promised of every load run without saying.
+    private static func nothingLost(_ rounds: [Figures]) -> [Claim] {
+        let names = Set(rounds.flatMap(\.keys)).filter { $0.hasSuffix(", lost") }
+        return names.sorted { $0.localizedStandardCompare($1) == .orderedAscending }.map {
+            .figure("\($0) messages", $0, .atMost(0), isStrict: true)
+        }
     }
 
     static func judge(_ claim: Claim, _ rounds: [Figures]) -> Verdict {
-        let values = rounds.compactMap(claim.value).sorted()
-        guard let median = values.median else {
-            return Verdict(
-                claim: claim.text,
-                bound: claim.bound.text,
-                median: nil,
-                least: nil,
-                most: nil,
-                verdict: "not measured"
-            )
-        }
+        let values = rounds.compactMap(claim.value)
+        let sorted = values.filter(\.isFinite).sorted()
+        let isWhole = sorted.count == values.count
+        let held = values.count { $0.isFinite && claim.bound.holds($0) }
+        let judged: Double? =
+            if claim.isStrict, case .atMost = claim.bound {
+                sorted.last
+            } else if claim.isStrict { sorted.first } else { sorted.median }
         let verdict =
-            if let stretch = claim.stretch, stretch.holds(median) {
-                "stretch met"
-            } else if claim.bound.holds(median) { "met" } else { "MISSED" }
+            if let judged, isWhole {
+                if let unjudged = claim.unjudged {
+                    unjudged
+                } else if let stretch = claim.stretch, stretch.holds(judged) {
+                    "stretch met"
+                } else if claim.bound.holds(judged) {
+                    "met"
+                } else {
+                    "MISSED"
+                }
+            } else if values.isEmpty { "not measured" } else { "failed" }
+        let isSplit = held > 0 && held < values.count
         return Verdict(
             claim: claim.text,
             bound: claim.bound.text,
-            median: median,
-            least: values.first,
-            most: values.last,
-            verdict: verdict
+            median: isWhole ? sorted.median : nil,
+            least: sorted.first,
+            most: sorted.last,
+            verdict: verdict,
+            note: isSplit ? "met in \(held) of \(values.count) rounds" : nil
         )
     }
 
+    /// Also what could not be measured is a promise that was not kept.
     var hasMissed: Bool {
-        outcomes.contains { $0.claims.contains { $0.verdict == "MISSED" } }
+        let missed: Set = ["MISSED", "failed", "not measured"]
+        return outcomes.contains { $0.claims.contains { missed.contains($0.verdict) } }
     }
+
+    var hasFailed: Bool { outcomes.contains { !$0.failures.isEmpty } }
 
     // MARK: - As text
 
     /// The claims first, for whoever reads one table; then everything that was measured.
     var markdown: String {
-        var text = "Machine: \(machine)\nCommand: `\(command)`\nTexts: \(corpus)\n\n"
+        var text = birthplace.markdown
         var claims = Table(["", "claim", "bound", "median", "spread", ""])
         for outcome in outcomes {
             for verdict in outcome.claims {
@@ -77,14 +108,20 @@ struct Report: Codable, Sendable {
                     verdict.least.flatMap { least in
                         verdict.most.map { "\(Table.number(least)) … \(Table.number($0))" }
                     } ?? "–",
-                    verdict.verdict,
+                    [verdict.verdict, verdict.note].compactMap(\.self).joined(separator: ", "),
                 ])
             }
         }
-        text += claims.markdown
         for outcome in outcomes {
+            for failure in outcome.failures {
+                let line = failure.replacing("\n", with: " ").replacing("|", with: "/")
+                claims.add([outcome.name, "ran to its end: \(line)", "–", "–", "–", "FAILED"])
+            }
+        }
+        text += claims.markdown
+        for outcome in outcomes where !outcome.rounds.isEmpty {
             text += "\n## \(outcome.name): \(outcome.title)\n\n"
-            var table = Table(["", "median of \(outcome.rounds.count)", "least", "most"])
+            var table = Table(["", "median of \(outcome.rounds.count)", "least", "most", ""])
             let names = Set(outcome.rounds.flatMap(\.keys)).sorted {
                 $0.localizedStandardCompare($1) == .orderedAscending
             }
@@ -92,7 +129,10 @@ struct Report: Codable, Sendable {
                 let values = outcome.rounds.compactMap { $0[name] }.sorted()
                 guard let median = values.median, let least = values.first, let most = values.last
                 else { continue }
-                table.add([name, Table.number(median), Table.number(least), Table.number(most)])
+                table.add([
+                    name, Table.number(median), Table.number(least), Table.number(most),
+                    outcome.isDriverBound(name) ? "driver-bound" : "",
+                ])
             }
             text += table.markdown
         }
@@ -100,32 +140,39 @@ struct Report: Codable, Sendable {
     }
 
     var json: Data {
-        get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-            return try encoder.encode(self)
-        }
+        get throws { try encoded(self) }
     }
 
     /// Processor, memory, kernel.
-    static var thisMachine: String {
-        let cpu = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
-            .split(separator: "\n").first { $0.hasPrefix("model name") }?
-            .split(separator: ":").last?.trimmingCharacters(in: .whitespaces)
-        let release = try? String(contentsOfFile: "/proc/sys/kernel/osrelease", encoding: .utf8)
-        let memory = ProcessInfo.processInfo.physicalMemory >> 30
-        return
-            "\(ProcessInfo.processInfo.activeProcessorCount) × \(cpu ?? "unknown processor"), "
-            + "\(memory) GiB, Linux \(release?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "?")"
+    static var thisMachine: String { Birthplace.thisMachine }
+}
+
+extension Report.Outcome {
+    /// A driver that takes more cores than this measures itself as much as the server.
+    private static let mostDriverCores = 0.6
+
+    /// Whether a figure is partly the driver's: it shares its prefix with a busy driver.
+    fileprivate func isDriverBound(_ name: String) -> Bool {
+        let suffix = "driver cores"
+        return rounds.contains { round in
+            round.contains { figure, cores in
+                cores > Self.mostDriverCores && figure.hasSuffix(suffix)
+                    && name.hasPrefix(figure.dropLast(suffix.count))
+            }
+        }
     }
 }
 
-extension [Double] {
-    /// Of sorted values.
-    var median: Double? {
-        isEmpty
-            ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
-    }
+/// JSON for people and programs; what is no number becomes text.
+func encoded(_ value: some Encodable) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+        positiveInfinity: "infinity",
+        negativeInfinity: "-infinity",
+        nan: "not a number"
+    )
+    return try encoder.encode(value)
 }
 
 /// Rows of cells, padded so that the source reads as well as the page.
@@ -153,10 +200,11 @@ struct Table {
 
     /// Three digits that mean something.
     static func number(_ value: Double) -> String {
+        guard value.isFinite else { return "failed" }
         let size = abs(value)
         if size == size.rounded(), size < 1_000 { return "\(Int(value))" }
         if size >= 100 {
-            let digits = Array("\(Int(size.rounded()))")
+            let digits = Array(String(format: "%.0f", size))
             var text = ""
             for (index, digit) in digits.enumerated() {
                 if index > 0, (digits.count - index) % 3 == 0 { text.append(",") }

@@ -12,11 +12,13 @@ final class Seeder {
     private let stepMs: Int64
     private var cid: Int64 = 1
     private let corpus: Corpus
-    private let path: String
+    private let batches: Int
+    private var written = 0
 
     /// - Parameter batches: How many batches will be written: the last one is now.
     init(_ directory: URL, corpus: Corpus, batches: Int) throws {
-        path = directory.appendingPathComponent("tambour.db").path
+        self.batches = batches
+        let path = directory.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
         writer = try StoreWriter(StoreConnection(connection, limits: .standard))
@@ -37,11 +39,13 @@ final class Seeder {
         }
     }
 
+    /// - Parameter sender: Writes all of them, and leaves them unread; both in turn if nil.
     @discardableResult
     func dialog(
         _ a: UserID,
         _ b: UserID,
         messages: Int,
+        from sender: UserID? = nil,
         in tx: WriteTransaction
     ) throws -> [MessageID] {
         let chat = try tx.chat(of: a, and: b) ?? tx.createPairChat(a, b, by: a)
@@ -49,7 +53,7 @@ final class Seeder {
             let text = corpus.message(UInt32(truncatingIfNeeded: cid))
             let draft = MessageDraft(cid: cid, text: Text(unchecked: Bytes(text)))
             cid += 1
-            let sender = index % 2 == 0 ? b : a
+            let sender = sender ?? (index % 2 == 0 ? b : a)
             return try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
         }
     }
@@ -58,6 +62,8 @@ final class Seeder {
         ct += stepMs
         let result = try body(writer.begin(CommitStamp(ct: ct, leaseEnd: ct)))
         _ = try writer.commit()
+        written += 1
+        Progress.show("seeding: \(written * 100 / max(1, batches)) %")
         return result
     }
 
@@ -77,12 +83,9 @@ final class Seeder {
 
     /// A copy that may be written to; the files of the copy share blocks where the disk can do that.
     static func copy(_ directory: URL, to target: URL) throws {
-        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
-        for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) {
-            try FileManager.default.copyItem(
-                at: directory.appendingPathComponent(name),
-                to: target.appendingPathComponent(name)
-            )
-        }
+        _ = try Tool.text(
+            "/bin/cp",
+            ["-r", "--reflink=auto", directory.path, target.path]
+        )
     }
 }

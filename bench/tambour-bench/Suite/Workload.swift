@@ -1,18 +1,22 @@
 import Foundation
 
-/// What one round of a workload measured, by name, as in `window 16, tambour, messages/s`.
-typealias Figures = [String: Double]
-
 /// Work that is done against Tambour and against the limits beside it, in one round.
 protocol Workload: Sendable {
     /// As in `bench/README.md`: `W1`.
     var name: String { get }
     var title: String { get }
-    /// What is promised of it.
-    var claims: [Claim] { get }
+    /// Whether it is done in the first round only.
+    var isOnce: Bool { get }
+
+    /// What is promised of it, in the full form or the short one.
+    func claims(isFull: Bool) -> [Claim]
 
     /// Does the work once on everybody.
     func round(in bench: Bench) async throws -> Figures
+}
+
+extension Workload {
+    var isOnce: Bool { false }
 }
 
 /// A promise that a run keeps or breaks: a ratio of two figures of the same round.
@@ -39,6 +43,10 @@ struct Claim: Sendable {
     let text: String
     let bound: Bound
     var stretch: Bound?
+    /// The worst round counts and not the median: it must never happen.
+    var isStrict = false
+    /// Stands in place of the verdict where the run was too short for one.
+    var unjudged: String?
     /// What is compared; nil when the round did not measure it.
     let value: @Sendable (Figures) -> Double?
 
@@ -59,10 +67,17 @@ struct Claim: Sendable {
     }
 
     /// A figure that needs no limit beside it.
-    static func figure(_ text: String, _ name: String, _ bound: Bound, stretch: Bound? = nil)
-        -> Claim
-    {
-        Claim(text: text, bound: bound, stretch: stretch) { $0[name] }
+    static func figure(
+        _ text: String,
+        _ name: String,
+        _ bound: Bound,
+        stretch: Bound? = nil,
+        isStrict: Bool = false,
+        unjudged: String? = nil
+    ) -> Claim {
+        Claim(text: text, bound: bound, stretch: stretch, isStrict: isStrict, unjudged: unjudged) {
+            $0[name]
+        }
     }
 }
 
@@ -80,22 +95,17 @@ struct Bench: Sendable {
     /// How long each run is measured, after a second of warming up.
     let measured: Duration
     let isFull: Bool
+    /// Of the round at hand, from 0 on.
+    var round = 0
 
-    func say(_ text: String) {
-        FileHandle.standardError.write(Data((text + "\n").utf8))
+    /// The order of this round: nobody is always first, or always behind the same one.
+    func rotated<Element>(_ all: [Element]) -> [Element] {
+        all.indices.map { all[($0 + round) % all.count] }
     }
 
     func folder(_ name: String) throws -> URL {
         let url = scratch.appendingPathComponent("\(name)-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         return url
-    }
-
-    func relay(rows: String) throws -> ServerProcess {
-        let file = try folder("relay").appendingPathComponent("relay.db").path
-        return try ServerProcess(
-            "\(limits)/relay",
-            ["--listen", "127.0.0.1:0", "--rows", rows, "--db", file]
-        )
     }
 }

@@ -1,0 +1,48 @@
+/// What one round of a workload measured, by name, as in `window 16, tambour, messages/s`.
+typealias Figures = [String: Double]
+
+extension Figures {
+    /// Adds what a load run came to, each name behind `prefix`.
+    mutating func add(_ load: LoadFigures, as prefix: String) {
+        self["\(prefix), messages/s"] = load.messagesPerSecond
+        self["\(prefix), deliveries/s"] = load.deliveriesPerSecond
+        self["\(prefix), p50 ms"] = load.delivery.p50
+        self["\(prefix), p99 ms"] = load.delivery.p99
+        self["\(prefix), bytes/message"] = load.bytesPerMessage
+        self["\(prefix), driver cores"] = load.driverCores
+        self["\(prefix), lost"] = Double(load.lost)
+        if load.unsent > 0 { self["\(prefix), due and not sent"] = Double(load.unsent) }
+        if load.delivery.clamped > 0 {
+            self["\(prefix), slower than two minutes"] = Double(load.delivery.clamped)
+        }
+        if load.endedAtCap { self["\(prefix), seconds until the cap on messages"] = load.seconds }
+        if let last = load.lastDelivery {
+            self["\(prefix), last p50 ms"] = last.p50
+            // Of fewer than a hundred the highest is the 99th percentile in name only.
+            if last.count >= 100 { self["\(prefix), last p99 ms"] = last.p99 }
+            self["\(prefix), last slowest ms"] = last.max
+        }
+        if let server = load.server {
+            self["\(prefix), server cores"] = server.cores
+            self["\(prefix), server CPU µs/message"] = server.cpuMicrosecondsPerMessage
+            self["\(prefix), RSS MiB"] = server.rssMiB
+            if let commits = server.commitsPerSecond {
+                self["\(prefix), commits/s"] = commits
+                self["\(prefix), messages/commit"] = load.messagesPerSecond / commits
+            }
+        }
+    }
+}
+
+extension [Double] {
+    /// Of sorted values.
+    var median: Double? {
+        isEmpty
+            ? nil : count % 2 == 1 ? self[count / 2] : (self[count / 2 - 1] + self[count / 2]) / 2
+    }
+
+    /// Of sorted values: the one that so many of a hundred do not exceed.
+    func percentile(_ percent: Int) -> Double? {
+        isEmpty ? nil : self[Swift.min(count - 1, count * percent / 100)]
+    }
+}

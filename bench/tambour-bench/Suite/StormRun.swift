@@ -1,0 +1,169 @@
+import TambourProtocol
+
+/// What a storm of logins came to.
+struct StormFigures: Sendable {
+    var seconds: Double
+    var cpuSeconds: Double
+    var driverCores: Double
+    /// Of each from the moment it began to connect.
+    var latency: Latency
+    var bytesPerLogin: Double
+    /// Refused, cut off, or without an answer in time.
+    var failed: Int
+    var peakMiB: Double
+    /// A second after the last one came in, all of them there.
+    var residentMiB: Double
+}
+
+/// Says hello, logs in with a mark, and is done when the answer is there.
+final class StormClient: LoadClient {
+    /// One answer of so many is looked into: a driver that decoded all would measure itself.
+    private static let checkedEvery = 64
+
+    private let account: Account
+    private let mark: Int64
+    private var decoder = FrameDecoder(limits: .standard)
+    private let missed: Int
+    /// 0 until the answer is there.
+    private(set) var finishedAt: UInt64 = 0
+
+    init(index: Int, sink: any LoadSink, account: Account, mark: Int64, missed: Int) {
+        self.account = account
+        self.mark = mark
+        self.missed = missed
+        super.init(index: index, sink: sink)
+        decoder.authenticated = true
+    }
+
+    override func opened() {
+        send(
+            .sessionInit,
+            SessionInitRequest(deviceID: "bench-\(account.userID.rawValue)").encoded(),
+            sequence: 0
+        )
+    }
+
+    override func consume(_ bytes: UnsafeRawBufferPointer) throws -> Int {
+        var offset = 0
+        while let frame = try decoder.next(in: bytes, from: &offset) {
+            guard frame.header.command != PacketCommand.request.rawValue else { continue }
+            guard frame.header.command == PacketCommand.ok.rawValue else {
+                throw BenchError("opcode \(frame.header.opcode) was refused")
+            }
+            if frame.header.sequence == 0 {
+                send(.login, account.loginRequest(since: mark).encoded(), sequence: 1)
+            } else {
+                if index % Self.checkedEvery == 0 { try check(frame) }
+                finishedAt = monotonicNow()
+                sink.ready(self)
+            }
+        }
+        return offset
+    }
+
+    /// The answer has to bring the chat with what was missed, and nothing else.
+    private func check(_ frame: Frame) throws {
+        let payload = try frame.payload(limits: .standard)
+        let chats = try LoginReply.decode(payload, limits: .standard).chats
+        guard chats.count == 1, chats[0].newMessages == Int64(missed) else {
+            let unread = chats.map { $0.newMessages ?? 0 }
+            throw BenchError(
+                "the login brought chats with \(unread) unread, not one with \(missed)"
+            )
+        }
+    }
+
+    private func send(_ opcode: Opcode, _ payload: [UInt8], sequence: UInt16) {
+        var packet: [UInt8] = []
+        encodePacket(
+            command: .request,
+            sequence: sequence,
+            opcode: opcode.rawValue,
+            payload: payload,
+            into: &packet
+        )
+        write(packet)
+    }
+}
+
+/// Logs everybody in, as many at a time as it is told; one that fails is counted, and gets no second try.
+final class StormRun: Fleet<StormFigures>, @unchecked Sendable {
+    private let label: String
+    private let meter: ProcessMeter
+    private var startedAt: UInt64 = 0
+    private var cpu = 0.0
+    private var own = 0.0
+    private var failed: Set<Int> = []
+
+    init(
+        _ server: ServerProcess,
+        _ label: String,
+        count: Int,
+        logins: Int,
+        makeClient: @escaping (Int, any LoadSink) -> LoadClient
+    ) {
+        self.label = label
+        meter = server.meter
+        super.init(
+            count: count,
+            address: server.address,
+            sources: (1...8).map { "127.0.0.\($0)" },
+            logins: logins,
+            makeClient: makeClient
+        )
+    }
+
+    override var name: String { "W6 \(label)" }
+
+    override func begin() {
+        cpu = meter.cpuSeconds
+        own = ProcessMeter.own.cpuSeconds
+        startedAt = monotonicNow()
+        super.begin()
+    }
+
+    override func failed(_ client: LoadClient, _ reason: String) {
+        guard !isOver, failed.insert(client.index).inserted else { return }
+        if failed.count == 1 { Progress.note("\(name): client \(client.index): \(reason)") }
+        if (client as? StormClient)?.finishedAt == 0 { ready(client) }
+    }
+
+    override func late(_ target: Int) {
+        for case let client as StormClient in clients where client.finishedAt == 0 {
+            failed(client, "no answer in time")
+        }
+    }
+
+    override func allReady() {
+        let seconds = Double(monotonicNow() - startedAt) / 1e9
+        let used = meter.cpuSeconds - cpu
+        let driver = (ProcessMeter.own.cpuSeconds - own) / seconds
+        let peak = Double(meter.peakResidentBytes) / 1_048_576
+        var latency = LatencySamples()
+        var bytes = 0
+        for case let client as StormClient in clients {
+            if client.finishedAt > 0 {
+                latency.record(nanoseconds: client.finishedAt - client.dialedAt)
+            }
+            bytes += client.bytesIn
+        }
+        let latencies = Latency(latency)
+        let perLogin = Double(bytes) / Double(clients.count)
+        after(.seconds(1)) { [self] in
+            end(
+                .success(
+                    StormFigures(
+                        seconds: seconds,
+                        cpuSeconds: used,
+                        driverCores: driver,
+                        latency: latencies,
+                        bytesPerLogin: perLogin,
+                        failed: failed.count,
+                        peakMiB: peak,
+                        residentMiB: Double(meter.residentBytes) / 1_048_576
+                    )
+                )
+            )
+        }
+    }
+}
