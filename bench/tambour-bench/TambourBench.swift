@@ -226,7 +226,6 @@ struct SuiteCommand: AsyncParsableCommand {
     func run() async throws {
         let chosen = Self.workloads.filter { names.isEmpty || names.contains($0.name) }
         var bench = try places.bench(measured: .seconds(seconds), isFull: full)
-        defer { try? FileManager.default.removeItem(at: bench.scratch) }
         let clock = ContinuousClock()
         let start = clock.now
         var report = Report(birthplace: Birthplace(scratch: bench.scratch, corpus: bench.corpus))

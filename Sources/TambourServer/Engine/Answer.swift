@@ -1,5 +1,4 @@
 package import TambourProtocol
-package import TambourStore
 
 /// What came of a request, on its way back to the session that asked.
 package struct Answer: Sendable {

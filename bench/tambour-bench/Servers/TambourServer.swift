@@ -43,13 +43,4 @@ final class TambourServer {
     func makeUsers(_ count: Int, firstPhone: Int64) throws -> [Account] {
         try Self.makeUsers(count, firstPhone: firstPhone, program: program, directory: directory)
     }
-
-    /// How many transactions the server has committed so far.
-    func commits() throws -> Int {
-        let text = try Tool.text(program, ["admin", "metrics", "--data", directory.path])
-        for line in text.split(separator: "\n") where line.hasPrefix("tambour_commits_total ") {
-            return Int(line.dropFirst("tambour_commits_total ".count)) ?? 0
-        }
-        throw BenchError("the metrics have no tambour_commits_total")
-    }
 }

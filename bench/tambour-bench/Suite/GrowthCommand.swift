@@ -47,7 +47,6 @@ struct GrowthCommand: AsyncParsableCommand {
 
     func run() async throws {
         var bench = try places.bench(measured: .seconds(seconds), isFull: false)
-        defer { try? FileManager.default.removeItem(at: bench.scratch) }
         let clock = ContinuousClock()
         let start = clock.now
         var birthplace = Birthplace(scratch: bench.scratch, corpus: bench.corpus)
