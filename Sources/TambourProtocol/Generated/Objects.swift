@@ -687,35 +687,100 @@ package struct UserName: WireValue, Hashable {
 /// A user as others see them.
 package struct User: WireValue, Hashable {
     /// Positive and never reused.
-    package var id: UserID
+    package var id: UserID {
+        get { shared.value.id }
+        set { shared = shared.changed { $0.id = newValue } }
+    }
     /// 0 is active.
-    package var accountStatus: Int64
+    package var accountStatus: Int64 {
+        get { shared.value.accountStatus }
+        set { shared = shared.changed { $0.accountStatus = newValue } }
+    }
     /// When the profile changed last; the newer object wins.
-    package var updateTime: Int64
+    package var updateTime: Int64 {
+        get { shared.value.updateTime }
+        set { shared = shared.changed { $0.updateTime = newValue } }
+    }
     /// At least one, except for a removed user.
-    package var names: [UserName]
+    package var names: [UserName] {
+        get { shared.value.names }
+        set { shared = shared.changed { $0.names = newValue } }
+    }
     /// TT, ONEME, OFFICIAL, BOT, SERVICE_ACCOUNT.
-    package var options: [String]
+    package var options: [String] {
+        get { shared.value.options }
+        set { shared = shared.changed { $0.options = newValue } }
+    }
     /// Digits without a plus; only for oneself and for contacts.
-    package var phone: Int64?
+    package var phone: Int64? {
+        get { shared.value.phone }
+        set { shared = shared.changed { $0.phone = newValue } }
+    }
     /// BLOCKED in block lists; REMOVED for a removed contact.
-    package var status: Text?
+    package var status: Text? {
+        get { shared.value.status }
+        set { shared = shared.changed { $0.status = newValue } }
+    }
     /// Avatar.
-    package var baseUrl: Text?
+    package var baseUrl: Text? {
+        get { shared.value.baseUrl }
+        set { shared = shared.changed { $0.baseUrl = newValue } }
+    }
     /// Avatar in its original size.
-    package var baseRawUrl: Text?
+    package var baseRawUrl: Text? {
+        get { shared.value.baseRawUrl }
+        set { shared = shared.changed { $0.baseRawUrl = newValue } }
+    }
     /// Avatar's photo.
-    package var photoID: Int64?
+    package var photoID: Int64? {
+        get { shared.value.photoID }
+        set { shared = shared.changed { $0.photoID = newValue } }
+    }
     /// What the user says about themselves.
-    package var description: Text?
+    package var description: Text? {
+        get { shared.value.description }
+        set { shared = shared.changed { $0.description = newValue } }
+    }
     /// Two letters.
-    package var country: Text?
+    package var country: Text? {
+        get { shared.value.country }
+        set { shared = shared.changed { $0.country = newValue } }
+    }
     /// Public address.
-    package var link: Text?
+    package var link: Text? {
+        get { shared.value.link }
+        set { shared = shared.changed { $0.link = newValue } }
+    }
     /// A number or a string; kept as it came.
-    package var gender: AnyValue?
+    package var gender: AnyValue? {
+        get { shared.value.gender }
+        set { shared = shared.changed { $0.gender = newValue } }
+    }
     /// When the account was made.
-    package var registrationTime: Int64?
+    package var registrationTime: Int64? {
+        get { shared.value.registrationTime }
+        set { shared = shared.changed { $0.registrationTime = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var id: UserID
+        var accountStatus: Int64
+        var updateTime: Int64
+        var names: [UserName]
+        var options: [String]
+        var phone: Int64?
+        var status: Text?
+        var baseUrl: Text?
+        var baseRawUrl: Text?
+        var photoID: Int64?
+        var description: Text?
+        var country: Text?
+        var link: Text?
+        var gender: AnyValue?
+        var registrationTime: Int64?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         id: UserID,
@@ -734,21 +799,25 @@ package struct User: WireValue, Hashable {
         gender: AnyValue? = nil,
         registrationTime: Int64? = nil
     ) {
-        self.id = id
-        self.accountStatus = accountStatus
-        self.updateTime = updateTime
-        self.names = names
-        self.options = options
-        self.phone = phone
-        self.status = status
-        self.baseUrl = baseUrl
-        self.baseRawUrl = baseRawUrl
-        self.photoID = photoID
-        self.description = description
-        self.country = country
-        self.link = link
-        self.gender = gender
-        self.registrationTime = registrationTime
+        shared = Shared(
+            Fields(
+                id: id,
+                accountStatus: accountStatus,
+                updateTime: updateTime,
+                names: names,
+                options: options,
+                phone: phone,
+                status: status,
+                baseUrl: baseUrl,
+                baseRawUrl: baseRawUrl,
+                photoID: photoID,
+                description: description,
+                country: country,
+                link: link,
+                gender: gender,
+                registrationTime: registrationTime
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -1173,47 +1242,136 @@ package struct Element: WireValue, Hashable {
 /// An attachment as it is received. Fields beside the type depend on it; unknown ones are kept by nobody.
 package struct Attach: WireValue, Hashable {
     /// The kind. A message whose attachment lacks it fails in clients.
-    package var type: AttachType
+    package var type: AttachType {
+        get { shared.value.type }
+        set { shared = shared.changed { $0.type = newValue } }
+    }
     /// CONTACT: the user.
-    package var contactID: UserID?
+    package var contactID: UserID? {
+        get { shared.value.contactID }
+        set { shared = shared.changed { $0.contactID = newValue } }
+    }
     /// CONTACT: first name.
-    package var firstName: Text?
+    package var firstName: Text? {
+        get { shared.value.firstName }
+        set { shared = shared.changed { $0.firstName = newValue } }
+    }
     /// CONTACT: last name.
-    package var lastName: Text?
+    package var lastName: Text? {
+        get { shared.value.lastName }
+        set { shared = shared.changed { $0.lastName = newValue } }
+    }
     /// CONTACT: full name.
-    package var name: Text?
+    package var name: Text? {
+        get { shared.value.name }
+        set { shared = shared.changed { $0.name = newValue } }
+    }
     /// CONTACT: avatar.
-    package var photoUrl: Text?
+    package var photoUrl: Text? {
+        get { shared.value.photoUrl }
+        set { shared = shared.changed { $0.photoUrl = newValue } }
+    }
     /// CONTACT: a card as it was sent.
-    package var vcfBody: Text?
+    package var vcfBody: Text? {
+        get { shared.value.vcfBody }
+        set { shared = shared.changed { $0.vcfBody = newValue } }
+    }
     /// LOCATION: degrees north.
-    package var latitude: Double?
+    package var latitude: Double? {
+        get { shared.value.latitude }
+        set { shared = shared.changed { $0.latitude = newValue } }
+    }
     /// LOCATION: degrees east.
-    package var longitude: Double?
+    package var longitude: Double? {
+        get { shared.value.longitude }
+        set { shared = shared.changed { $0.longitude = newValue } }
+    }
     /// LOCATION: zoom of the map.
-    package var zoom: Double?
+    package var zoom: Double? {
+        get { shared.value.zoom }
+        set { shared = shared.changed { $0.zoom = newValue } }
+    }
     /// SHARE: the address.
-    package var url: Text?
+    package var url: Text? {
+        get { shared.value.url }
+        set { shared = shared.changed { $0.url = newValue } }
+    }
     /// SHARE: title of the page. CONTROL: title of the chat.
-    package var title: Text?
+    package var title: Text? {
+        get { shared.value.title }
+        set { shared = shared.changed { $0.title = newValue } }
+    }
     /// SHARE: description of the page.
-    package var description: Text?
+    package var description: Text? {
+        get { shared.value.description }
+        set { shared = shared.changed { $0.description = newValue } }
+    }
     /// SHARE: a map about the preview picture.
-    package var image: AnyValue?
+    package var image: AnyValue? {
+        get { shared.value.image }
+        set { shared = shared.changed { $0.image = newValue } }
+    }
     /// SHARE: id of the preview.
-    package var shareID: Int64?
+    package var shareID: Int64? {
+        get { shared.value.shareID }
+        set { shared = shared.changed { $0.shareID = newValue } }
+    }
     /// SHARE: host of the address.
-    package var host: Text?
+    package var host: Text? {
+        get { shared.value.host }
+        set { shared = shared.changed { $0.host = newValue } }
+    }
     /// CONTROL: new, add, remove, leave, joinByLink, title, icon, pin, unpin, system, botStarted.
-    package var event: Text?
+    package var event: Text? {
+        get { shared.value.event }
+        set { shared = shared.changed { $0.event = newValue } }
+    }
     /// CONTROL: the user it is about.
-    package var userID: UserID?
+    package var userID: UserID? {
+        get { shared.value.userID }
+        set { shared = shared.changed { $0.userID = newValue } }
+    }
     /// CONTROL: the users it is about.
-    package var userIDs: [UserID]?
+    package var userIDs: [UserID]? {
+        get { shared.value.userIDs }
+        set { shared = shared.changed { $0.userIDs = newValue } }
+    }
     /// CONTROL new: the kind of chat.
-    package var chatType: ChatType?
+    package var chatType: ChatType? {
+        get { shared.value.chatType }
+        set { shared = shared.changed { $0.chatType = newValue } }
+    }
     /// CONTROL: what the chat list shows.
-    package var shortMessage: Text?
+    package var shortMessage: Text? {
+        get { shared.value.shortMessage }
+        set { shared = shared.changed { $0.shortMessage = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var type: AttachType
+        var contactID: UserID?
+        var firstName: Text?
+        var lastName: Text?
+        var name: Text?
+        var photoUrl: Text?
+        var vcfBody: Text?
+        var latitude: Double?
+        var longitude: Double?
+        var zoom: Double?
+        var url: Text?
+        var title: Text?
+        var description: Text?
+        var image: AnyValue?
+        var shareID: Int64?
+        var host: Text?
+        var event: Text?
+        var userID: UserID?
+        var userIDs: [UserID]?
+        var chatType: ChatType?
+        var shortMessage: Text?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         type: AttachType,
@@ -1238,27 +1396,31 @@ package struct Attach: WireValue, Hashable {
         chatType: ChatType? = nil,
         shortMessage: Text? = nil
     ) {
-        self.type = type
-        self.contactID = contactID
-        self.firstName = firstName
-        self.lastName = lastName
-        self.name = name
-        self.photoUrl = photoUrl
-        self.vcfBody = vcfBody
-        self.latitude = latitude
-        self.longitude = longitude
-        self.zoom = zoom
-        self.url = url
-        self.title = title
-        self.description = description
-        self.image = image
-        self.shareID = shareID
-        self.host = host
-        self.event = event
-        self.userID = userID
-        self.userIDs = userIDs
-        self.chatType = chatType
-        self.shortMessage = shortMessage
+        shared = Shared(
+            Fields(
+                type: type,
+                contactID: contactID,
+                firstName: firstName,
+                lastName: lastName,
+                name: name,
+                photoUrl: photoUrl,
+                vcfBody: vcfBody,
+                latitude: latitude,
+                longitude: longitude,
+                zoom: zoom,
+                url: url,
+                title: title,
+                description: description,
+                image: image,
+                shareID: shareID,
+                host: host,
+                event: event,
+                userID: userID,
+                userIDs: userIDs,
+                chatType: chatType,
+                shortMessage: shortMessage
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -1580,35 +1742,100 @@ package struct MessageLink: WireValue, Hashable {
 /// A stored message.
 package struct Message: WireValue, Hashable {
     /// Time in ms shifted by 16 bits plus a counter; rises in a chat.
-    package var id: MessageID
+    package var id: MessageID {
+        get { shared.value.id }
+        set { shared = shared.changed { $0.id = newValue } }
+    }
     /// When it was stored; rises strictly in a chat.
-    package var time: Int64
+    package var time: Int64 {
+        get { shared.value.time }
+        set { shared = shared.changed { $0.time = newValue } }
+    }
     /// USER, CHANNEL or GROUP; clients do not branch on it.
-    package var type: Text
+    package var type: Text {
+        get { shared.value.type }
+        set { shared = shared.changed { $0.type = newValue } }
+    }
     /// Always written; empty when there is none.
-    package var text: Text
+    package var text: Text {
+        get { shared.value.text }
+        set { shared = shared.changed { $0.text = newValue } }
+    }
     /// Absent in channels.
-    package var sender: UserID?
+    package var sender: UserID? {
+        get { shared.value.sender }
+        set { shared = shared.changed { $0.sender = newValue } }
+    }
     /// In every message: without it clients cannot answer one.
-    package var chatID: ChatID?
+    package var chatID: ChatID? {
+        get { shared.value.chatID }
+        set { shared = shared.changed { $0.chatID = newValue } }
+    }
     /// The sender's own id of it.
-    package var cid: Int64?
+    package var cid: Int64? {
+        get { shared.value.cid }
+        set { shared = shared.changed { $0.cid = newValue } }
+    }
     /// Formatting of the text.
-    package var elements: Packed<[Element]>?
+    package var elements: Packed<[Element]>? {
+        get { shared.value.elements }
+        set { shared = shared.changed { $0.elements = newValue } }
+    }
     /// Always written.
-    package var attaches: Packed<[Attach]>
+    package var attaches: Packed<[Attach]> {
+        get { shared.value.attaches }
+        set { shared = shared.changed { $0.attaches = newValue } }
+    }
     /// What it answers or forwards.
-    package var link: Packed<MessageLink>?
+    package var link: Packed<MessageLink>? {
+        get { shared.value.link }
+        set { shared = shared.changed { $0.link = newValue } }
+    }
     /// EDITED or REMOVED.
-    package var status: MessageStatus?
+    package var status: MessageStatus? {
+        get { shared.value.status }
+        set { shared = shared.changed { $0.status = newValue } }
+    }
     /// When it was edited.
-    package var updateTime: Int64?
+    package var updateTime: Int64? {
+        get { shared.value.updateTime }
+        set { shared = shared.changed { $0.updateTime = newValue } }
+    }
     /// A map about reactions.
-    package var reactionInfo: AnyValue?
+    package var reactionInfo: AnyValue? {
+        get { shared.value.reactionInfo }
+        set { shared = shared.changed { $0.reactionInfo = newValue } }
+    }
     /// Bits; none is used yet.
-    package var options: Int64?
+    package var options: Int64? {
+        get { shared.value.options }
+        set { shared = shared.changed { $0.options = newValue } }
+    }
     /// The id before it in the chat, visible or not.
-    package var prevMessageID: MessageID?
+    package var prevMessageID: MessageID? {
+        get { shared.value.prevMessageID }
+        set { shared = shared.changed { $0.prevMessageID = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var id: MessageID
+        var time: Int64
+        var type: Text
+        var text: Text
+        var sender: UserID?
+        var chatID: ChatID?
+        var cid: Int64?
+        var elements: Packed<[Element]>?
+        var attaches: Packed<[Attach]>
+        var link: Packed<MessageLink>?
+        var status: MessageStatus?
+        var updateTime: Int64?
+        var reactionInfo: AnyValue?
+        var options: Int64?
+        var prevMessageID: MessageID?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         id: MessageID,
@@ -1627,21 +1854,25 @@ package struct Message: WireValue, Hashable {
         options: Int64? = nil,
         prevMessageID: MessageID? = nil
     ) {
-        self.id = id
-        self.time = time
-        self.type = type
-        self.text = text
-        self.sender = sender
-        self.chatID = chatID
-        self.cid = cid
-        self.elements = elements
-        self.attaches = attaches
-        self.link = link
-        self.status = status
-        self.updateTime = updateTime
-        self.reactionInfo = reactionInfo
-        self.options = options
-        self.prevMessageID = prevMessageID
+        shared = Shared(
+            Fields(
+                id: id,
+                time: time,
+                type: type,
+                text: text,
+                sender: sender,
+                chatID: chatID,
+                cid: cid,
+                elements: elements,
+                attaches: attaches,
+                link: link,
+                status: status,
+                updateTime: updateTime,
+                reactionInfo: reactionInfo,
+                options: options,
+                prevMessageID: prevMessageID
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -1809,59 +2040,172 @@ package struct Message: WireValue, Hashable {
 /// A chat as the asking user sees it.
 package struct Chat: WireValue, Hashable {
     /// Dialog: the two user ids XORed; saved messages: 0; others negative.
-    package var id: ChatID
+    package var id: ChatID {
+        get { shared.value.id }
+        set { shared = shared.changed { $0.id = newValue } }
+    }
     /// The kind.
-    package var type: ChatType
+    package var type: ChatType {
+        get { shared.value.type }
+        set { shared = shared.changed { $0.type = newValue } }
+    }
     /// ACTIVE but for tombstones.
-    package var status: ChatStatus
+    package var status: ChatStatus {
+        get { shared.value.status }
+        set { shared = shared.changed { $0.status = newValue } }
+    }
     /// Who made it.
-    package var owner: UserID
+    package var owner: UserID {
+        get { shared.value.owner }
+        set { shared = shared.changed { $0.owner = newValue } }
+    }
     /// Read mark of each; 0 is never. In large groups only oneself and some others.
-    package var participants: IDMap<UserID, Int64>
+    package var participants: IDMap<UserID, Int64> {
+        get { shared.value.participants }
+        set { shared = shared.changed { $0.participants = newValue } }
+    }
     /// Groups and channels.
-    package var title: Text?
+    package var title: Text? {
+        get { shared.value.title }
+        set { shared = shared.changed { $0.title = newValue } }
+    }
     /// The newest visible message.
-    package var lastMessage: Message?
+    package var lastMessage: Message? {
+        get { shared.value.lastMessage }
+        set { shared = shared.changed { $0.lastMessage = newValue } }
+    }
     /// Sorts the list.
-    package var lastEventTime: Int64
+    package var lastEventTime: Int64 {
+        get { shared.value.lastEventTime }
+        set { shared = shared.changed { $0.lastEventTime = newValue } }
+    }
     /// When the scheduled messages changed.
-    package var lastDelayedUpdateTime: Int64
+    package var lastDelayedUpdateTime: Int64 {
+        get { shared.value.lastDelayedUpdateTime }
+        set { shared = shared.changed { $0.lastDelayedUpdateTime = newValue } }
+    }
     /// When a scheduled message failed.
-    package var lastFireDelayedErrorTime: Int64
+    package var lastFireDelayedErrorTime: Int64 {
+        get { shared.value.lastFireDelayedErrorTime }
+        set { shared = shared.changed { $0.lastFireDelayedErrorTime = newValue } }
+    }
     /// When it was made.
-    package var created: Int64
+    package var created: Int64 {
+        get { shared.value.created }
+        set { shared = shared.changed { $0.created = newValue } }
+    }
     /// When the asking user joined.
-    package var joinTime: Int64
+    package var joinTime: Int64 {
+        get { shared.value.joinTime }
+        set { shared = shared.changed { $0.joinTime = newValue } }
+    }
     /// When anything but messages changed.
-    package var modified: Int64
+    package var modified: Int64 {
+        get { shared.value.modified }
+        set { shared = shared.changed { $0.modified = newValue } }
+    }
     /// Unread messages.
-    package var newMessages: Int64?
+    package var newMessages: Int64? {
+        get { shared.value.newMessages }
+        set { shared = shared.changed { $0.newMessages = newValue } }
+    }
     /// Messages in all.
-    package var messagesCount: Int64?
+    package var messagesCount: Int64? {
+        get { shared.value.messagesCount }
+        set { shared = shared.changed { $0.messagesCount = newValue } }
+    }
     /// Members of a group or channel.
-    package var participantsCount: Int64?
+    package var participantsCount: Int64? {
+        get { shared.value.participantsCount }
+        set { shared = shared.changed { $0.participantsCount = newValue } }
+    }
     /// The id before lastMessage.
-    package var prevMessageID: MessageID?
+    package var prevMessageID: MessageID? {
+        get { shared.value.prevMessageID }
+        set { shared = shared.changed { $0.prevMessageID = newValue } }
+    }
     /// Who may find it.
-    package var access: ChatAccess?
+    package var access: ChatAccess? {
+        get { shared.value.access }
+        set { shared = shared.changed { $0.access = newValue } }
+    }
     /// Invitation or public address.
-    package var link: Text?
+    package var link: Text? {
+        get { shared.value.link }
+        set { shared = shared.changed { $0.link = newValue } }
+    }
     /// What it is about.
-    package var description: Text?
+    package var description: Text? {
+        get { shared.value.description }
+        set { shared = shared.changed { $0.description = newValue } }
+    }
     /// Switches, as ALL_CAN_PIN_MESSAGE.
-    package var options: NameMap<Bool>?
+    package var options: NameMap<Bool>? {
+        get { shared.value.options }
+        set { shared = shared.changed { $0.options = newValue } }
+    }
     /// Bits.
-    package var restrictions: Int64?
+    package var restrictions: Int64? {
+        get { shared.value.restrictions }
+        set { shared = shared.changed { $0.restrictions = newValue } }
+    }
     /// The pinned message.
-    package var pinnedMessage: Message?
+    package var pinnedMessage: Message? {
+        get { shared.value.pinnedMessage }
+        set { shared = shared.changed { $0.pinnedMessage = newValue } }
+    }
     /// Administrators.
-    package var admins: [UserID]?
+    package var admins: [UserID]? {
+        get { shared.value.admins }
+        set { shared = shared.changed { $0.admins = newValue } }
+    }
     /// Rights of each administrator: {id, permissions}.
-    package var adminParticipants: IDMap<UserID, AnyValue>?
+    package var adminParticipants: IDMap<UserID, AnyValue>? {
+        get { shared.value.adminParticipants }
+        set { shared = shared.changed { $0.adminParticipants = newValue } }
+    }
     /// Whether a bot is a member.
-    package var hasBots: Bool?
+    package var hasBots: Bool? {
+        get { shared.value.hasBots }
+        set { shared = shared.changed { $0.hasBots = newValue } }
+    }
     /// The creator's own id of the message that made it.
-    package var cid: Int64?
+    package var cid: Int64? {
+        get { shared.value.cid }
+        set { shared = shared.changed { $0.cid = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var id: ChatID
+        var type: ChatType
+        var status: ChatStatus
+        var owner: UserID
+        var participants: IDMap<UserID, Int64>
+        var title: Text?
+        var lastMessage: Message?
+        var lastEventTime: Int64
+        var lastDelayedUpdateTime: Int64
+        var lastFireDelayedErrorTime: Int64
+        var created: Int64
+        var joinTime: Int64
+        var modified: Int64
+        var newMessages: Int64?
+        var messagesCount: Int64?
+        var participantsCount: Int64?
+        var prevMessageID: MessageID?
+        var access: ChatAccess?
+        var link: Text?
+        var description: Text?
+        var options: NameMap<Bool>?
+        var restrictions: Int64?
+        var pinnedMessage: Message?
+        var admins: [UserID]?
+        var adminParticipants: IDMap<UserID, AnyValue>?
+        var hasBots: Bool?
+        var cid: Int64?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         id: ChatID,
@@ -1892,33 +2236,37 @@ package struct Chat: WireValue, Hashable {
         hasBots: Bool? = nil,
         cid: Int64? = nil
     ) {
-        self.id = id
-        self.type = type
-        self.status = status
-        self.owner = owner
-        self.participants = participants
-        self.title = title
-        self.lastMessage = lastMessage
-        self.lastEventTime = lastEventTime
-        self.lastDelayedUpdateTime = lastDelayedUpdateTime
-        self.lastFireDelayedErrorTime = lastFireDelayedErrorTime
-        self.created = created
-        self.joinTime = joinTime
-        self.modified = modified
-        self.newMessages = newMessages
-        self.messagesCount = messagesCount
-        self.participantsCount = participantsCount
-        self.prevMessageID = prevMessageID
-        self.access = access
-        self.link = link
-        self.description = description
-        self.options = options
-        self.restrictions = restrictions
-        self.pinnedMessage = pinnedMessage
-        self.admins = admins
-        self.adminParticipants = adminParticipants
-        self.hasBots = hasBots
-        self.cid = cid
+        shared = Shared(
+            Fields(
+                id: id,
+                type: type,
+                status: status,
+                owner: owner,
+                participants: participants,
+                title: title,
+                lastMessage: lastMessage,
+                lastEventTime: lastEventTime,
+                lastDelayedUpdateTime: lastDelayedUpdateTime,
+                lastFireDelayedErrorTime: lastFireDelayedErrorTime,
+                created: created,
+                joinTime: joinTime,
+                modified: modified,
+                newMessages: newMessages,
+                messagesCount: messagesCount,
+                participantsCount: participantsCount,
+                prevMessageID: prevMessageID,
+                access: access,
+                link: link,
+                description: description,
+                options: options,
+                restrictions: restrictions,
+                pinnedMessage: pinnedMessage,
+                admins: admins,
+                adminParticipants: adminParticipants,
+                hasBots: hasBots,
+                cid: cid
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -2197,33 +2545,94 @@ package struct Chat: WireValue, Hashable {
 /// What a client says about itself. Nothing in it is demanded.
 package struct UserAgent: WireValue, Hashable {
     /// ANDROID, IOS, DESKTOP, WEB.
-    package var deviceType: String?
+    package var deviceType: String? {
+        get { shared.value.deviceType }
+        set { shared = shared.changed { $0.deviceType = newValue } }
+    }
     /// Version of the app.
-    package var appVersion: String?
+    package var appVersion: String? {
+        get { shared.value.appVersion }
+        set { shared = shared.changed { $0.appVersion = newValue } }
+    }
     /// Version of the system.
-    package var osVersion: String?
+    package var osVersion: String? {
+        get { shared.value.osVersion }
+        set { shared = shared.changed { $0.osVersion = newValue } }
+    }
     /// Name of the device.
-    package var deviceName: String?
+    package var deviceName: String? {
+        get { shared.value.deviceName }
+        set { shared = shared.changed { $0.deviceName = newValue } }
+    }
     /// Size of the screen.
-    package var screen: String?
+    package var screen: String? {
+        get { shared.value.screen }
+        set { shared = shared.changed { $0.screen = newValue } }
+    }
     /// Time zone.
-    package var timezone: String?
+    package var timezone: String? {
+        get { shared.value.timezone }
+        set { shared = shared.changed { $0.timezone = newValue } }
+    }
     /// Language of the app.
-    package var locale: String?
+    package var locale: String? {
+        get { shared.value.locale }
+        set { shared = shared.changed { $0.locale = newValue } }
+    }
     /// Language of the device.
-    package var deviceLocale: String?
+    package var deviceLocale: String? {
+        get { shared.value.deviceLocale }
+        set { shared = shared.changed { $0.deviceLocale = newValue } }
+    }
     /// GCM, WEBPUSH.
-    package var pushDeviceType: String?
+    package var pushDeviceType: String? {
+        get { shared.value.pushDeviceType }
+        set { shared = shared.changed { $0.pushDeviceType = newValue } }
+    }
     /// Processor.
-    package var arch: String?
+    package var arch: String? {
+        get { shared.value.arch }
+        set { shared = shared.changed { $0.arch = newValue } }
+    }
     /// Name the browser sends.
-    package var headerUserAgent: String?
+    package var headerUserAgent: String? {
+        get { shared.value.headerUserAgent }
+        set { shared = shared.changed { $0.headerUserAgent = newValue } }
+    }
     /// Build of the app.
-    package var buildNumber: Int64?
+    package var buildNumber: Int64? {
+        get { shared.value.buildNumber }
+        set { shared = shared.changed { $0.buildNumber = newValue } }
+    }
     /// Release of the app.
-    package var release: Int64?
+    package var release: Int64? {
+        get { shared.value.release }
+        set { shared = shared.changed { $0.release = newValue } }
+    }
     /// Where an older client puts it.
-    package var clientSessionID: Int64?
+    package var clientSessionID: Int64? {
+        get { shared.value.clientSessionID }
+        set { shared = shared.changed { $0.clientSessionID = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var deviceType: String?
+        var appVersion: String?
+        var osVersion: String?
+        var deviceName: String?
+        var screen: String?
+        var timezone: String?
+        var locale: String?
+        var deviceLocale: String?
+        var pushDeviceType: String?
+        var arch: String?
+        var headerUserAgent: String?
+        var buildNumber: Int64?
+        var release: Int64?
+        var clientSessionID: Int64?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         deviceType: String? = nil,
@@ -2241,20 +2650,24 @@ package struct UserAgent: WireValue, Hashable {
         release: Int64? = nil,
         clientSessionID: Int64? = nil
     ) {
-        self.deviceType = deviceType
-        self.appVersion = appVersion
-        self.osVersion = osVersion
-        self.deviceName = deviceName
-        self.screen = screen
-        self.timezone = timezone
-        self.locale = locale
-        self.deviceLocale = deviceLocale
-        self.pushDeviceType = pushDeviceType
-        self.arch = arch
-        self.headerUserAgent = headerUserAgent
-        self.buildNumber = buildNumber
-        self.release = release
-        self.clientSessionID = clientSessionID
+        shared = Shared(
+            Fields(
+                deviceType: deviceType,
+                appVersion: appVersion,
+                osVersion: osVersion,
+                deviceName: deviceName,
+                screen: screen,
+                timezone: timezone,
+                locale: locale,
+                deviceLocale: deviceLocale,
+                pushDeviceType: pushDeviceType,
+                arch: arch,
+                headerUserAgent: headerUserAgent,
+                buildNumber: buildNumber,
+                release: release,
+                clientSessionID: clientSessionID
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -3099,31 +3512,88 @@ package struct LoginConfig: WireValue, Hashable {
 /// An attachment as it is sent. Only CONTACT, LOCATION, SHARE and CONTROL new are served.
 package struct NewAttach: WireValue, Hashable {
     /// The kind.
-    package var type: AttachType
+    package var type: AttachType {
+        get { shared.value.type }
+        set { shared = shared.changed { $0.type = newValue } }
+    }
     /// CONTACT: the user.
-    package var contactID: UserID?
+    package var contactID: UserID? {
+        get { shared.value.contactID }
+        set { shared = shared.changed { $0.contactID = newValue } }
+    }
     /// CONTACT: a card instead of a user.
-    package var vcfBody: Text?
+    package var vcfBody: Text? {
+        get { shared.value.vcfBody }
+        set { shared = shared.changed { $0.vcfBody = newValue } }
+    }
     /// LOCATION: degrees north.
-    package var latitude: Double?
+    package var latitude: Double? {
+        get { shared.value.latitude }
+        set { shared = shared.changed { $0.latitude = newValue } }
+    }
     /// LOCATION: degrees east.
-    package var longitude: Double?
+    package var longitude: Double? {
+        get { shared.value.longitude }
+        set { shared = shared.changed { $0.longitude = newValue } }
+    }
     /// LOCATION: zoom of the map.
-    package var zoom: Double?
+    package var zoom: Double? {
+        get { shared.value.zoom }
+        set { shared = shared.changed { $0.zoom = newValue } }
+    }
     /// SHARE: the address.
-    package var url: Text?
+    package var url: Text? {
+        get { shared.value.url }
+        set { shared = shared.changed { $0.url = newValue } }
+    }
     /// SHARE: id of a preview.
-    package var shareID: Int64?
+    package var shareID: Int64? {
+        get { shared.value.shareID }
+        set { shared = shared.changed { $0.shareID = newValue } }
+    }
     /// SHARE: title of the page. CONTROL new: title of the chat.
-    package var title: Text?
+    package var title: Text? {
+        get { shared.value.title }
+        set { shared = shared.changed { $0.title = newValue } }
+    }
     /// SHARE: description of the page.
-    package var description: Text?
+    package var description: Text? {
+        get { shared.value.description }
+        set { shared = shared.changed { $0.description = newValue } }
+    }
     /// CONTROL: new.
-    package var event: Text?
+    package var event: Text? {
+        get { shared.value.event }
+        set { shared = shared.changed { $0.event = newValue } }
+    }
     /// CONTROL new: CHAT or CHANNEL.
-    package var chatType: Text?
+    package var chatType: Text? {
+        get { shared.value.chatType }
+        set { shared = shared.changed { $0.chatType = newValue } }
+    }
     /// CONTROL new: whom to invite.
-    package var userIDs: [UserID]?
+    package var userIDs: [UserID]? {
+        get { shared.value.userIDs }
+        set { shared = shared.changed { $0.userIDs = newValue } }
+    }
+
+    private struct Fields: Hashable, Sendable {
+        var type: AttachType
+        var contactID: UserID?
+        var vcfBody: Text?
+        var latitude: Double?
+        var longitude: Double?
+        var zoom: Double?
+        var url: Text?
+        var shareID: Int64?
+        var title: Text?
+        var description: Text?
+        var event: Text?
+        var chatType: Text?
+        var userIDs: [UserID]?
+    }
+
+    private var shared: Shared<Fields>
 
     package init(
         type: AttachType,
@@ -3140,19 +3610,23 @@ package struct NewAttach: WireValue, Hashable {
         chatType: Text? = nil,
         userIDs: [UserID]? = nil
     ) {
-        self.type = type
-        self.contactID = contactID
-        self.vcfBody = vcfBody
-        self.latitude = latitude
-        self.longitude = longitude
-        self.zoom = zoom
-        self.url = url
-        self.shareID = shareID
-        self.title = title
-        self.description = description
-        self.event = event
-        self.chatType = chatType
-        self.userIDs = userIDs
+        shared = Shared(
+            Fields(
+                type: type,
+                contactID: contactID,
+                vcfBody: vcfBody,
+                latitude: latitude,
+                longitude: longitude,
+                zoom: zoom,
+                url: url,
+                shareID: shareID,
+                title: title,
+                description: description,
+                event: event,
+                chatType: chatType,
+                userIDs: userIDs
+            )
+        )
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {

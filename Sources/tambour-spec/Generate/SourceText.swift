@@ -47,7 +47,7 @@ struct SourceText {
         _ closing: String = "}",
         _ body: (inout SourceText) -> Void
     ) {
-        line(opening.hasSuffix("[") ? opening : opening + " {")
+        line(opening.hasSuffix("[") || opening.hasSuffix("(") ? opening : opening + " {")
         depth += 1
         body(&self)
         depth -= 1

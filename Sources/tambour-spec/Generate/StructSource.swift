@@ -3,12 +3,21 @@ struct StructSource {
     let type: StructType
     let specification: Specification
 
+    /// An object of more fields lives behind a reference: it is handed from reader to handler to
+    /// store to push, and copying it would count a dozen references each time.
+    private static let mostFieldsInPlace = 12
+
+    private var isShared: Bool {
+        type.role == .object && type.fields.count > Self.mostFieldsInPlace
+    }
+
     func write(to source: inout SourceText) {
         let conformance = type.role == .object ? "WireValue" : "WirePayload"
         source.doc(type.doc)
         source.block("package struct \(type.name): \(conformance), Hashable") { source in
             for field in type.fields { writeProperty(field, to: &source) }
             if !type.fields.isEmpty { source.line() }
+            if isShared { writeStorage(to: &source) }
             writeInitializer(to: &source)
             source.line()
             writeReader(to: &source)
@@ -29,7 +38,23 @@ struct StructSource {
     private func writeProperty(_ field: Field, to source: inout SourceText) {
         let condition = field.capability.map { " Only for clients with the capability `\($0)`." }
         source.doc(field.doc + (condition ?? ""))
-        source.line("package var \(name(field)): \(propertyType(field))")
+        let declaration = "package var \(name(field)): \(propertyType(field))"
+        guard isShared else { return source.line(declaration) }
+        source.block(declaration) { source in
+            source.line("get { shared.value.\(field.swiftName) }")
+            source.line("set { shared = shared.changed { $0.\(field.swiftName) = newValue } }")
+        }
+    }
+
+    private func writeStorage(to source: inout SourceText) {
+        source.block("private struct Fields: Hashable, Sendable") { source in
+            for field in type.fields {
+                source.line("var \(name(field)): \(propertyType(field))")
+            }
+        }
+        source.line()
+        source.line("private var shared: Shared<Fields>")
+        source.line()
     }
 
     private func writeInitializer(to source: inout SourceText) {
@@ -45,7 +70,20 @@ struct StructSource {
             )
         }
         source.block(")") { source in
-            for field in type.fields { source.line("self.\(field.swiftName) = \(name(field))") }
+            guard isShared else {
+                for field in type.fields {
+                    source.line("self.\(field.swiftName) = \(name(field))")
+                }
+                return
+            }
+            source.block("shared = Shared(", ")") { source in
+                source.block("Fields(", ")") { source in
+                    for (index, field) in type.fields.enumerated() {
+                        let comma = index == type.fields.count - 1 ? "" : ","
+                        source.line("\(field.swiftName): \(name(field))\(comma)")
+                    }
+                }
+            }
         }
     }
 
