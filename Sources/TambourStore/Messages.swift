@@ -19,6 +19,7 @@ struct MessageStatements {
     let previous: any SQLStatement
     let numberAt: any SQLStatement
     let anyCID: any SQLStatement
+    let newestCIDs: any SQLStatement
     let byCID: any SQLStatement
     let byCreationCID: any SQLStatement
     let backward: any SQLStatement
@@ -60,6 +61,9 @@ struct MessageStatements {
         )
         anyCID = try sql.prepare(
             "SELECT id FROM message WHERE cid = $1 AND sender = $2 LIMIT 1"
+        )
+        newestCIDs = try sql.prepare(
+            "SELECT cid, sender FROM message ORDER BY cid DESC LIMIT $1"
         )
         byCID = try sql.prepare(
             """
@@ -229,6 +233,18 @@ extension ReadTransaction {
         let statement = store.messages.byCreationCID
         statement.bind(3, device.rawValue)
         return try records(statement, cid, sender)
+    }
+
+    /// The pairs with the largest cids, largest first; the index alone knows them.
+    func newestClientIDs(limit: Int) throws -> [(cid: Int64, sender: UserID)] {
+        let statement = store.messages.newestCIDs
+        defer { statement.reset() }
+        statement.bind(1, Int64(limit))
+        var pairs: [(cid: Int64, sender: UserID)] = []
+        while try statement.step() {
+            pairs.append((statement.int(0), UserID(statement.int(1))))
+        }
+        return pairs
     }
 
     /// Whether `sender` has used `cid` at all: nearly every one is new, and the index alone knows.

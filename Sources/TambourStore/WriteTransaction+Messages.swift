@@ -11,6 +11,7 @@ extension WriteTransaction {
         on device: DeviceID,
         in chat: ChatState?
     ) throws -> MessageRecord? {
+        if recentClientIDs.isCertainlyNew(cid, of: sender) { return nil }
         let key = SendKey(sender: sender, device: device, cid: cid, chat: chat?.key)
         if let index = pendingKeys[key] { return pending[index] }
         guard let chat else {
@@ -66,6 +67,7 @@ extension WriteTransaction {
         )
         pendingKeys[key] = pending.count
         pending.append(record)
+        recentClientIDs.insert(draft.cid, of: sender)
         chat.hasPendingMessages = true
         chat.head = ChatHead(id: record.id, number: record.number)
         member.setRead(time: time, number: record.number)

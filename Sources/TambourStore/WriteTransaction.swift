@@ -26,6 +26,7 @@ package final class WriteTransaction {
     var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
     var pending: [MessageRecord] = []
     var pendingKeys: [SendKey: Int] = [:]
+    var recentClientIDs: RecentClientIDs
     var lastAccountID: Int64
     var lastSessionID: Int64
     var lastDeviceID: Int64
@@ -34,6 +35,8 @@ package final class WriteTransaction {
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
     private static let cachedUsers = 100_000
+    /// Client ids known without a look; more only help clients whose clocks lag by minutes.
+    private static let recentClientIDs = 16_384
     /// Where `meta` has the newest session's id.
     static let lastSessionKey = "last_session"
 
@@ -54,6 +57,10 @@ package final class WriteTransaction {
         self.store = store
         reader = ReadTransaction(store)
         self.counter = counter
+        recentClientIDs = RecentClientIDs(
+            newest: try reader.newestClientIDs(limit: Self.recentClientIDs),
+            kept: Self.recentClientIDs
+        )
         (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
     }
 
