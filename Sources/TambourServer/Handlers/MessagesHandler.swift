@@ -29,6 +29,7 @@ struct MessagesHandler: Sendable {
             return try createGroup(message, from: caller, in: tx)
         }
         let target = try target(of: request, for: caller, in: tx)
+        // Before everything that may have changed since: what was acknowledged stays so.
         if let chat = target.chat,
             let first = try tx.sent(
                 cid: message.cid,
@@ -41,6 +42,9 @@ struct MessagesHandler: Sendable {
         }
 
         // Checks, all of them before the first write.
+        guard try target.partner == caller.userID || tx.isListed(target.partner) else {
+            throw RequestError.chatNotFound
+        }
         let text = message.text ?? .empty
         let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
             try tx.reader.listedAccount($0)
@@ -80,7 +84,8 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    /// Where a message goes: an existing chat, or the dialog that it begins.
+    /// Where a message goes: an existing chat, or the dialog that it begins with somebody who may
+    /// not be there. A group has no partner but the caller.
     private func target(
         of request: MsgSendRequest,
         for caller: Caller,
@@ -97,9 +102,6 @@ struct MessagesHandler: Sendable {
             partner = other
         } else {
             partner = request.userID ?? caller.userID
-        }
-        guard try partner == caller.userID || tx.isListed(partner) else {
-            throw RequestError.chatNotFound
         }
         return (try tx.chat(of: caller.userID, and: partner), partner)
     }

@@ -315,6 +315,20 @@ struct MsgSendTests {
         }
     }
 
+    @Test("a retry gets the first result even when the other side is blocked by now")
+    func retryAfterBlock() throws {
+        try withPair { server, alice, bob, dialog in
+            let first = try alice.send("stored", to: dialog, cid: 1)
+            try server.block(bob.userID)
+            #expect(try alice.send("stored", to: dialog, cid: 1).message.id == first.message.id)
+            let another = MsgSendRequest(
+                chatID: dialog,
+                message: NewMessage(cid: 2, text: "too late")
+            )
+            #expect(try alice.code(of: another) == .chatNotFound)
+        }
+    }
+
     @Test("what has neither text nor anything else, or what is not served, is no message")
     func invalid() throws {
         try withPair { _, alice, bob, dialog in
