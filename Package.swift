@@ -25,6 +25,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", exact: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
@@ -65,6 +66,7 @@ let package = Package(
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
+                .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "Yams", package: "Yams"),
             ],
             linkerSettings: [
@@ -107,7 +109,11 @@ let package = Package(
                 .target(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
-        .testTarget(name: "TambourProtocolTests", dependencies: ["TambourProtocol"]),
+        .target(name: "CAllocationCount", path: "Tests/CAllocationCount"),
+        .testTarget(
+            name: "TambourProtocolTests",
+            dependencies: ["CAllocationCount", "TambourProtocol"]
+        ),
         .testTarget(name: "TambourSpecTests", dependencies: ["TambourProtocol", "tambour-spec"]),
         .testTarget(
             name: "TambourServerTests",

@@ -115,7 +115,7 @@ package final class Connection {
         isReadingPaused = true
     }
 
-    /// Ends a pause: what was left unconsumed is presented again later in this round.
+    /// Ends a pause: what was left unconsumed is presented again in the next round.
     package func resumeReading() {
         lane.preconditionOnLane()
         guard isReadingPaused else { return }

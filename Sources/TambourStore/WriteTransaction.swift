@@ -34,6 +34,7 @@ package final class WriteTransaction {
 
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
+    /// Users known to be listed, some 50 bytes each; beyond that they are asked for anew.
     private static let cachedUsers = 100_000
     /// Client ids known without a look; more only help clients whose clocks lag by minutes.
     private static let recentClientIDs = 16_384

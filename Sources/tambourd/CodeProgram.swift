@@ -31,27 +31,38 @@ struct CodeProgram: Sendable {
 
     /// Runs the program once; nil when it did what it should.
     private func failure(_ input: String) async -> String? {
-        let status: TerminationStatus? = await withTaskGroup { group in
-            group.addTask { try? await run(input) }
+        await withTaskGroup(of: String?.self) { group in
+            group.addTask {
+                do {
+                    switch try await run(input) {
+                    case .exited(0): return nil
+                    case .exited(let code): return "status \(code)"
+                    case .signaled(let number): return "signal \(number)"
+                    }
+                } catch {
+                    return "it could not be run: \(error)"
+                }
+            }
             group.addTask {
                 try? await Task.sleep(for: Self.timeout)
-                return nil
+                return "it took longer than \(Self.timeout)"
             }
             // The one that is left is cancelled, which kills a program that is still running.
             defer { group.cancelAll() }
             return await group.next() ?? nil
         }
-        switch status {
-        case .exited(0): return nil
-        case .exited(let code): return "status \(code)"
-        case .signaled(let number): return "signal \(number)"
-        case nil: return "it could not be run, or took longer than \(Self.timeout)"
-        }
     }
 
     private func run(_ input: String) async throws -> TerminationStatus {
-        try await Subprocess.run(
+        var options = PlatformOptions()
+        // A session of its own, so that what it has started goes with it.
+        options.createSession = true
+        options.teardownSequence = [
+            .gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(1))
+        ]
+        return try await Subprocess.run(
             .path(FilePath(path)),
+            platformOptions: options,
             input: .inputWriter,
             output: .discarded,
             error: .currentStandardError

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The admin socket")
 struct AdminSocketTests {
-    @Test("is its owner's alone, whatever the process's umask says")
+    @Test("is its owner's alone")
     func mode() throws {
         try withServer { server in
             let attributes = try FileManager.default.attributesOfItem(

@@ -106,6 +106,40 @@ struct AccountStoreTests {
         #expect(try store.read { try $0.listedAccount(user) } != nil)
     }
 
+    @Test("who is listed is remembered, but not against the store", arguments: SQLEngine.available)
+    func listed(engine: SQLEngine) throws {
+        struct Failure: Error {}
+        let store = try TestStore(engine)
+        let user = try store.users(1)[0]
+        func isListed() throws -> Bool { try store.batch { try $0.isListed(user) } }
+
+        #expect(try isListed())
+        try store.batch { tx in
+            try tx.setBlocked(true, user)
+            #expect(try !tx.isListed(user))
+        }
+        #expect(try !isListed())
+
+        #expect(throws: Failure.self) {
+            try store.batch { tx in
+                try tx.setBlocked(false, user)
+                #expect(try tx.isListed(user))
+                throw Failure()
+            }
+        }
+        #expect(try !isListed())
+
+        var unborn = UserID(0)
+        #expect(throws: Failure.self) {
+            try store.batch { tx in
+                unborn = try tx.createAccount(phone: 5, firstName: "A", lastName: nil)
+                #expect(try tx.isListed(unborn))
+                throw Failure()
+            }
+        }
+        #expect(try store.batch { try !$0.isListed(unborn) })
+    }
+
     @Test(
         "a session is found by its token until it is closed",
         arguments: SQLEngine.available

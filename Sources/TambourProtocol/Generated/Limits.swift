@@ -94,7 +94,7 @@ package final class Limits: Sendable {
     package let presenceWatch: Int
     /// 3000 ms. A reconnect within it is not worth two pushes.
     package let presenceOfflineDelayMs: Int
-    /// 250 ms. How far the commit clock may run ahead of what the store holds.
+    /// 250 ms. How far a login's time may go past the wall of the last commit.
     package let commitLeaseMs: Int
     /// 1024 commands. A batch shares one fsync; a longer one only adds latency.
     package let maxBatchCommands: Int

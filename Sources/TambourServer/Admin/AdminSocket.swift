@@ -137,7 +137,11 @@ enum UnixSocket {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         // Nobody else may connect, at no moment: the file gets the mode that the socket has when it
         // is bound. The process's umask would do the same to every file made meanwhile.
-        fchmod(descriptor, 0o600)
+        guard fchmod(descriptor, 0o600) == 0 else {
+            let reason = DataDirectory.reason()
+            close(descriptor)
+            throw Server.StartError("no admin socket for its owner alone: \(reason)")
+        }
         let bound = address(path) { bind(descriptor, $0, $1) }
         guard let bound else {
             close(descriptor)

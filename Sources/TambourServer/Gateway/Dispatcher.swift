@@ -184,7 +184,7 @@ package struct Dispatcher: Sendable {
         } catch let error as RequestError {
             return .failure(error)
         } catch {
-            report("a query failed: \(error)")
+            report("the store failed a reader: \(error)")
             return .failure(.internalError)
         }
     }

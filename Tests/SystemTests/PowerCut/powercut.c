@@ -478,7 +478,7 @@ static void note_signal(int number) {
 }
 
 // One thread is there for the signal and blocks no other: the program's own threads do not see it,
-// except one that waits for signals with an empty mask, as dispatch_main does. Whichever takes it
+// except one that waits for signals with an empty mask. Whichever takes it
 // only passes it on.
 static void *wait_for_signal(void *unused) {
     (void)unused;

@@ -53,6 +53,10 @@ final class TambourClient: LoadClient {
         request(.msgSend, MsgSendRequest(chatID: chat, message: message))
     }
 
+    override func keepAlive() {
+        request(.ping, PingRequest())
+    }
+
     private func request(_ opcode: Opcode, _ payload: some WirePayload) {
         output.removeAll(keepingCapacity: true)
         packets.append(opcode, payload, to: &output)
@@ -97,7 +101,8 @@ final class TambourClient: LoadClient {
             chat = try frame.decode(MsgSendReply.self).chatID
             step = .chatting
             sink.ready(self)
-        case .chatting: sink.acknowledged(self)
+        case .chatting:
+            if frame.header.opcode == Opcode.msgSend.rawValue { sink.acknowledged(self) }
         }
     }
 

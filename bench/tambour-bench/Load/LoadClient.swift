@@ -40,6 +40,9 @@ class LoadClient: ConnectionDelegate {
     /// Sends a message; `text` begins with its number, see `Corpus`.
     func send(_ text: Bytes100, number: UInt32) {}
 
+    /// Says that it is there, as an app does: servers close who says nothing for minutes.
+    func keepAlive() {}
+
     final func write(_ bytes: UnsafeRawBufferPointer) {
         bytesOut += bytes.count
         connection?.write(bytes)

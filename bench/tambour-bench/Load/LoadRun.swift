@@ -240,7 +240,16 @@ final class LoadRun: Fleet<LoadFigures>, @unchecked Sendable {
         baseline = (meter?.cpuSeconds ?? 0, ProcessMeter.own.cpuSeconds, bytes)
         measuredFrom = monotonicNow()
         after(plan.measured) { [self] in stopMeasuring() }
+        after(Self.keepAliveEvery) { [self] in keepAlive() }
         report()
+    }
+
+    private static let keepAliveEvery = Duration.seconds(60)
+
+    private func keepAlive() {
+        guard phase == .measuring else { return }
+        for client in clients { client.keepAlive() }
+        after(Self.keepAliveEvery) { [self] in keepAlive() }
     }
 
     private func report() {

@@ -28,6 +28,8 @@ struct LogWorkload: Workload {
         let folder = try bench.folder("log").appendingPathComponent("data")
         Progress.note("W9: copying the messages of W5")
         try Seeder.copy(seed.folder, to: folder)
+        // Those of the seed; the writers' go into a file of the same name.
+        try FileManager.default.removeItem(at: folder.appendingPathComponent("accounts"))
         defer { try? FileManager.default.removeItem(at: folder) }
         let server = try TambourServer(program: bench.tambourd, directory: folder)
         defer { server.process.stop() }

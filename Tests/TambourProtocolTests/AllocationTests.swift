@@ -1,0 +1,44 @@
+import CAllocationCount
+import Foundation
+import TambourProtocol
+import Testing
+
+/// What reading and writing a payload allocates: counts that no machine changes, held against
+/// `bench/thresholds/allocations.txt`. A debug build counts a little more than a release.
+@Suite("Allocations", .enabled(if: allocation_count() >= 0, "not under a sanitizer"))
+struct AllocationTests {
+    /// Lines of a number, a space and the name of an example.
+    private static func thresholds() throws -> [String: Int] {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("bench/thresholds/allocations.txt")
+        var thresholds: [String: Int] = [:]
+        for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            guard parts.count == 2, let count = Int(parts[0]) else { continue }
+            thresholds[String(parts[1])] = count
+        }
+        return thresholds
+    }
+
+    @Test("to decode and encode an example are as many as they were")
+    func examples() throws {
+        let thresholds = try Self.thresholds()
+        var counts: [String] = []
+        var isWithin = true
+        for vector in ExampleVector.all {
+            let payload = vector.payload
+            func count() throws -> Int {
+                let before = allocation_count()
+                _ = try ExampleVector.recode(payload, as: vector.type, limits: .standard)
+                return allocation_count() - before
+            }
+            // The first time also makes what is made once.
+            _ = try count()
+            let allocations = try count()
+            counts.append("\(allocations) \(vector.name)")
+            isWithin = isWithin && allocations <= thresholds[vector.name] ?? 0
+        }
+        #expect(isWithin, "now these:\n\(counts.joined(separator: "\n"))")
+    }
+}
