@@ -82,7 +82,8 @@ tsan: deps-test ## Runs every test under the thread sanitizer
 bench-tools:
 	@scripts/deps bench
 	$(BUILD_SERVER)
-	swift build -c release --product tambour-bench
+	# With the same traits: others would compile everything twice.
+	swift build -c release --traits Jemalloc --product tambour-bench
 	@$(MAKE) -C bench/limits OUT=$(CURDIR)/.build/bench
 
 bench: bench-tools ## Measures the server beside its limits, three short rounds

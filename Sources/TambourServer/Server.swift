@@ -162,7 +162,8 @@ package final class Server: @unchecked Sendable {
     /// How long a block that is posted to each lane now waits for its turn, seconds.
     ///
     /// Waits until all of them have had it: not for a lane or the engine to call.
-    func laneDelays() -> [Double] {
+    /// - Returns: nil when one has not had it for five seconds.
+    func laneDelays() -> [Double]? {
         let delays = Mutex([Double](repeating: 0, count: lanes.count))
         let answered = DispatchGroup()
         for (index, lane) in lanes.enumerated() {
@@ -172,7 +173,7 @@ package final class Server: @unchecked Sendable {
                 delays.withLock { $0[index] = delay }
             }
         }
-        answered.wait()
+        guard answered.wait(timeout: .now() + 5) == .success else { return nil }
         return delays.withLock { $0 }
     }
 

@@ -63,7 +63,7 @@ struct MessageStatements {
             "SELECT id FROM message WHERE cid = $1 AND sender = $2 LIMIT 1"
         )
         newestCIDs = try sql.prepare(
-            "SELECT cid, sender FROM message ORDER BY cid DESC LIMIT $1"
+            "SELECT cid, sender FROM message WHERE cid < $1 ORDER BY cid DESC LIMIT $2"
         )
         byCID = try sql.prepare(
             """
@@ -235,11 +235,13 @@ extension ReadTransaction {
         return try records(statement, cid, sender)
     }
 
-    /// The pairs with the largest cids, largest first; the index alone knows them.
-    func newestClientIDs(limit: Int) throws -> [(cid: Int64, sender: UserID)] {
+    /// The pairs with the largest cids below `ceiling`, largest first; the index alone knows them.
+    func newestClientIDs(below ceiling: Int64, limit: Int) throws -> [(cid: Int64, sender: UserID)]
+    {
         let statement = store.messages.newestCIDs
         defer { statement.reset() }
-        statement.bind(1, Int64(limit))
+        statement.bind(1, ceiling)
+        statement.bind(2, Int64(limit))
         var pairs: [(cid: Int64, sender: UserID)] = []
         while try statement.step() {
             pairs.append((statement.int(0), UserID(statement.int(1))))

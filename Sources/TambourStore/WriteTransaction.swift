@@ -59,7 +59,10 @@ package final class WriteTransaction {
         reader = ReadTransaction(store)
         self.counter = counter
         recentClientIDs = RecentClientIDs(
-            newest: try reader.newestClientIDs(limit: Self.recentClientIDs),
+            newest: try reader.newestClientIDs(
+                below: RecentClientIDs.ceiling,
+                limit: Self.recentClientIDs
+            ),
             kept: Self.recentClientIDs
         )
         (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)

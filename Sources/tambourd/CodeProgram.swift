@@ -58,7 +58,7 @@ struct CodeProgram: Sendable {
         // A session of its own, so that what it has started goes with it.
         options.createSession = true
         options.teardownSequence = [
-            .gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: .seconds(1))
+            .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .zero)
         ]
         return try await Subprocess.run(
             .path(FilePath(path)),

@@ -22,7 +22,10 @@ struct RecentClientIDsTests {
         "one far ahead of the others": { $0 == 3 ? .max : Int64($0) },
     ]
 
-    @Test("nothing that was stored ever counts as new, nor after a restart", arguments: orders.keys.sorted())
+    @Test(
+        "nothing that was stored ever counts as new, nor after a restart",
+        arguments: orders.keys.sorted()
+    )
     func sound(order: String) throws {
         let cid = try #require(Self.orders[order])
         var stored: Set<Pair> = []
@@ -32,7 +35,8 @@ struct RecentClientIDsTests {
             stored.insert(pair)
             recent.insert(pair.cid, of: pair.sender)
             if index % 100 == 99 {
-                let newest = stored.sorted { $0.cid > $1.cid }.prefix(Self.kept)
+                let newest = stored.filter { $0.cid < RecentClientIDs.ceiling }
+                    .sorted { $0.cid > $1.cid }.prefix(Self.kept)
                 recent = RecentClientIDs(
                     newest: newest.map { ($0.cid, $0.sender) },
                     kept: Self.kept
@@ -40,6 +44,13 @@ struct RecentClientIDsTests {
             }
             for old in stored { try #require(!recent.isCertainlyNew(old.cid, of: old.sender)) }
         }
+    }
+
+    @Test("who takes ids at random does not take the room of those who take the clock")
+    func random() {
+        var recent = RecentClientIDs(newest: [], kept: Self.kept)
+        for index in 0..<Int64(100) { recent.insert(.max - index, of: UserID(1)) }
+        #expect(recent.isCertainlyNew(1_790_000_000_000, of: UserID(2)))
     }
 
     @Test("who counts up, or takes the clock, is spared the look")

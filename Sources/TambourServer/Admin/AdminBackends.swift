@@ -50,9 +50,10 @@ struct LiveAdminBackend: AdminBackend {
     }
 
     var metricsText: String? {
-        let laneDelays = server.laneDelays()
-        // Health checks ask for this: an engine or a reader that hangs must not look healthy.
-        guard (try? write { _ in }) != nil, (try? read { _ in }) != nil else { return nil }
+        // Health checks ask for this: a lane, an engine or a reader that hangs must not look healthy.
+        guard let laneDelays = server.laneDelays(), (try? write { _ in }) != nil,
+            (try? read { _ in }) != nil
+        else { return nil }
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
             .init("connections", "Open connections.", server.connectionCount),

@@ -68,7 +68,7 @@ package final class ServerMetrics: Sendable {
 
     /// The Prometheus text format, version 0.0.4.
     ///
-    /// - Parameter gauges: what others know at this moment: name, help, value.
+    /// - Parameter gauges: what others know at this moment.
     package func prometheusText(gauges: [Gauge]) -> String {
         var text = ""
         func metric(_ name: String, _ kind: String, _ help: String) {

@@ -51,7 +51,8 @@ struct JourneyTests {
             let code = try String(contentsOf: file, encoding: .utf8)
             for name in match.2.matches(of: /\w+/) {
                 functions += 1
-                let isDeclared = code.contains("func \(name.0)(") || code.contains("func \(name.0)<")
+                let isDeclared =
+                    code.contains("func \(name.0)(") || code.contains("func \(name.0)<")
                 #expect(isDeclared, "docs/journey.md: \(name.0) in \(match.1)")
             }
         }
