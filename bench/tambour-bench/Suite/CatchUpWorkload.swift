@@ -186,8 +186,6 @@ struct CatchUpWorkload: Workload {
                 program: bench.tambourd,
                 directory: folder
             )
-            let lines = accounts.map { "\($0.phone) \($0.userID.rawValue) \($0.token)\n" }.joined()
-            try Data(lines.utf8).write(to: folder.appendingPathComponent("accounts"))
             let partners = accounts[sizes.count...]
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: sizes.reduce(0, +) / 100)
             for (account, size) in zip(accounts, sizes) {

@@ -23,8 +23,6 @@ struct HistorySeed {
                 program: bench.tambourd,
                 directory: folder
             )
-            let lines = accounts.map { "\($0.phone) \($0.userID.rawValue) \($0.token)\n" }.joined()
-            try Data(lines.utf8).write(to: folder.appendingPathComponent("accounts"))
             let (lengths, total, perBatch) = (Self.lengths, Self.total, 1_000)
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: total / perBatch)
             // Turn by turn, as chats grow in life: a chat's pages lie all over the file.

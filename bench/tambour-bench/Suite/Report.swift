@@ -138,7 +138,7 @@ struct Report: Codable, Sendable {
             }
             if !lossless.isEmpty {
                 claims.add([
-                    outcome.name, "lost messages, \(lossless.count) kinds of load run together",
+                    outcome.name, "lost messages, load runs taken together: \(lossless.count)",
                     "≤ 0", "0", "0 … 0", "met",
                 ])
             }

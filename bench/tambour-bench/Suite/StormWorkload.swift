@@ -107,8 +107,6 @@ struct StormWorkload: Workload {
                 program: bench.tambourd,
                 directory: folder
             )
-            let lines = accounts.map { "\($0.phone) \($0.userID.rawValue) \($0.token)\n" }.joined()
-            try Data(lines.utf8).write(to: folder.appendingPathComponent("accounts"))
             let batches = 2 * clients / perWriter
             let seeder = try Seeder(folder, corpus: bench.corpus, batches: batches)
             func write(_ messages: Int, onlyWriters: Bool) throws {
