@@ -37,7 +37,7 @@ struct PayloadModel {
         }
         var result: [WireNode.Pair] = []
         for field in type.fields {
-            if let value = values[field.key] ?? field.defaultValue.map(node(of:)) {
+            if let value = values[field.key] ?? field.defaultValue.map(Self.node(of:)) {
                 result.append(.init(key: .string(field.key), value: value))
             } else if field.isRequired {
                 throw Refusal(reason: "missing").within(field.key)
@@ -46,7 +46,7 @@ struct PayloadModel {
         return .map(result)
     }
 
-    private func node(of value: DefaultValue) -> WireNode {
+    static func node(of value: DefaultValue) -> WireNode {
         switch value {
         case .bool(let bool): .bool(bool)
         case .int(let int): .int(int)

@@ -16,6 +16,8 @@ struct SpecificationCheck {
         check.checkErrors()
         check.checkTypes()
         check.checkOpcodes()
+        check.checkRequirements()
+        check.checkFlows()
         check.problems += ExampleCheck.problems(of: specification)
         return check.problems
     }
@@ -298,6 +300,107 @@ struct SpecificationCheck {
         }
         for effect in opcode.effects where specification.opcode(named: effect.push)?.push == nil {
             complain(origin, "\(opcode.name): unknown push \(effect.push)")
+        }
+    }
+
+    // MARK: Requirements and flows
+
+    private mutating func checkRequirements() {
+        unique(specification.requirements.map { ($0.id, $0.origin) }, "requirement")
+        for requirement in specification.requirements {
+            if !Requirement.isID(requirement.id) {
+                complain(requirement.origin, "\(requirement.id): an id looks like FRM-04")
+            }
+            if requirement.text.last != ".", requirement.text.last != "`" {
+                complain(
+                    requirement.origin,
+                    "\(requirement.id): the text must end with a full stop"
+                )
+            }
+        }
+        for chapter in specification.chapters { problems += chapter.unnumbered }
+        let opcodes = specification.families.flatMap(\.opcodes)
+        for opcode in opcodes {
+            for edge in opcode.edges {
+                if let level = ChapterParser.level(of: edge.then), level != edge.level {
+                    complain(edge.origin, "\(edge.id): the text says \(level.rawValue)")
+                }
+            }
+        }
+        for (text, origin) in opcodes.flatMap(Self.prose(of:))
+        where ChapterParser.level(of: text) != nil {
+            complain(origin, "a normative sentence belongs into an edge, with an id: \(text)")
+        }
+    }
+
+    /// What is said about an opcode outside of its edge cases.
+    private static func prose(of opcode: OpcodeEntry) -> [(String, Origin)] {
+        let fields = [opcode.request, opcode.reply, opcode.push].compactMap(\.self)
+            .flatMap(\.fields)
+        return [(opcode.doc, opcode.origin)] + opcode.effects.map { ($0.when, opcode.origin) }
+            + fields.flatMap { field in
+                [field.doc, field.why].compactMap(\.self).map { ($0, field.origin) }
+            }
+    }
+
+    private mutating func checkFlows() {
+        unique(specification.flows.map { ($0.name, $0.origin) }, "flow")
+        for flow in specification.flows {
+            if flow.doc.last != "." { complain(flow.origin, "the text must end with a full stop") }
+            var connected: Set<String> = []
+            for step in flow.steps {
+                switch step.action {
+                case .note: break
+                case .connect(let device): connected.insert(device)
+                case .disconnect(let device):
+                    if connected.remove(device) == nil {
+                        complain(step.origin, "\(device) is not connected")
+                    }
+                case .silence(let device): check(device, connected, step.origin)
+                case .push(let name, let device, let value, _):
+                    check(device, connected, step.origin)
+                    guard let type = specification.opcode(named: name)?.push else {
+                        complain(step.origin, "unknown push \(name)")
+                        continue
+                    }
+                    check(value, has: type, step.origin)
+                case .request(let name, let device, let value, let answer, _):
+                    check(device, connected, step.origin)
+                    guard let opcode = specification.opcode(named: name),
+                        let request = opcode.request, let reply = opcode.reply
+                    else {
+                        complain(step.origin, "unknown request \(name)")
+                        continue
+                    }
+                    check(value, has: request, step.origin)
+                    switch answer {
+                    case .reply(let value): check(value, has: reply, step.origin)
+                    case .error(let code):
+                        let isCommon = specification.errors.contains {
+                            $0.code == code && $0.isCommon
+                        }
+                        if !isCommon, !opcode.errors.contains(code) {
+                            complain(step.origin, "\(name) does not answer \(code)")
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private mutating func check(_ device: String, _ connected: Set<String>, _ origin: Origin) {
+        if !connected.contains(device) { complain(origin, "\(device) is not connected") }
+    }
+
+    /// Every key of a partial value is one of the type's.
+    private mutating func check(_ value: WireNode, has type: StructType, _ origin: Origin) {
+        guard case .map(let pairs) = value else {
+            complain(origin, "expected a map")
+            return
+        }
+        for case .string(let key) in pairs.map(\.key)
+        where !type.fields.contains(where: { $0.key == key }) {
+            complain(origin, "\(type.name) has no \(key)")
         }
     }
 }

@@ -2,6 +2,8 @@
 struct Generator {
     static let sources = "Sources/TambourProtocol/Generated"
     static let tests = "Tests/TambourProtocolTests/Generated"
+    /// Where the conformance suite reads the whole specification.
+    static let bundle = "protocol-spec/conformance/src/tambour_conformance/protocol.json"
 
     let specification: Specification
 
@@ -39,6 +41,7 @@ struct Generator {
                 )
             )
         }
+        files.append((Self.bundle, ProtocolBundle(specification: specification).text()))
         return files.sorted { $0.0 < $1.0 }
     }
 

@@ -16,6 +16,8 @@ struct Specification: Sendable {
     var structs: [StructType] = []
     var families: [Family] = []
     var examples: [ExampleFile] = []
+    var chapters: [Chapter] = []
+    var flows: [Flow] = []
 
     /// A range opcode numbers may lie in; both ends belong to it.
     struct IDRange: Sendable {
@@ -87,7 +89,8 @@ struct Specification: Sendable {
         return
             "\(opcodes.count) opcodes served, \(families.flatMap(\.known).count) known, \(structs.count) objects, "
             + "\(limits.count) limits, \(errors.count) errors, \(examples.count) examples with "
-            + "\(examples.flatMap(\.accepts).count) other encodings and \(examples.flatMap(\.rejects).count) refusals"
+            + "\(examples.flatMap(\.accepts).count) other encodings and \(examples.flatMap(\.rejects).count) refusals, "
+            + "\(requirements.count) requirements, \(flows.count) flows"
     }
 
     func limit(named name: String) -> Limit? { limits.first { $0.name == name } }
@@ -138,6 +141,7 @@ struct OpcodeEntry: Sendable {
     var key: String?
     var errors: [String]
     var effects: [Effect]
+    var edges: [Edge]
     var request: StructType?
     var reply: StructType?
     var push: StructType?
@@ -177,6 +181,8 @@ struct Field: Sendable {
     var isSensitive: Bool
     var since: Int
     var doc: String
+    /// Why it is there, where `doc` does not make that plain.
+    var why: String?
     var origin: Origin
 
     /// Whether the Swift property may be nil.

@@ -23,16 +23,22 @@ struct SpecificationLoader {
         for file in files(under: "examples") {
             loadExamples(file, into: &specification)
         }
+        for file in files(under: "prose", ofType: "md") {
+            loadChapter(file, into: &specification)
+        }
+        for file in files(under: "flows") {
+            loadFlow(file, into: &specification)
+        }
         return specification
     }
 
     // MARK: Files
 
-    private func files(under folder: String) -> [String] {
+    private func files(under folder: String, ofType type: String = "yaml") -> [String] {
         let enumerator = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
         var found: [String] = []
         while let path = enumerator?.nextObject() as? String {
-            if path.hasSuffix(".yaml") { found.append("\(folder)/\(path)") }
+            if path.hasSuffix(".\(type)") { found.append("\(folder)/\(path)") }
         }
         return found.sorted()
     }
@@ -233,6 +239,7 @@ struct SpecificationLoader {
                 isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"),
                 doc: entry.required("doc"),
+                why: entry.string("why"),
                 origin: entry.origin
             )
         }
@@ -323,6 +330,17 @@ struct SpecificationLoader {
                     when: effect.required("when")
                 )
             },
+            edges: maps(entry, "edges").map { edge in
+                defer { finish(edge) }
+                return Edge(
+                    id: edge.required("id"),
+                    level: edge.choice("level") ?? .must,
+                    title: edge.required("title"),
+                    given: edge.required("given"),
+                    then: edge.required("then"),
+                    origin: edge.origin
+                )
+            },
             request: body("request", .request, suffix: "Request", doc: doc),
             reply: body("reply", .reply, suffix: "Reply", doc: "The answer to \(name)."),
             push: body("push", .push, suffix: "", doc: doc),
@@ -382,6 +400,76 @@ struct SpecificationLoader {
         }
         specification.examples.append(result)
         finish(map)
+    }
+
+    // MARK: prose/, flows/
+
+    private mutating func loadChapter(_ file: String, into specification: inout Specification) {
+        guard let text = try? String(contentsOf: root.appending(path: file), encoding: .utf8) else {
+            problems.append(Problem(origin: Origin(file: file, line: 0), text: "cannot be read"))
+            return
+        }
+        let name = file.dropFirst("prose/".count).dropLast(".md".count)
+        specification.chapters.append(ChapterParser.parse(text, name: String(name), file: file))
+    }
+
+    private mutating func loadFlow(_ file: String, into specification: inout Specification) {
+        guard let map = document(file) else { return }
+        specification.flows.append(
+            Flow(
+                name: map.required("flow"),
+                title: map.required("title"),
+                doc: map.required("doc"),
+                steps: maps(map, "steps").compactMap { step(of: $0) },
+                origin: map.origin
+            )
+        )
+        finish(map)
+    }
+
+    private mutating func step(of map: YAMLMap) -> Flow.Step? {
+        defer { finish(map) }
+        let action: Flow.Action? =
+            if let device = map.string("connect") {
+                .connect(device)
+            } else if let device = map.string("disconnect") {
+                .disconnect(device)
+            } else if let text = map.string("note") {
+                .note(text)
+            } else if let device = map.string("silence") {
+                .silence(device)
+            } else if let opcode = map.string("request") {
+                .request(
+                    opcode: opcode,
+                    from: map.required("from"),
+                    value: wireValue(map, "value") ?? .map([]),
+                    answer: map.string("error").map { .error($0) }
+                        ?? .reply(wireValue(map, "reply") ?? .map([])),
+                    save: saved(map)
+                )
+            } else if let opcode = map.string("push") {
+                .push(
+                    opcode: opcode,
+                    to: map.required("to"),
+                    value: wireValue(map, "value") ?? .map([]),
+                    save: saved(map)
+                )
+            } else {
+                nil
+            }
+        guard let action else {
+            problems.append(Problem(origin: map.origin, text: "is no step of a flow"))
+            return nil
+        }
+        return Flow.Step(action: action, origin: map.origin)
+    }
+
+    private mutating func saved(_ map: YAMLMap) -> [Flow.Saved] {
+        guard let node = map.node("save"), let entries = self.map(node, file: map.origin.file)
+        else {
+            return []
+        }
+        return entries.entries.map { Flow.Saved(name: $0.0, pointer: $0.1.string ?? "") }
     }
 
     private mutating func wireValue(_ map: YAMLMap, _ key: String) -> WireNode? {

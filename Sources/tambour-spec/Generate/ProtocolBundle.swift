@@ -1,0 +1,217 @@
+import Foundation
+
+/// The whole specification as one JSON document, for every other language.
+///
+/// Canonical: keys are sorted, lists keep the order of the YAML, nothing depends on when or where it was made.
+struct ProtocolBundle {
+    let specification: Specification
+
+    func text() -> String {
+        let options: JSONSerialization.WritingOptions = [
+            .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
+        ]
+        guard let data = try? JSONSerialization.data(withJSONObject: document(), options: options)
+        else {
+            preconditionFailure("the bundle holds nothing but JSON values")
+        }
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+
+    private func document() -> [String: Any] {
+        [
+            "version": specification.version,
+            "framing": [
+                "accepted": specification.acceptedVersions,
+                "written": specification.writtenVersion,
+            ],
+            "idRanges": specification.idRanges.map {
+                ["name": $0.name, "from": $0.from, "through": $0.through] as [String: Any]
+            },
+            "states": specification.states.map(documented),
+            "capabilities": specification.capabilities.map(documented),
+            "features": specification.features.map(documented),
+            "limits": specification.limits.map(limit),
+            "errors": specification.errors.map(error),
+            "enums": specification.enums.map(enumeration),
+            "structs": specification.structs.map { type in
+                [
+                    "name": type.name, "since": type.since, "doc": type.doc,
+                    "fields": type.fields.map(field),
+                ] as [String: Any]
+            },
+            "families": specification.families.map(family),
+            "requirements": specification.requirements.map(requirement),
+            "flows": specification.flows.map(flow),
+            "examples": specification.examples.flatMap { file in
+                file.examples.map { example($0, of: file.opcode) }
+            },
+        ]
+    }
+
+    private func documented(_ entry: Specification.Documented) -> [String: Any] {
+        ["name": entry.name, "since": entry.since, "doc": entry.doc]
+    }
+
+    private func limit(_ limit: Specification.Limit) -> [String: Any] {
+        var result: [String: Any] = [
+            "name": limit.name, "value": limit.value, "unit": limit.unit, "reason": limit.reason,
+            "since": limit.since,
+        ]
+        result["max"] = limit.max
+        return result
+    }
+
+    private func error(_ error: Specification.ErrorCode) -> [String: Any] {
+        var result: [String: Any] = [
+            "code": error.code, "class": error.errorClass.rawValue, "retry": error.retry.rawValue,
+            "common": error.isCommon, "when": error.when, "since": error.since,
+        ]
+        result["message"] = error.message
+        return result
+    }
+
+    private func enumeration(_ type: EnumType) -> [String: Any] {
+        [
+            "name": type.name, "open": type.isOpen, "since": type.since, "doc": type.doc,
+            "values": type.values.map { ["value": $0.value, "doc": $0.doc] },
+        ]
+    }
+
+    private func field(_ field: Field) -> [String: Any] {
+        var result: [String: Any] = [
+            "key": field.key, "type": field.type.yaml, "since": field.since,
+            "doc": field.doc,
+        ]
+        if field.isRequired { result["required"] = true }
+        if field.isSensitive { result["sensitive"] = true }
+        result["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
+        result["limit"] = field.limitUnits
+        result["limitBytes"] = field.limitBytes
+        result["limitItems"] = field.limitItems
+        result["capability"] = field.capability
+        result["why"] = field.why
+        return result
+    }
+
+    private func family(_ family: Specification.Family) -> [String: Any] {
+        [
+            "name": family.name, "doc": family.doc, "opcodes": family.opcodes.map(opcode),
+            "known": family.known.map { known in
+                [
+                    "opcode": known.number, "name": known.name,
+                    "direction": known.direction.rawValue,
+                ] as [String: Any]
+            },
+        ]
+    }
+
+    private func opcode(_ opcode: OpcodeEntry) -> [String: Any] {
+        var result: [String: Any] = [
+            "opcode": opcode.number, "name": opcode.name, "direction": opcode.direction.rawValue,
+            "since": opcode.since, "doc": opcode.doc, "states": opcode.states,
+            "errors": opcode.errors,
+            "effects": opcode.effects.map { ["push": $0.push, "to": $0.to, "when": $0.when] },
+            "edges": opcode.edges.map { edge in
+                [
+                    "id": edge.id, "level": edge.level.rawValue, "title": edge.title,
+                    "given": edge.given, "then": edge.then,
+                ]
+            },
+        ]
+        result["kind"] = opcode.kind?.rawValue
+        result["idempotency"] = opcode.idempotency?.rawValue
+        result["key"] = opcode.key
+        result["request"] = opcode.request?.fields.map(field)
+        result["reply"] = opcode.reply?.fields.map(field)
+        result["push"] = opcode.push?.fields.map(field)
+        return result
+    }
+
+    private func requirement(_ requirement: Requirement) -> [String: Any] {
+        var result: [String: Any] = [
+            "id": requirement.id, "level": requirement.level.rawValue, "text": requirement.text,
+        ]
+        result["title"] = requirement.title
+        switch requirement.place {
+        case .chapter(let name): result["chapter"] = name
+        case .opcode(let name): result["opcode"] = name
+        }
+        return result
+    }
+
+    private func flow(_ flow: Flow) -> [String: Any] {
+        [
+            "flow": flow.name, "title": flow.title, "doc": flow.doc,
+            "steps": flow.steps.map { step($0.action) },
+        ]
+    }
+
+    private func step(_ action: Flow.Action) -> [String: Any] {
+        switch action {
+        case .connect(let device): return ["connect": device]
+        case .disconnect(let device): return ["disconnect": device]
+        case .note(let text): return ["note": text]
+        case .silence(let device): return ["silence": device]
+        case .push(let opcode, let device, let value, let save):
+            return ["push": opcode, "to": device, "value": value.json, "save": saved(save)]
+        case .request(let opcode, let device, let value, let answer, let save):
+            var result: [String: Any] = [
+                "request": opcode, "from": device, "value": value.json, "save": saved(save),
+            ]
+            switch answer {
+            case .reply(let value): result["reply"] = value.json
+            case .error(let code): result["error"] = code
+            }
+            return result
+        }
+    }
+
+    private func saved(_ saved: [Flow.Saved]) -> [String: String] {
+        Dictionary(saved.map { ($0.name, $0.pointer) }) { first, _ in first }
+    }
+
+    private func example(_ example: Example, of opcode: String) -> [String: Any] {
+        [
+            "opcode": opcode, "name": example.name, "role": example.role.rawValue,
+            "seq": example.sequence, "value": (example.value ?? .map([])).json,
+            "hex": example.hex ?? "",
+            "accept": example.accepts.map { ["name": $0.name, "hex": $0.hex ?? ""] },
+            "reject": example.rejects.map { reject in
+                var result: [String: Any] = [
+                    "name": reject.name, "hex": reject.hex ?? "", "error": reject.error,
+                ]
+                if !reject.limits.isEmpty { result["limits"] = reject.limits }
+                return result
+            },
+        ]
+    }
+}
+
+extension WireNode {
+    /// The value as `JSONSerialization` takes it; a byte string becomes `{"$bytes": hex}`.
+    var json: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let bool): bool
+        case .int(let int): int
+        case .uint(let uint): uint
+        case .double(let double): double
+        case .string(let string): string
+        case .badString(let bytes), .bytes(let bytes), .raw(let bytes):
+            ["$bytes": Hex.text(bytes)]
+        case .ext(_, let bytes): ["$bytes": Hex.text(bytes)]
+        case .array(let items): items.map(\.json)
+        case .map(let pairs):
+            Dictionary(pairs.map { ($0.key.jsonKey, $0.value.json) }) { first, _ in first }
+        case .forced(_, let inner): inner.json
+        }
+    }
+
+    private var jsonKey: String {
+        switch self {
+        case .string(let string): string
+        case .int(let int): "\(int)"
+        default: "\(plain)"
+        }
+    }
+}

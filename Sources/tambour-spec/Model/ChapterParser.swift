@@ -1,0 +1,104 @@
+/// Reads a chapter of the prose: Markdown whose normative sentences end in an id, as `[FRM-04]`.
+///
+/// A requirement is what stands before its id in the same paragraph or list item, back to the id before it.
+enum ChapterParser {
+    /// - Parameters:
+    ///   - name: the stem of the file.
+    ///   - text: Markdown that begins with a heading of the first level.
+    static func parse(_ text: String, name: String, file: String) -> Chapter {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        var title = name
+        if let first = lines.first, first.hasPrefix("# ") {
+            title = String(first.dropFirst(2))
+            lines[0] = ""
+        }
+        var chapter = Chapter(
+            name: name,
+            title: title,
+            body: lines.joined(separator: "\n"),
+            requirements: [],
+            unnumbered: [],
+            origin: Origin(file: file, line: 1)
+        )
+        for block in blocks(lines) {
+            read(block, of: file, into: &chapter)
+        }
+        return chapter
+    }
+
+    private struct Block {
+        var text: String
+        var line: Int
+    }
+
+    /// Paragraphs, list items and table rows; code is none of them.
+    private static func blocks(_ lines: [String]) -> [Block] {
+        var blocks: [Block] = []
+        var isOpen = false
+        var isCode = false
+        for (index, line) in lines.enumerated() {
+            let trimmed = line.drop { $0 == " " }
+            if trimmed.hasPrefix("```") {
+                isCode.toggle()
+                isOpen = false
+                continue
+            }
+            if isCode || trimmed.isEmpty || trimmed.hasPrefix("#") {
+                isOpen = false
+                continue
+            }
+            let isItem = trimmed.hasPrefix("- ") || trimmed.hasPrefix("|")
+            if isOpen, !isItem {
+                blocks[blocks.count - 1].text += " " + trimmed
+            } else {
+                let text = trimmed.hasPrefix("- ") ? trimmed.dropFirst(2) : trimmed
+                blocks.append(Block(text: String(text), line: index + 1))
+                isOpen = true
+            }
+        }
+        return blocks
+    }
+
+    private static func read(_ block: Block, of file: String, into chapter: inout Chapter) {
+        let origin = Origin(file: file, line: block.line)
+        var rest = block.text[...]
+        while let match = rest.firstMatch(of: /\[([A-Z]{3}-[0-9]{2})\]/) {
+            let text = trimmed(rest[..<match.range.lowerBound])
+            if let level = level(of: text) {
+                chapter.requirements.append(
+                    Requirement(
+                        id: String(match.output.1),
+                        level: level,
+                        text: text,
+                        place: .chapter(chapter.name),
+                        origin: origin
+                    )
+                )
+            } else {
+                chapter.unnumbered.append(
+                    Problem(origin: origin, text: "\(match.output.1) says neither MUST nor SHOULD")
+                )
+            }
+            rest = rest[match.range.upperBound...]
+        }
+        if level(of: trimmed(rest)) != nil {
+            chapter.unnumbered.append(
+                Problem(
+                    origin: origin,
+                    text: "a normative sentence without an id: \(trimmed(rest))"
+                )
+            )
+        }
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        var text = text.drop { $0 == " " || $0 == "|" }
+        while text.last == " " || text.last == "|" { text.removeLast() }
+        return String(text)
+    }
+
+    /// The first of the words that bind; nil when there is none.
+    static func level(of text: String) -> Requirement.Level? {
+        text.firstMatch(of: /\b(MUST|SHOULD)\b/).flatMap { .init(rawValue: String($0.output.1)) }
+    }
+}

@@ -1,0 +1,112 @@
+/// One numbered sentence of the specification that an implementation can keep or break.
+struct Requirement: Sendable {
+    /// How binding it is, in the words of RFC 2119.
+    enum Level: String, Sendable {
+        case must = "MUST"
+        case should = "SHOULD"
+    }
+
+    /// Where it is written.
+    enum Place: Equatable, Sendable {
+        /// A chapter of the prose, by the stem of its file.
+        case chapter(String)
+        /// An edge case of an opcode, by the opcode's name.
+        case opcode(String)
+    }
+
+    /// A group and a number, as `FRM-04`; never used again for something else.
+    var id: String
+    var level: Level
+    /// Markdown.
+    var text: String
+    /// A name for lists; only edge cases have one.
+    var title: String?
+    var place: Place
+    var origin: Origin
+
+    /// Whether a text has the form of an id.
+    static func isID(_ text: String) -> Bool { text.wholeMatch(of: /[A-Z]{3}-[0-9]{2}/) != nil }
+}
+
+/// A boundary case of an opcode: what happens when, by which requirement.
+struct Edge: Sendable {
+    var id: String
+    var level: Requirement.Level
+    var title: String
+    var given: String
+    var then: String
+    var origin: Origin
+
+    var requirement: String { "Given \(given): \(then)" }
+}
+
+/// Prose about a subject that no single opcode owns: one file under `prose/`.
+struct Chapter: Sendable {
+    /// The stem of its file.
+    var name: String
+    var title: String
+    /// Markdown below the title.
+    var body: String
+    var requirements: [Requirement]
+    /// Normative sentences without an id.
+    var unnumbered: [Problem]
+    var origin: Origin
+}
+
+/// A conversation of several clients with a server: shown as a diagram, and played by the conformance suite.
+struct Flow: Sendable {
+    var name: String
+    var title: String
+    var doc: String
+    var steps: [Step]
+    var origin: Origin
+
+    struct Step: Sendable {
+        var action: Action
+        var origin: Origin
+    }
+
+    enum Action: Sendable {
+        /// A device opens a connection; `alice.phone`, or `alice` for her first device.
+        case connect(String)
+        case disconnect(String)
+        /// A remark for the reader.
+        case note(String)
+        case request(opcode: String, from: String, value: WireNode, answer: Answer, save: [Saved])
+        case push(opcode: String, to: String, value: WireNode, save: [Saved])
+        /// Nothing comes until a PING is answered.
+        case silence(String)
+    }
+
+    enum Answer: Sendable {
+        /// What the reply holds at least.
+        case reply(WireNode)
+        case error(String)
+    }
+
+    /// A part of a reply or push that later steps name as `$name`.
+    struct Saved: Sendable {
+        var name: String
+        /// A JSON pointer.
+        var pointer: String
+    }
+}
+
+extension Specification {
+    /// Every requirement: those of the chapters, then those of the opcodes.
+    var requirements: [Requirement] {
+        chapters.flatMap(\.requirements)
+            + families.flatMap(\.opcodes).flatMap { opcode in
+                opcode.edges.map { edge in
+                    Requirement(
+                        id: edge.id,
+                        level: edge.level,
+                        text: edge.requirement,
+                        title: edge.title,
+                        place: .opcode(opcode.name),
+                        origin: edge.origin
+                    )
+                }
+            }
+    }
+}
