@@ -351,7 +351,7 @@ struct SpecificationCheck {
             for step in flow.steps {
                 switch step.action {
                 case .note: break
-                case .connect(let device): connected.insert(device)
+                case .connect(let device), .login(let device): connected.insert(device)
                 case .disconnect(let device):
                     if connected.remove(device) == nil {
                         complain(step.origin, "\(device) is not connected")

@@ -149,6 +149,7 @@ struct ProtocolBundle {
     private func step(_ action: Flow.Action) -> [String: Any] {
         switch action {
         case .connect(let device): return ["connect": device]
+        case .login(let device): return ["login": device]
         case .disconnect(let device): return ["disconnect": device]
         case .note(let text): return ["note": text]
         case .silence(let device): return ["silence": device]

@@ -69,6 +69,8 @@ struct Flow: Sendable {
     enum Action: Sendable {
         /// A device opens a connection; `alice.phone`, or `alice` for her first device.
         case connect(String)
+        /// The same with SESSION_INIT and LOGIN, where the flow is about something else.
+        case login(String)
         case disconnect(String)
         /// A remark for the reader.
         case note(String)

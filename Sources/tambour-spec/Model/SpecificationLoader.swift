@@ -432,6 +432,8 @@ struct SpecificationLoader {
         let action: Flow.Action? =
             if let device = map.string("connect") {
                 .connect(device)
+            } else if let device = map.string("login") {
+                .login(device)
             } else if let device = map.string("disconnect") {
                 .disconnect(device)
             } else if let text = map.string("note") {
