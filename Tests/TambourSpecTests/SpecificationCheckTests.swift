@@ -61,6 +61,22 @@ struct SpecificationCheckTests {
             }
         }
 
+        /// Mistakes in the steps of a flow.
+        static func flow(
+            _ name: String,
+            _ expected: String,
+            _ change: @escaping @Sendable (inout Flow.Step) -> Void
+        ) -> Mistake {
+            Mistake(name, expected) { specification in
+                let index = try #require(
+                    specification.flows.firstIndex { $0.name == "send-with-retry" }
+                )
+                for step in specification.flows[index].steps.indices {
+                    change(&specification.flows[index].steps[step])
+                }
+            }
+        }
+
         /// Mistakes in the first example of a role.
         static func example(
             _ name: String,
@@ -77,6 +93,17 @@ struct SpecificationCheckTests {
                 change(&specification.examples[file].examples[index])
             }
         }
+    }
+
+    @Test("finds a planted mistake", arguments: mistakes)
+    func findsMistake(mistake: Mistake) throws {
+        var specification = try Repository.specification()
+        try mistake.plant(&specification)
+        let problems = SpecificationCheck.problems(of: specification).map(\.description)
+        #expect(
+            problems.contains { $0.contains(mistake.expected) },
+            "\(problems.joined(separator: "\n"))"
+        )
     }
 
     static let mistakes: [Mistake] = [
@@ -187,6 +214,63 @@ struct SpecificationCheckTests {
         .field("a key that is too long", of: "Chat", "title", "a key has at most 31 bytes") {
             $0.key = String(repeating: "k", count: 32)
         },
+        .opcode("a requirement twice", of: "MSG_SEND", "requirement MSG-02 is there twice") {
+            $0.edges[0].id = "MSG-02"
+        },
+        .opcode("a requirement without a number", of: "MSG_SEND", "an id looks like FRM-04") {
+            $0.edges[0].id = "MSG-1"
+        },
+        .opcode("an edge of another level", of: "MSG_SEND", "MSG-01: the text says MUST") {
+            $0.edges[0].level = .should
+        },
+        .opcode("a norm outside of the edges", of: "MSG_SEND", "belongs into an edge, with an id") {
+            $0.doc = "The server MUST store it."
+        },
+        Mistake("a norm without a number", "a normative sentence without an id: It MUST not.") {
+            $0.chapters.append(
+                ChapterParser.parse("# More\n\nIt MUST not.", name: "more", file: "prose/more.md")
+            )
+        },
+        Mistake("a number without a norm", "FRM-99 says neither MUST nor SHOULD") {
+            $0.chapters.append(
+                ChapterParser.parse("- It does. [FRM-99]", name: "more", file: "prose/more.md")
+            )
+        },
+        .flow("a flow with a key nobody knows", "MsgSendRequest has no body") { step in
+            guard case .request("MSG_SEND", let from, _, let answer, let save) = step.action else {
+                return
+            }
+            step.action = .request(
+                opcode: "MSG_SEND",
+                from: from,
+                value: .map([.init(key: .string("body"), value: .string("hi"))]),
+                answer: answer,
+                save: save
+            )
+        },
+        .flow("a flow of somebody who is not there", "dave is not connected") { step in
+            if case .silence = step.action { step.action = .silence("dave") }
+        },
+        .flow("a flow with an error nobody answers", "MSG_SEND does not answer login.token") {
+            step in
+            guard case .request("MSG_SEND", let from, let value, _, let save) = step.action else {
+                return
+            }
+            step.action = .request(
+                opcode: "MSG_SEND",
+                from: from,
+                value: value,
+                answer: .error("login.token"),
+                save: save
+            )
+        },
+        Mistake("a common error without an example", "overloaded has no example") {
+            for file in $0.examples.indices {
+                $0.examples[file].examples.removeAll {
+                    $0.value?["error"] == .string("overloaded")
+                }
+            }
+        },
         Mistake("an error nobody answers", "login.flood: no opcode answers it") { specification in
             for family in specification.families.indices {
                 for index in specification.families[family].opcodes.indices {
@@ -277,17 +361,6 @@ struct SpecificationCheckTests {
             ])
         },
     ]
-
-    @Test("finds a planted mistake", arguments: mistakes)
-    func findsMistake(mistake: Mistake) throws {
-        var specification = try Repository.specification()
-        try mistake.plant(&specification)
-        let problems = SpecificationCheck.problems(of: specification).map(\.description)
-        #expect(
-            problems.contains { $0.contains(mistake.expected) },
-            "\(problems.joined(separator: "\n"))"
-        )
-    }
 
     @Test("finds a misspelt key of the YAML and says where it is")
     func findsMisspeltKey() throws {

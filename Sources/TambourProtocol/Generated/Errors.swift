@@ -89,12 +89,10 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
 
 extension RequestError {
     /// The first header byte is neither 10 nor 11.
-    package static let protoVer = RequestError(code: .protoVer, message: "Unsupported protocol version")
     package static func protoVer(_ message: String) -> RequestError {
         RequestError(code: .protoVer, message: message)
     }
     /// The header names an unknown command or a length above the limit, so the next frame cannot be found.
-    package static let protoFrame = RequestError(code: .protoFrame, message: "The frame cannot be read")
     package static func protoFrame(_ message: String) -> RequestError {
         RequestError(code: .protoFrame, message: message)
     }

@@ -645,9 +645,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         let refusal: RequestError =
             if case .version = error {
-                RequestError(code: .protoVer, message: String(describing: error))
+                .protoVer(String(describing: error))
             } else {
-                RequestError(code: .protoFrame, message: String(describing: error))
+                .protoFrame(String(describing: error))
             }
         send(refusal, sequence, opcode)
         shared.logger.notice(

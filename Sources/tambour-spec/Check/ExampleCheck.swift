@@ -163,8 +163,16 @@ struct ExampleCheck {
         }
     }
 
-    /// Every opcode has examples of everything it sends.
+    /// Every opcode has examples of everything it sends, and every code that any opcode may answer has one somewhere.
     private mutating func checkCoverage() {
+        let answered = Set(
+            specification.examples.flatMap(\.examples).filter { $0.role == .error }
+                .compactMap { $0.value?["error"] }
+                .compactMap { if case .string(let code) = $0 { code } else { nil } }
+        )
+        for error in specification.errors where error.isCommon && !answered.contains(error.code) {
+            complain(error.origin, "\(error.code) has no example")
+        }
         for opcode in specification.families.flatMap(\.opcodes) {
             let examples = specification.examples.filter { $0.opcode == opcode.name }
                 .flatMap(\.examples)

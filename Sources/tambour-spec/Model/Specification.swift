@@ -106,7 +106,8 @@ struct Origin: Equatable, Sendable, CustomStringConvertible {
     var file: String
     var line: Int
     var description: String {
-        let path = file.hasSuffix(".yaml") ? "protocol-spec/\(file)" : file
+        let isOurs = file.hasSuffix(".yaml") || file.hasPrefix("prose/")
+        let path = isOurs ? "protocol-spec/\(file)" : file
         return line > 0 ? "\(path):\(line)" : path
     }
 }

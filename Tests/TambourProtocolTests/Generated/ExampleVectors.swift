@@ -185,6 +185,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "LOGIN error: a frame that strangers may not send", type: "ErrorReply", opcode: 19, command: 3, sequence: 5,
+            hex: "0a03000500130000004082a56572726f72ab70726f746f2e6672616d65a76d657373616765d92361207061796c6f6164206f6620383139332062797465732c206c696d69742038313932",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LOGIN2 request: the second part", type: "Login2Request", opcode: 8, command: 0, sequence: 6,
             hex: "0a00000600080000003a83ab6e65656450726f66696c65c3ac636f6e746163747353796e63cf0000019871c1e7f0aa636f6e66696748617368aa34393763376163332d31",
             accept: [],
@@ -386,6 +391,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_PRESENCE push: offline", type: "NotifPresence", opcode: 132, command: 0, sequence: 131,
             hex: "0a00008300840000002782a6757365724964cd03eaa870726573656e636582a47365656ece688fcf56a673746174757300",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_PRESENCE error: sent by a client", type: "ErrorReply", opcode: 132, command: 3, sequence: 4,
+            hex: "0a03000400840000002b82a56572726f72ac70726f746f2e6f70636f6465a76d657373616765ae556e6b6e6f776e206f70636f6465",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -595,6 +605,21 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SEND error: too fast", type: "ErrorReply", opcode: 64, command: 3, sequence: 23,
+            hex: "0a03001700400000004582a56572726f72b1746f6f2e6d616e792e7265717565737473a76d657373616765d922546f6f206d616e792072657175657374732c2074727920616761696e206c61746572",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEND error: the server failed", type: "ErrorReply", opcode: 64, command: 3, sequence: 23,
+            hex: "0a03001700400000002e82a56572726f72a8696e7465726e616ca76d657373616765b5496e7465726e616c20736572766572206572726f72",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEND error: the server cannot keep up", type: "ErrorReply", opcode: 64, command: 3, sequence: 23,
+            hex: "0a03001700400000004582a56572726f72aa6f7665726c6f61646564a76d657373616765d92954686520736572766572206973206f7665726c6f616465642c2074727920616761696e206c61746572",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_TYPING request: typing", type: "MsgTypingRequest", opcode: 65, command: 0, sequence: 28,
             hex: "0a00001c00410000001382a663686174496403a474797065a454455854",
             accept: [],
@@ -700,6 +725,16 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PING reply: answered", type: "PingReply", opcode: 1, command: 1, sequence: 2,
             hex: "0a01000200010000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PING error: a version nobody speaks", type: "ErrorReply", opcode: 1, command: 3, sequence: 2,
+            hex: "0a03000200010000004082a56572726f72a970726f746f2e766572a76d657373616765d92570726f746f636f6c2076657273696f6e20392c206578706563746564203130206f72203131",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PING error: a command nobody knows", type: "ErrorReply", opcode: 1, command: 3, sequence: 2,
+            hex: "0a03000200010000003682a56572726f72ab70726f746f2e6672616d65a76d657373616765ba636f6d6d616e6420342c206578706563746564203020746f2033",
             accept: [],
             reject: []))
         all.append(ExampleVector(
