@@ -9,24 +9,18 @@ are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one sh
 The result is the table for README.md; the exit code is 1 when one was not noticed.
 """
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from switch import ROOT, Mutant, switched
+
 STORE = "Sources/TambourStore/"
 CLOCK = STORE + "CommitClock.swift"
 BATCH = STORE + "WriteTransaction.swift"
 CHATS = STORE + "WriteTransaction+Chats.swift"
 MESSAGES = STORE + "WriteTransaction+Messages.swift"
 ACCOUNTS = STORE + "WriteTransaction+Accounts.swift"
-SWITCH = ROOT / STORE / "Mutant.swift"
-SWITCH_SOURCE = """import Glibc
-
-let mutant = getenv("TAMBOUR_MUTANT").map { atoi($0) } ?? 0
-"""
-
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [
@@ -126,24 +120,6 @@ MUTANTS = [
 ]
 
 
-def mutate():
-    sources = {}
-    for number, (name, file, old, new, _) in enumerate(MUTANTS, start=1):
-        source = sources.get(file) or (ROOT / file).read_text()
-        if source.count(old) != 1:
-            sys.exit(f"mutant {number} ({name}): {source.count(old)} places in {file}, not one")
-        sources[file] = source.replace(old, new.replace("@", str(number)))
-    for file, source in sources.items():
-        (ROOT / file).write_text(source)
-    SWITCH.write_text(SWITCH_SOURCE)
-
-
-def restore():
-    SWITCH.unlink(missing_ok=True)
-    files = sorted({mutant[1] for mutant in MUTANTS})
-    subprocess.run(["git", "checkout", "--quiet", "--", *files], cwd=ROOT, check=True)
-
-
 def tests(number):
     """What noticed the mutant: an empty list when nothing did."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
@@ -169,11 +145,9 @@ def tests(number):
 
 def main():
     chosen = {int(number) for number in sys.argv[1:]} or set(range(len(MUTANTS) + 1))
-    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
-        sys.exit("commit the changes in Sources first: they are put back at the end")
     unexpected = 0
-    try:
-        mutate()
+    mutants = [Mutant(name, [], file, old, new) for name, file, old, new, _ in MUTANTS]
+    with switched(mutants, module=STORE):
         subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True,
                        stdout=sys.stderr)
         print("| mutant: what is removed | noticed by |\n| --- | --- |", flush=True)
@@ -186,8 +160,6 @@ def main():
             noticed = tests(number)
             unexpected += bool(noticed) == bool(covered)
             print(f"| {number}. {name} | {', '.join(noticed) or covered or 'NOTHING'} |", flush=True)
-    finally:
-        restore()
     sys.exit(1 if unexpected else 0)
 
 

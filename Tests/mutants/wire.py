@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Breaks the server in one place at a time and runs the conformance suite, which must notice.
+
+    Tests/mutants/wire.py PYTHON            all mutants
+    Tests/mutants/wire.py PYTHON 4 7        these two
+
+PYTHON is one with the conformance suite installed, as `make conformance` leaves it in .build/venv-conformance/bin/python.
+The result is the table for README.md; the exit code is 1 when one was not noticed.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from switch import ROOT, Mutant, switched
+
+PROTOCOL = "Sources/TambourProtocol/"
+FRAMING = PROTOCOL + "Framing/"
+READER = PROTOCOL + "MessagePack/MessagePackReader.swift"
+SESSION = "Sources/TambourServer/Gateway/Session.swift"
+MACHINE = "Sources/TambourServer/Gateway/SessionStateMachine.swift"
+HANDLERS = "Sources/TambourServer/Handlers/"
+RULES = "Sources/TambourServer/Rules/"
+SYNC = "Sources/TambourServer/Sync/LoginSync.swift"
+STORE = "Sources/TambourStore/"
+
+# What is broken, the cases that are likely to notice, and where: the text that stands there once, and what the mutant makes of
+# it (@ is its number).
+MUTANTS = [
+    # Framing
+    Mutant("any version is read", ["HDR"], FRAMING + "FrameDecoder.swift",
+           "guard PacketHeader.reads(version: bytes[offset]) else",
+           "guard mutant == @ || PacketHeader.reads(version: bytes[offset]) else"),
+    Mutant("any command is read", ["HDR"], FRAMING + "FrameDecoder.swift",
+           "if left > 1, bytes[offset + 1] > 3 {", "if left > 1, bytes[offset + 1] > 3, mutant != @ {"),
+    Mutant("strangers may send what users may", ["FRM"], FRAMING + "FrameDecoder.swift",
+           "let limit = authenticated ?", "let limit = authenticated || mutant == @ ?"),
+    Mutant("only the low byte of the number is echoed", ["SEQ"], FRAMING + "PacketHeader.swift",
+           "bytes.storeBytes(of: sequence.bigEndian", "bytes.storeBytes(of: (mutant == @ ? sequence & 0xFF : sequence).bigEndian"),
+    Mutant("the high byte of the opcode is dropped", ["HDR"], SESSION,
+           "        let opcode = Opcode(rawValue: frame.header.opcode)\n        shared.metrics.countRequest",
+           "        let opcode = Opcode(rawValue: mutant == @ ? frame.header.opcode & 0xFF : frame.header.opcode)\n"
+           "        shared.metrics.countRequest"),
+    Mutant("receipts are taken for requests", ["HDR", "PSH"], SESSION,
+           "guard frame.header.command == PacketCommand.request.rawValue else { return }",
+           "guard frame.header.command == PacketCommand.request.rawValue || mutant == @ else { return }"),
+    Mutant("what is not served counts as nonsense", ["HDR"], SESSION,
+           "return send(.protoOpcode, sequence, opcode)",
+           "return mutant == @ ? refuseSoftly(.protoOpcode, sequence, opcode) : send(.protoOpcode, sequence, opcode)"),
+    Mutant("pushes count on", ["SEQ"], SESSION,
+           "let sequence = (lastSequence &+ 128) & 0xFF", "let sequence = mutant == @ ? lastSequence &+ 128 : (lastSequence &+ 128) & 0xFF"),
+    # Compression
+    Mutant("the factor is believed", ["CMP"], FRAMING + "Frame.swift",
+           "return try LZ4.decompress(wirePayload, limit: limit)",
+           "return try LZ4.decompress(\n                    wirePayload,\n                    "
+           "limit: mutant == @ ? min(limit, wirePayload.count * Int(header.flags)) : limit\n                )"),
+    Mutant("a factor too small by one is written", ["CMP"], FRAMING + "FrameEncoder.swift",
+           "payload.count / size + 1 : .max", "payload.count / size + (mutant == @ ? 0 : 1) : .max"),
+    Mutant("large blocks for everybody", ["CMP"], SESSION,
+           "capabilities.contains(.lz4Large) ? .large", "mutant == @ || capabilities.contains(.lz4Large) ? .large"),
+    # Payloads
+    Mutant("a key may come twice", ["MSP"], PROTOCOL + "MessagePack/GeneratedSupport.swift",
+           "guard seen & bit == 0 else", "guard seen & bit == 0 || mutant == @ else"),
+    Mutant("any depth", ["MSP"], READER,
+           "guard depth <= limits.maxDepth else { throw tooDeep() }\n        elements",
+           "guard depth <= limits.maxDepth || mutant == @ else { throw tooDeep() }\n        elements"),
+    Mutant("bytes after the map are ignored", ["MSP"], READER,
+           "guard reader.position == reader.end else", "guard reader.position == reader.end || mutant == @ else"),
+    Mutant("no bytes are no map", ["FRM"], PROTOCOL + "MessagePack/WirePayload.swift",
+           "Bytes(payload.isEmpty ? [0x80] : payload)", "Bytes(payload.isEmpty && mutant != @ ? [0x80] : payload)"),
+    # Sessions
+    Mutant("no state is asked for", ["SES"], SESSION,
+           "guard info.states.contains(machine.states) else {", "guard info.states.contains(machine.states) || mutant == @ else {"),
+    Mutant("what waits behind a refused login runs", ["SES"], SESSION,
+           "refuseSoftly(.protoState, request.sequence, request.opcode)\n                tickets",
+           "mutant == @ ? () : refuseSoftly(.protoState, request.sequence, request.opcode)\n                tickets"),
+    Mutant("nonsense has no end", ["SES"], SESSION,
+           "if softErrors > limits.maxSoftErrors {", "if softErrors > limits.maxSoftErrors, mutant != @ {"),
+    Mutant("a frame may take for ever", ["FLW"], SESSION,
+           "        if let partialSince {\n            deadline = min", "        if let partialSince, mutant != @ {\n            deadline = min"),
+    Mutant("a stranger may be silent for ever", ["SES"], SESSION,
+           "deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs))",
+           "if mutant != @ { deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs)) }"),
+    # Signing in
+    Mutant("a code is good for ever", ["AUT"], HANDLERS + "AuthHandler.swift",
+           "            try tx.spendLoginCode(tokenHash: tokenHash)\n            let token = try openSession",
+           "            if mutant != @ { try tx.spendLoginCode(tokenHash: tokenHash) }\n            let token = try openSession"),
+    Mutant("tries are not counted", ["AUT"], HANDLERS + "AuthHandler.swift",
+           "try tx.countLoginTry(tokenHash: tokenHash)", "if mutant != @ { try tx.countLoginTry(tokenHash: tokenHash) }"),
+    Mutant("a token outlives its logout", ["AUT"], HANDLERS + "AuthHandler.swift",
+           "try tx.closeSessions([caller.sessionID], of: caller.userID)",
+           "if mutant != @ { try tx.closeSessions([caller.sessionID], of: caller.userID) }"),
+    # Deltas
+    Mutant("the mark itself is left out too late", ["SYN"], SYNC,
+           "changedChats(for: caller, since: $0, budget", "changedChats(for: caller, since: $0 + (mutant == @ ? 2_000 : 0), budget"),
+    Mutant("settings come with every login", ["SYN"], SYNC,
+           "config: knowsConfig ? nil : config.object,\n            time",
+           "config: knowsConfig && mutant != @ ? nil : config.object,\n            time"),
+    Mutant("a mark in the future is believed", ["SYN"], SYNC,
+           "return min(asked, time)", "return mutant == @ ? asked : min(asked, time)"),
+    # Messages
+    Mutant("a cid is forgotten", ["MSG"], STORE + "WriteTransaction+Messages.swift",
+           "if recentClientIDs.isCertainlyNew(cid, of: sender) { return nil }",
+           "if recentClientIDs.isCertainlyNew(cid, of: sender) || mutant == @ { return nil }"),
+    Mutant("a message has no predecessor", ["PSH", "flow"], HANDLERS + "MessagesHandler.swift",
+           "message: message, prevMessageID: previous)\n        tx.emit",
+           "message: message, prevMessageID: mutant == @ ? message.id : previous)\n        tx.emit"),
+    Mutant("the sender hears of its own message", ["PSH"], HANDLERS + "MessagesHandler.swift",
+           "tx.emit(.push(.notifMessage(push), to: chat.memberIDs, except: caller.connectionID))",
+           "tx.emit(.push(.notifMessage(push), to: chat.memberIDs, except: mutant == @ ? ConnectionID(0) : caller.connectionID))"),
+    Mutant("everybody edits everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
+           "guard record.sender == caller.userID, !isEvent", "guard record.sender == caller.userID || mutant == @, !isEvent"),
+    Mutant("everybody deletes everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
+           "if record.sender == caller.userID { return true }", "if record.sender == caller.userID || mutant == @ { return true }"),
+    Mutant("what is deleted for oneself is deleted for all", ["MSG"], HANDLERS + "MessagesHandler.swift",
+           "        if request.forMe {\n            try tx.hide", "        if request.forMe, mutant != @ {\n            try tx.hide"),
+    Mutant("an empty message is stored", ["MSG"], HANDLERS + "MessagesHandler.swift",
+           "guard !text.isEmpty || attaches != nil || draft.forward != nil else",
+           "guard mutant == @ || !text.isEmpty || attaches != nil || draft.forward != nil else"),
+    Mutant("formatting is not clipped", ["MSG"], RULES + "ElementRules.swift",
+           "clipped.length = length", "clipped.length = mutant == @ ? wanted : length"),
+    Mutant("a mark may fall", ["MSG"], HANDLERS + "ChatsHandler.swift",
+           "if mark > member.readTime {", "if mark > member.readTime || mutant == @ {"),
+    Mutant("a mark may be in the future", ["MSG"], RULES + "MarkRules.swift",
+           "min(message ?? asked ?? now, now, lastMessage)",
+           "mutant == @ ? message ?? asked ?? now : min(message ?? asked ?? now, now, lastMessage)"),
+    Mutant("typing is told to whoever types", ["PSH"], HANDLERS + "MessagesHandler.swift",
+           ".filter { $0 != caller.userID }\n        return .push(.notifTyping(push), to: others, except: caller.connectionID)",
+           ".filter { $0 != caller.userID || mutant == @ }\n        return .push(.notifTyping(push), to: others, "
+           "except: mutant == @ ? ConnectionID(0) : caller.connectionID)"),
+    # History
+    Mutant("a page ends before its anchor", ["HIS"], STORE + "Messages.swift",
+           "let pivot = lastMessageID(at: from)", "let pivot = lastMessageID(at: mutant == @ ? from - 1 : from)"),
+    Mutant("a page is newest first", ["HIS"], STORE + "Messages.swift",
+           "page.messages = older.reversed() + newer", "page.messages = mutant == @ ? older + newer : older.reversed() + newer"),
+    Mutant("a negative count is none", ["HIS"], HANDLERS + "ChatsHandler.swift",
+           "guard request.backward >= 0 else", "guard request.backward >= 0 || mutant == @ else"),
+]
+
+
+def noticed(number, python, cases):
+    """The cases that failed: none when nothing was noticed."""
+    environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
+    with tempfile.TemporaryDirectory() as directory:
+        run = subprocess.run(
+            [python, "protocol-spec/conformance/run.py", ".build/debug/tambourd", *cases, "--out", directory],
+            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if run.returncode == 0:
+            return []
+        try:
+            report = xml.etree.ElementTree.parse(f"{directory}/junit.xml")
+        except OSError:
+            return ["the server ends"]
+    failed = [case.get("name") for case in report.iter("testcase") if case.find("failure") is not None]
+    return failed or ["the server ends"]
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    python, chosen = sys.argv[1], [int(number) for number in sys.argv[2:]] or range(1, len(MUTANTS) + 1)
+    missed = 0
+    with switched(MUTANTS, module=PROTOCOL):
+        subprocess.run(["swift", "build", "--product", "tambourd"], cwd=ROOT, check=True, stdout=sys.stderr)
+        if failed := noticed(0, python, []):
+            sys.exit(f"red without any mutant: {failed}")
+        print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
+        for number in chosen:
+            mutant = MUTANTS[number - 1]
+            # First the cases that are made for it; all of them only when those see nothing.
+            failed = noticed(number, python, mutant.hints) or noticed(number, python, [])
+            missed += not failed
+            more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+            print(f"| {number}. {mutant.name} | {', '.join(failed[:3]) + more or 'NOTHING'} |", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+main()
