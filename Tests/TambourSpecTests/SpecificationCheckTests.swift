@@ -211,6 +211,16 @@ struct SpecificationCheckTests {
         .field("a token that would be logged", of: "TokenAttr", "token", "must be sensitive") {
             $0.isSensitive = false
         },
+        .field("a replacement that is not there", of: "Chat", "link", "there is no address to") {
+            $0.deprecated = Deprecation(since: 1, replacement: "address", sunset: 2)
+        },
+        .field("an end before the warning", of: "Chat", "link", "served for one more at least") {
+            $0.deprecated = Deprecation(since: 1, replacement: "title", sunset: 1)
+        },
+        Mistake("a list that fits no frame", "contactIds: a list at its limits does not fit") {
+            let index = try #require($0.limits.firstIndex { $0.name == "maxIDsPerRequest" })
+            $0.limits[index].value = 1_000_000
+        },
         .field("a key that is too long", of: "Chat", "title", "a key has at most 31 bytes") {
             $0.key = String(repeating: "k", count: 32)
         },

@@ -172,10 +172,33 @@ struct SpecificationCheck {
             }
             checkDefault(field, place)
             checkLimits(field, place, isInbound: isInbound)
+            check(field.deprecated, place, field.origin) { replacement in
+                type.fields.contains { $0.key == replacement && $0.key != field.key }
+            }
             let secrets = ["token", "phone", "verifyCode", "password"]
             if secrets.contains(field.key), !field.isSensitive {
                 complain(field.origin, "\(place): must be sensitive")
             }
+        }
+    }
+
+    private mutating func check(
+        _ deprecation: Deprecation?,
+        _ place: String,
+        _ origin: Origin,
+        exists: (String) -> Bool
+    ) {
+        guard let deprecation else { return }
+        if !exists(deprecation.replacement) {
+            complain(origin, "\(place): there is no \(deprecation.replacement) to replace it")
+        }
+        if !(1...specification.version).contains(deprecation.since)
+            || deprecation.sunset <= deprecation.since
+        {
+            complain(
+                origin,
+                "\(place): is deprecated in a release, and served for one more at least"
+            )
         }
     }
 
@@ -218,6 +241,16 @@ struct SpecificationCheck {
         if isList, field.limitItems == nil {
             complain(field.origin, "\(place): comes from clients and has no limitItems")
         }
+        if isList, let items = bytes(field.limitItems), let frame = bytes("maxFrameBytes") {
+            let item = isBytes ? (bytes(field.limitBytes) ?? 0) + 3 : element.isID ? 9 : 1
+            if items * item > frame {
+                complain(field.origin, "\(place): a list at its limits does not fit a frame")
+            }
+        }
+    }
+
+    private func bytes(_ limit: String?) -> Int? {
+        limit.flatMap { specification.limit(named: $0)?.value }
     }
 
     /// A struct may hold itself only packed or in a list.
@@ -298,6 +331,8 @@ struct SpecificationCheck {
         for code in opcode.errors where !specification.errors.contains(where: { $0.code == code }) {
             complain(origin, "\(opcode.name): unknown error \(code)")
         }
+        let names = Set(specification.families.flatMap(\.opcodes).map(\.name))
+        check(opcode.deprecated, opcode.name, origin) { $0 != opcode.name && names.contains($0) }
         for effect in opcode.effects where specification.opcode(named: effect.push)?.push == nil {
             complain(origin, "\(opcode.name): unknown push \(effect.push)")
         }

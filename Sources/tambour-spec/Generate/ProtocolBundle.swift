@@ -90,7 +90,15 @@ struct ProtocolBundle {
         result["limitItems"] = field.limitItems
         result["capability"] = field.capability
         result["why"] = field.why
+        result["deprecated"] = field.deprecated.map(deprecation)
         return result
+    }
+
+    private func deprecation(_ deprecation: Deprecation) -> [String: Any] {
+        [
+            "since": deprecation.since, "replacement": deprecation.replacement,
+            "sunset": deprecation.sunset,
+        ]
     }
 
     private func family(_ family: Specification.Family) -> [String: Any] {
@@ -121,6 +129,7 @@ struct ProtocolBundle {
         result["kind"] = opcode.kind?.rawValue
         result["idempotency"] = opcode.idempotency?.rawValue
         result["key"] = opcode.key
+        result["deprecated"] = opcode.deprecated.map(deprecation)
         result["request"] = opcode.request?.fields.map(field)
         result["reply"] = opcode.reply?.fields.map(field)
         result["push"] = opcode.push?.fields.map(field)

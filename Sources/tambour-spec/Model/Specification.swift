@@ -123,6 +123,16 @@ enum Direction: String, CaseIterable, Sendable {
     case clientToServer, serverToClient, both
 }
 
+/// A way out for something that should no longer be used.
+struct Deprecation: Sendable {
+    /// The release that said so.
+    var since: Int
+    /// What to use instead: an opcode's name, or the key of a field beside it.
+    var replacement: String
+    /// The release that may stop serving it; its name or key is never used again.
+    var sunset: Int
+}
+
 /// A served opcode or push.
 struct OpcodeEntry: Sendable {
     enum Kind: String, CaseIterable, Sendable { case session, login, query, command }
@@ -146,6 +156,7 @@ struct OpcodeEntry: Sendable {
     var request: StructType?
     var reply: StructType?
     var push: StructType?
+    var deprecated: Deprecation?
     var origin: Origin
 
     struct Effect: Sendable {
@@ -184,6 +195,7 @@ struct Field: Sendable {
     var doc: String
     /// Why it is there, where `doc` does not make that plain.
     var why: String?
+    var deprecated: Deprecation?
     var origin: Origin
 
     /// Whether the Swift property may be nil.

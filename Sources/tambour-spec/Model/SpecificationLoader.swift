@@ -240,9 +240,21 @@ struct SpecificationLoader {
                 since: entry.requiredInt("since"),
                 doc: entry.required("doc"),
                 why: entry.string("why"),
+                deprecated: deprecation(entry),
                 origin: entry.origin
             )
         }
+    }
+
+    private mutating func deprecation(_ entry: YAMLMap) -> Deprecation? {
+        guard let node = entry.node("deprecated"), let map = map(node, file: entry.origin.file)
+        else { return nil }
+        defer { finish(map) }
+        return Deprecation(
+            since: map.requiredInt("since"),
+            replacement: map.required("replacement"),
+            sunset: map.requiredInt("sunset")
+        )
     }
 
     private mutating func defaultValue(_ entry: YAMLMap) -> DefaultValue? {
@@ -344,6 +356,7 @@ struct SpecificationLoader {
             request: body("request", .request, suffix: "Request", doc: doc),
             reply: body("reply", .reply, suffix: "Reply", doc: "The answer to \(name)."),
             push: body("push", .push, suffix: "", doc: doc),
+            deprecated: deprecation(entry),
             origin: entry.origin
         )
     }
