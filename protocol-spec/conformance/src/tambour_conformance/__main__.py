@@ -1,0 +1,5 @@
+import sys
+
+from tambour_conformance.cli import main
+
+sys.exit(main())

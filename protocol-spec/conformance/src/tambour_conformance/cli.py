@@ -1,0 +1,135 @@
+"""The command `tambour-conformance`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import os
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tambour_conformance import fixtures
+from tambour_conformance.connection import Target
+from tambour_conformance.people import Account
+from tambour_conformance.plugin import ConformancePlugin, TreeReporter
+from tambour_conformance.report import write_reports
+from tambour_conformance.settings import Settings, read_known_failing, read_limits
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tambour-conformance",
+        description="Checks a server of the TamTam binary protocol against Tambour's specification.",
+        epilog="Exit status: 0 when no MUST fails and no case of --known-failing passes, 1 otherwise.",
+    )
+    parser.add_argument("address", nargs="?", metavar="HOST:PORT", help="the server; not needed for --list")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="case ids, requirement ids or groups; all when none is given"
+    )
+    parser.add_argument(
+        "--account",
+        action="append",
+        default=[],
+        metavar="PHONE[:token=T][:code=C]",
+        help="an account: tokens of devices, or the code that signs them in; the first is alice",
+    )
+    parser.add_argument(
+        "--code-cmd",
+        metavar="PROG",
+        help="a command that prints the newest code of the phone written {phone}",
+    )
+    parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
+    parser.add_argument(
+        "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
+    )
+    parser.add_argument("--timeout", type=float, default=5.0, metavar="S", help="seconds an answer may take")
+    parser.add_argument("--seed", type=int, help="of client ids and random requests; printed at the end")
+    parser.add_argument("--known-failing", type=Path, metavar="FILE", help="case ids that fail, one a line")
+    parser.add_argument(
+        "--limits",
+        type=Path,
+        metavar="FILE",
+        help="the server's limits, as `tambourd serve --limits` reads them",
+    )
+    parser.add_argument(
+        "--tls", action="store_true", help="the server speaks TLS; SSL_CERT_FILE names its CA"
+    )
+    parser.add_argument(
+        "--foreign",
+        action="store_true",
+        help="another implementation: its PING is no fence for pushes, so what does not come is waited for",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where junit.xml, results.json and report.html go"
+    )
+    return parser
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    host, _, port = (arguments.address or "localhost:0").rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"not HOST:PORT: {arguments.address}")
+    return Settings(
+        target=Target(host.strip("[]"), int(port), arguments.tls, arguments.timeout, arguments.foreign),
+        accounts=[Account.parse(each) for each in arguments.account],
+        code_command=arguments.code_cmd,
+        selection=arguments.cases,
+        strict=arguments.strict,
+        list_only=arguments.list,
+        seed=random.SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed,
+        known_failing=read_known_failing(arguments.known_failing) if arguments.known_failing else {},
+        limits=read_limits(arguments.limits) if arguments.limits else {},
+        out=arguments.out,
+    )
+
+
+def run(settings: Settings) -> tuple[int, ConformancePlugin]:
+    """Runs the packaged cases; the exit status and what was found."""
+    package = Path(str(importlib.resources.files("tambour_conformance")))
+    plugin = ConformancePlugin(settings)
+    arguments = ["-c", str(package / "cases.ini"), "--rootdir", str(package), str(package / "cases")]
+    if settings.list_only:
+        arguments.append("--collect-only")
+    if settings.out is not None:
+        settings.out.mkdir(parents=True, exist_ok=True)
+        arguments.append(f"--junitxml={settings.out / 'junit.xml'}")
+    # Whatever plugins are installed beside us, the cases run the same.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    status = int(pytest.main(arguments, plugins=[plugin, fixtures, _TreeInstead(plugin)]))
+    if settings.out is not None and not settings.list_only:
+        write_reports(plugin, settings.out)
+    return status, plugin
+
+
+class _TreeInstead:
+    """Puts the tree in the place of pytest's own terminal reporter."""
+
+    def __init__(self, plugin: ConformancePlugin) -> None:
+        self.plugin = plugin
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.pluginmanager.unregister(name="terminalreporter")
+        config.pluginmanager.register(TreeReporter(config, self.plugin), "terminalreporter")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    command = parser()
+    parsed = command.parse_intermixed_args(arguments)
+    if parsed.address is None and not parsed.list:
+        command.error("HOST:PORT is missing")
+    try:
+        settings = settings_of(parsed)
+    except (OSError, ValueError) as error:
+        command.error(str(error))
+    status, _ = run(settings)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

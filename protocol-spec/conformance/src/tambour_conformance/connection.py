@@ -1,0 +1,461 @@
+"""One connection to the server under test: what can be done to it, and what can be expected of it.
+
+All of it runs in the thread of the case. What waits has a deadline; nothing sleeps to see that nothing comes.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tambour_conformance import bundle, wire
+from tambour_conformance.verdict import Failed
+from tambour_conformance.wire import Frame
+
+#: How long a foreign server gets after a PING to prove that nothing else comes, in seconds.
+FOREIGN_GRACE = 0.25
+#: Pushes that other people's connections cause: they may come at any time and break no silence.
+BACKGROUND = ("NOTIF_PRESENCE",)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a case's log."""
+
+    ms: float  #: since the case began
+    connection: str
+    kind: str  #: sent, received or event
+    data: bytes = b""
+    text: str = ""
+
+
+@dataclass
+class CaseLog:
+    """What one case saw and found besides failing."""
+
+    began: float = field(default_factory=time.monotonic)
+    entries: list[Entry] = field(default_factory=list)
+    unclean: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: Rules of writing that the server broke, and the first packet that did.
+    broken_rules: dict[str, str] = field(default_factory=dict)
+
+    def add(self, connection: str, kind: str, data: bytes = b"", text: str = "") -> None:
+        self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the server is and how it is spoken to."""
+
+    host: str
+    port: int
+    tls: bool = False
+    timeout: float = 5.0  #: how long an answer may take, seconds
+    foreign: bool = False
+
+
+# What can be expected. Each looks at a connection's unread frames and takes the one it means.
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The successful answer to the request numbered `seq`."""
+
+    seq: int
+
+    def take(self, connection: Connection) -> Frame | None:
+        return connection.take(lambda frame: frame.command == wire.OK and frame.seq == self.seq)
+
+    def __str__(self) -> str:
+        return f"a reply to seq {self.seq}"
+
+
+@dataclass(frozen=True)
+class Error:
+    """The refusal of the request numbered `seq`; of any request when that is None."""
+
+    code: str  #: a code, or the beginning of one that ends with a dot; "" is any
+    seq: int | None = None
+
+    def take(self, connection: Connection) -> Frame | None:
+        return connection.take(self._means)
+
+    def _means(self, frame: Frame) -> bool:
+        if frame.command != wire.ERROR or self.seq not in (None, frame.seq):
+            return False
+        code = error_code(frame)
+        return code == self.code or (self.code[-1:] in ("", ".") and code.startswith(self.code))
+
+    def __str__(self) -> str:
+        to = "" if self.seq is None else f" to seq {self.seq}"
+        return f"error {self.code or 'of any code'}{to}"
+
+
+@dataclass(frozen=True)
+class Push:
+    """A push of this opcode whose payload is as `where` wants it."""
+
+    opcode: str | int
+    where: Callable[[dict[str, Any]], object] | None = None
+
+    def take(self, connection: Connection) -> Frame | None:
+        number = bundle.load().opcode(self.opcode)
+        return connection.take(
+            lambda frame: (
+                frame.is_push
+                and frame.opcode == number
+                and (self.where is None or bool(self.where(frame.value)))
+            )
+        )
+
+    def __str__(self) -> str:
+        return f"a push {self.opcode}{'' if self.where is None else ' of the expected content'}"
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The end of the stream."""
+
+    def take(self, connection: Connection) -> str | None:
+        return connection.ended
+
+    def __str__(self) -> str:
+        return "the end of the connection"
+
+
+Expectation = Reply | Error | Push | Closed
+
+
+def error_code(frame: Frame) -> str:
+    try:
+        return str(frame.value.get("error", "")) if isinstance(frame.value, dict) else ""
+    except wire.BadPacket:
+        return ""
+
+
+def describe(frame: Frame) -> str:
+    """A frame in one line."""
+    name = bundle.load().name(frame.opcode)
+    kind = {wire.REQUEST: "push", wire.OK: "reply", wire.ERROR: "error"}.get(
+        frame.command, f"cmd {frame.command}"
+    )
+    try:
+        value = repr(frame.value)
+    except wire.BadPacket as error:
+        value = str(error)
+    return f"{kind} {name} seq {frame.seq} {value if len(value) <= 300 else value[:300] + '…'}"
+
+
+class Connection:
+    """A TCP connection. Frames that have come wait in `unread` until an expectation takes them."""
+
+    def __init__(
+        self,
+        target: Target,
+        log: CaseLog,
+        name: str = "",
+        *,
+        receive_buffer: int | None = None,
+    ) -> None:
+        self.target = target
+        self.log = log
+        self.name = name
+        self.lz4_large = False
+        self.unread: list[Frame] = []
+        self.received: list[Frame] = []  #: every frame that ever came, in order
+        self.sent: list[int] = []  #: the numbers of all requests, in order
+        self.ended: str | None = None  #: "end" or "reset" once the server has closed
+        self._next_seq = 0
+        self._input = bytearray()
+        plain = socket.socket()
+        if receive_buffer is not None:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        plain.settimeout(target.timeout)
+        try:
+            plain.connect((target.host, target.port))
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = (
+                ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
+                if target.tls
+                else plain
+            )
+        except OSError as error:
+            plain.close()
+            raise Failed(f"a connection to {target.host}:{target.port}", str(error)) from error
+        self._socket.setblocking(False)
+        self._event("connected")
+
+    # What is done to the server.
+
+    def next_seq(self) -> int:
+        seq = self._next_seq
+        self._next_seq = (seq + 1) & 0xFFFF
+        return seq
+
+    def packet(
+        self, opcode: str | int, value: Any = None, *, seq: int | None = None, **header: Any
+    ) -> tuple[int, bytes]:
+        """The bytes of a request that is not sent yet, and its number. `header`: see `wire.packet`."""
+        seq = self.next_seq() if seq is None else seq
+        self.sent.append(seq)
+        return seq, wire.packet(bundle.load().opcode(opcode), seq, value, **header)
+
+    def send(self, opcode: str | int, value: Any = None, *, seq: int | None = None, **header: Any) -> int:
+        """Sends a request without waiting; returns its number."""
+        seq, data = self.packet(opcode, value, seq=seq, **header)
+        self.raw(data)
+        return seq
+
+    def coalesce(self, *packets: bytes) -> None:
+        """Sends packets in one write."""
+        self.raw(b"".join(packets))
+
+    def chop(self, data: bytes, size: int = 1, pause_ms: float = 0) -> None:
+        """Sends bytes in segments of `size`, each in a write of its own, `pause_ms` apart."""
+        for start in range(0, len(data), size):
+            if start and pause_ms:
+                self.stall(pause_ms)
+            self.raw(data[start : start + size])
+
+    def raw(self, data: bytes | str) -> None:
+        """Sends bytes, or hexadecimal digits, as they are.
+
+        Reads while the server does not take them, so that neither side waits for the other.
+        """
+        view = memoryview(bytes.fromhex(data) if isinstance(data, str) else data)
+        deadline = time.monotonic() + self.target.timeout
+        while view:
+            try:
+                count = self._socket.send(view[: 1 << 18])
+            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                if time.monotonic() > deadline:
+                    raise Failed(
+                        "the server reads what it is sent",
+                        f"{len(view)} bytes untaken after {self.target.timeout} s",
+                    ) from None
+                if self._ready(deadline, writing=True):
+                    self._read()
+                continue
+            except (ConnectionError, ssl.SSLError) as error:
+                self._event(f"could not send {len(view)} bytes: {error}")
+                # Not the end yet: what the server said before it closed can still be read.
+                return
+            self.log.add(self.name, "sent", bytes(view[:count]))
+            view = view[count:]
+            deadline = time.monotonic() + self.target.timeout
+
+    def stall(self, ms: float) -> None:
+        """Does nothing for a while but take what comes."""
+        until = time.monotonic() + ms / 1000
+        while not self.ended and self._ready(until):
+            self._read()
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    def no_read(self, ms: float) -> None:
+        """Leaves everything that comes in the socket for a while."""
+        self._event(f"reads nothing for {ms:g} ms")
+        time.sleep(ms / 1000)
+
+    def half_close(self) -> None:
+        """Says that nothing more will be sent; what comes is still read."""
+        self._event("half-closed")
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def rst(self) -> None:
+        """Resets the connection."""
+        self._event("reset")
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
+    def close(self) -> None:
+        """Closes without saying goodbye."""
+        if self._socket.fileno() >= 0:
+            self._event("closed")
+            self._socket.close()
+
+    # What is expected of the server.
+
+    def reply(self, seq: int, within: float | None = None) -> Frame:
+        """The successful answer to the request numbered `seq`."""
+        return self.either(Reply(seq), within=within)
+
+    def error(self, code: str, seq: int | None = None, within: float | None = None) -> Frame:
+        """The refusal of a request: `code` is a code, or a prefix that ends with a dot."""
+        return self.either(Error(code, seq), within=within)
+
+    def push(
+        self,
+        opcode: str | int,
+        where: Callable[[dict[str, Any]], object] | None = None,
+        within: float | None = None,
+    ) -> Frame:
+        """The next push of this opcode whose payload is as `where` wants it."""
+        return self.either(Push(opcode, where), within=within)
+
+    def either(self, *expected: Expectation, within: float | None = None) -> Any:
+        """What comes first of several; the frame, or how the stream ended."""
+        seconds = self.target.timeout if within is None else within
+        deadline = time.monotonic() + seconds
+        wanted = " or ".join(map(str, expected))
+        numbers = {each.seq for each in expected if isinstance(each, Reply | Error)}
+        while True:
+            for each in expected:
+                if (found := each.take(self)) is not None:
+                    return found
+            wrong = next((frame for frame in self.unread if frame.is_answer and frame.seq in numbers), None)
+            if wrong is not None:
+                self.unread.remove(wrong)
+                raise Failed(wanted, describe(wrong))
+            if self.ended:
+                raise Failed(wanted, f"the server closed ({self.ended}){self._rest()}")
+            if not self._ready(deadline):
+                raise Failed(wanted, f"nothing of the kind within {seconds:g} s{self._rest()}")
+            self._read()
+
+    def call(self, opcode: str | int, value: Any = None, **header: Any) -> Frame:
+        """Sends a request and waits for its success."""
+        return self.reply(self.send(opcode, value, **header))
+
+    def refused(self, code: str, opcode: str | int, value: Any = None, **header: Any) -> Frame:
+        """Sends a request and waits for its refusal."""
+        return self.error(code, self.send(opcode, value, **header))
+
+    def alive(self) -> None:
+        """The connection still serves: a PING is answered."""
+        self.call("PING")
+
+    def closed(self, within: float | None = None) -> None:
+        """The stream ends, between two packets and without a reset.
+
+        Judged apart from behaviour: if it does not, the case goes on and comes to UNCLEAN at best.
+        """
+        try:
+            how = self.ends(within)
+        except Failed as failure:
+            self.log.unclean.append(f"{self.name}: {failure.actual}")
+            return
+        if how == "reset":
+            self.log.unclean.append(f"{self.name}: reset instead of closed")
+        elif self._input:
+            self.log.unclean.append(f"{self.name}: {len(self._input)} bytes of a packet before the end")
+
+    def ends(self, within: float | None = None) -> str:
+        """The stream ends, somehow; for cases in which just that is the right behaviour."""
+        seconds = self.target.timeout if within is None else within
+        deadline = time.monotonic() + seconds
+        while not self.ended:
+            if not self._ready(deadline):
+                raise Failed(str(Closed()), f"still open after {seconds:g} s{self._rest()}")
+            self._read()
+        return self.ended
+
+    def hard_error(self, code: str, seq: int | None = None) -> Frame:
+        """A refusal after which the connection is closed."""
+        frame = self.error(code, seq)
+        self.closed()
+        return frame
+
+    def fence(self) -> None:
+        """Everything the server had for this connection when the fence was asked for is in `unread` now."""
+        self.call("PING")
+        if self.target.foreign:
+            self.stall(FOREIGN_GRACE * 1000)
+            note = "a foreign server: what did not come was waited for, not proved absent"
+            if note not in self.log.notes:
+                self.log.notes.append(note)
+
+    def silence_by_fence(self, *, of: Sequence[str | int] | None = None) -> None:
+        """Nothing came that was not asked for and taken, as a PING proves.
+
+        With `of`, only pushes of these opcodes are meant.
+        """
+        self.fence()
+        numbers = None if of is None else {bundle.load().opcode(each) for each in of}
+        background = {bundle.load().opcode(each) for each in BACKGROUND}
+        loud = [
+            frame
+            for frame in self.unread
+            if (
+                frame.is_answer or frame.opcode not in background
+                if numbers is None
+                else frame.is_push and frame.opcode in numbers
+            )
+        ]
+        if loud:
+            raise Failed("silence", "; ".join(map(describe, loud[:3])))
+
+    def pushes(self, *opcodes: str | int) -> list[Frame]:
+        """Takes all pushes of these opcodes that have come; put a fence before it."""
+        numbers = {bundle.load().opcode(each) for each in opcodes}
+        found = [frame for frame in self.unread if frame.is_push and frame.opcode in numbers]
+        self.unread = [frame for frame in self.unread if frame not in found]
+        return found
+
+    def take(self, means: Callable[[Frame], bool]) -> Frame | None:
+        """Removes the first unread frame of the kind and returns it."""
+        for index, frame in enumerate(self.unread):
+            if means(frame):
+                return self.unread.pop(index)
+        return None
+
+    # Reading.
+
+    def _ready(self, deadline: float, *, writing: bool = False) -> bool:
+        """Waits until there is something to read, or room to write; false at the deadline."""
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        events = select.POLLIN | (select.POLLOUT if writing else 0)
+        poll = select.poll()
+        poll.register(self._socket, events)
+        return bool(poll.poll(left * 1000))
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(1 << 18)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+        except (ConnectionError, ssl.SSLError) as error:
+            self.ended = "reset"
+            self._event(f"the server reset the connection: {error}")
+            return
+        if not data:
+            self.ended = "end"
+            self._event("the server closed the connection")
+            return
+        self.log.add(self.name, "received", data)
+        self._input += data
+        while (frame := wire.cut(self._input)) is not None:
+            del self._input[: wire.HEADER_SIZE + len(frame.wire)]
+            self.unread.append(frame)
+            self.received.append(frame)
+            for rule in wire.broken_rules(frame, lz4_large=self.lz4_large):
+                self.log.broken_rules.setdefault(rule, describe(frame))
+
+    def _rest(self) -> str:
+        """What came instead, for a failure's text."""
+        parts = [describe(frame) for frame in self.unread[:3]]
+        if len(self.unread) > 3:
+            parts.append(f"{len(self.unread) - 3} more")
+        if self._input:
+            parts.append(f"{len(self._input)} bytes of a packet: {self._input[:32].hex(' ')}")
+        return f"; unread: {'; '.join(parts)}" if parts else ""
+
+    def _event(self, text: str) -> None:
+        self.log.add(self.name, "event", text=text)
+
+
+def all_answered(connection: Connection, seqs: Iterable[int]) -> list[Frame]:
+    """One successful reply to each number, and no second one."""
+    replies = [connection.reply(seq) for seq in seqs]
+    connection.silence_by_fence()
+    return replies

@@ -1,0 +1,212 @@
+"""What cases are given. All is made for one case and closed after it, but accounts and their tokens."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tambour_conformance import bundle, people
+from tambour_conformance.bundle import Bundle
+from tambour_conformance.connection import CaseLog, Connection
+from tambour_conformance.people import Account, Device, People
+from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
+from tambour_conformance.settings import Settings
+
+Connect = Callable[..., Connection]
+LogIn = Callable[..., Device]
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest) -> Settings:
+    return request.config.stash[SETTINGS]
+
+
+@pytest.fixture
+def protocol() -> Bundle:
+    """The specification."""
+    return bundle.load()
+
+
+@pytest.fixture
+def limits(settings: Settings, protocol: Bundle) -> dict[str, int]:
+    """The server's limits by name: those of the specification, and over them those of `--limits`."""
+    return {**protocol.limits, **settings.limits}
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest) -> CaseLog:
+    return request.node.stash[LOG]
+
+
+@pytest.fixture
+def note(log: CaseLog) -> Callable[[str], None]:
+    """Puts a line into the report of this case."""
+    return log.notes.append
+
+
+@pytest.fixture
+def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
+    """Random values that depend on the seed of the run and the name of the case alone."""
+    return random.Random(f"{settings.seed} {request.node.name}")
+
+
+@pytest.fixture
+def cid(settings: Settings, rng: random.Random) -> Callable[[], int]:
+    """Gives a client id that no other case uses, and a greater one each time."""
+    last = rng.getrandbits(40) << 12
+
+    def following() -> int:
+        nonlocal last
+        last += 1
+        return last
+
+    return following
+
+
+def hello(device: str, capabilities: list[str] | None, features: list[str] | None) -> dict[str, Any]:
+    """A SESSION_INIT; without lists it is that of a classic client."""
+    value: dict[str, Any] = {
+        "userAgent": {"deviceType": "DESKTOP", "appVersion": "1.0", "deviceName": "conformance"},
+        "deviceId": f"conformance-{device}",
+    }
+    if capabilities is not None:
+        value["capabilities"] = capabilities
+    if features is not None:
+        value["features"] = features
+    return value
+
+
+@pytest.fixture
+def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
+    """Opens a connection, and initialises it unless `init=False`.
+
+    `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, kind=Connection)`
+    """
+    opened: list[Connection] = []
+
+    def connect(
+        name: str = "",
+        *,
+        init: bool = True,
+        capabilities: list[str] | None = None,
+        features: list[str] | None = None,
+        receive_buffer: int | None = None,
+        kind: type[Connection] = Connection,
+    ) -> Connection:
+        connection = kind(
+            settings.target, log, name or f"connection {len(opened) + 1}", receive_buffer=receive_buffer
+        )
+        opened.append(connection)
+        if init:
+            connection.lz4_large = "lz4-large" in (capabilities or ())
+            connection.call("SESSION_INIT", hello(connection.name, capabilities, features))
+        return connection
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def stranger(connect: Connect) -> Connection:
+    """A connection that has not sent anything yet."""
+    return connect("stranger", init=False)
+
+
+@pytest.fixture
+def client(connect: Connect) -> Connection:
+    """A connection after SESSION_INIT, not logged in."""
+    return connect("client")
+
+
+@pytest.fixture
+def accounts(request: pytest.FixtureRequest) -> People:
+    """The accounts of the run, for cases that sign in themselves."""
+    return request.config.stash[PEOPLE]
+
+
+@pytest.fixture
+def login(accounts: People, connect: Connect) -> LogIn:
+    """Logs somebody in on a new connection.
+
+    `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, **fields)`; the
+    fields are those of LOGIN. Each device of an account has a token of its own, the same in every case; skips
+    when there is none to be had.
+    """
+
+    def login(
+        name: str = "alice",
+        device: str = "phone",
+        *,
+        capabilities: list[str] | None = None,
+        features: list[str] | None = None,
+        receive_buffer: int | None = None,
+        **fields: Any,
+    ) -> Device:
+        account = accounts.account(name)
+        token = accounts.token(name, device, connect)
+        connection = connect(
+            f"{name}.{device}",
+            capabilities=capabilities,
+            features=features,
+            receive_buffer=receive_buffer,
+            kind=Device,
+        )
+        assert isinstance(connection, Device)
+        connection.account = account
+        return people.log_in(connection, token, fields, name)
+
+    return login
+
+
+@pytest.fixture
+def alice(login: LogIn) -> Device:
+    """The first account, logged in on its first device."""
+    return login("alice")
+
+
+@pytest.fixture
+def bob(login: LogIn) -> Device:
+    """The second account, logged in on its first device."""
+    return login("bob")
+
+
+@pytest.fixture
+def carol(login: LogIn) -> Device:
+    """The third account, logged in on its first device."""
+    return login("carol")
+
+
+@pytest.fixture
+def group(cid: Callable[[], int], accounts: People) -> Callable[..., int]:
+    """Makes a new group and returns its chat id: `group(alice, bob, …)`; the first creates it.
+
+    Every connection given is fenced and has no push of it left to read, so a case begins in silence.
+    """
+
+    def group(creator: Device, *members: Device | Account, title: str = "conformance") -> int:
+        others = [member.user_id for member in members if member.user_id != creator.user_id]
+        control = {
+            "_type": "CONTROL",
+            "event": "new",
+            "chatType": "CHAT",
+            "title": title,
+            "userIds": others,
+        }
+        made = creator.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})
+        for member in members:
+            if isinstance(member, Device):
+                member.push("NOTIF_MESSAGE", lambda push: push["chatId"] == made["chatId"])
+                member.fence()
+                member.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
+        return made["chatId"]
+
+    return group
+
+
+def message(cid: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
+    """A message of MSG_SEND."""
+    return {"cid": cid, "text": text, **fields}

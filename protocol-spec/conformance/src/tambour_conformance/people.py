@@ -1,0 +1,130 @@
+"""Accounts of the server under test, and their devices."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tambour_conformance.connection import Connection, Error, Reply
+from tambour_conformance.verdict import Failed, skip
+from tambour_conformance.wire import Frame
+
+#: What cases call the accounts, in the order in which they were given.
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+
+
+@dataclass
+class Account:
+    """A phone, and what signs it in."""
+
+    phone: str
+    code: str | None = None
+    tokens: list[str] = field(default_factory=list)
+    devices: dict[str, str] = field(default_factory=dict)  #: the token of each device that was signed in
+    user_id: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Account:
+        """Reads `+79990000001[:token=…][:code=…]`; a second token is a second device."""
+        phone, *parts = text.split(":")
+        if not re.fullmatch(r"\+?\d{5,15}", phone):
+            raise ValueError(f"no phone: {phone!r}")
+        account = cls(phone)
+        for part in parts:
+            key, _, value = part.partition("=")
+            if key == "token" and value:
+                account.tokens.append(value)
+            elif key == "code" and value:
+                account.code = value
+            else:
+                raise ValueError(f"neither token= nor code=: {part!r}")
+        return account
+
+
+class Device(Connection):
+    """A connection of somebody: signed in, or about to be."""
+
+    account: Account
+    token: str
+    user_id: int
+    #: The reply to LOGIN.
+    login: Frame
+
+
+class People:
+    """Signs accounts in. Tokens are kept for the whole run, connections for a case."""
+
+    def __init__(self, accounts: list[Account], code_command: str | None) -> None:
+        self.accounts = dict(zip(NAMES, accounts, strict=False))
+        self.code_command = code_command
+
+    def account(self, name: str) -> Account:
+        """The account a case calls so; skips the case when there are not that many."""
+        if name not in self.accounts:
+            skip(f"needs {NAMES.index(name) + 1} accounts, {len(self.accounts)} given")
+        return self.accounts[name]
+
+    def token(self, name: str, device: str, connect: Callable[..., Connection]) -> str:
+        """The token of a device: one that was given, or that of a new sign-in."""
+        account = self.account(name)
+        if device not in account.devices:
+            if account.tokens:
+                account.devices[device] = account.tokens.pop(0)
+            else:
+                account.devices[device] = self.sign_in(account, connect(f"{name}.{device} signs in"))
+        return account.devices[device]
+
+    def code(self, account: Account) -> str:
+        """A login code that was just asked for."""
+        if account.code is not None:
+            return account.code
+        if self.code_command is None:
+            skip(f"needs another token of {account.phone}: give a second token=, a code= or --code-cmd")
+        command = self.code_command.replace("{phone}", account.phone)
+        return subprocess.run(
+            command, shell=True, check=True, capture_output=True, text=True, timeout=30
+        ).stdout.strip()
+
+    def sign_in(self, account: Account, connection: Connection) -> str:
+        """A new LOGIN token, by a code; registers an unknown phone. `connection` is initialised."""
+        if account.code is None and self.code_command is None:
+            self.code(account)
+        asked = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})
+        checked = connection.call(
+            "AUTH",
+            {
+                "token": asked["token"],
+                "verifyCode": self.code(account),
+                "authTokenType": "CHECK_CODE",
+            },
+        )
+        tokens = checked["tokenAttrs"]
+        if "LOGIN" in tokens:
+            return tokens["LOGIN"]["token"]
+        if "REGISTER" not in tokens:
+            raise Failed("a LOGIN or a REGISTER token", repr(tokens))
+        registered = connection.call(
+            "AUTH_CONFIRM",
+            {
+                "token": tokens["REGISTER"]["token"],
+                "tokenType": "REGISTER",
+                "firstName": f"Conformance {account.phone[-2:]}",
+            },
+        )
+        return registered["token"]
+
+
+def log_in(device: Device, token: str, fields: dict[str, Any], name: str) -> Device:
+    """LOGIN. A token that is dead is an error of whoever started the run, so it says which."""
+    seq = device.send("LOGIN", {"token": token, "interactive": True, **fields})
+    answer = device.either(Reply(seq), Error("", seq))
+    if answer.command == 3:
+        raise Failed(f"{name} logs in", f"{answer.get('error')}: {answer.get('message')}")
+    device.token = token
+    device.login = answer
+    device.user_id = answer["profile"]["contact"]["id"]
+    device.account.user_id = device.user_id
+    return device

@@ -1,0 +1,45 @@
+"""What a run was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tambour_conformance.connection import Target
+from tambour_conformance.people import Account
+
+
+@dataclass
+class Settings:
+    target: Target
+    accounts: list[Account] = field(default_factory=list)
+    code_command: str | None = None
+    #: Case ids, requirement ids and groups; all cases when empty.
+    selection: list[str] = field(default_factory=list)
+    strict: bool = False
+    list_only: bool = False
+    seed: int = 0
+    known_failing: dict[str, str] = field(default_factory=dict)  #: case ids and why
+    #: Limits of the server that differ from those of the specification.
+    limits: dict[str, int] = field(default_factory=dict)
+    out: Path | None = None
+
+
+def read_known_failing(path: Path) -> dict[str, str]:
+    """A case id a line, then `#` and why it is known to fail."""
+    known = {}
+    for line in path.read_text("utf-8").splitlines():
+        name, _, reason = line.partition("#")
+        if name.strip():
+            known[name.strip()] = reason.strip()
+    return known
+
+
+def read_limits(path: Path) -> dict[str, int]:
+    """The file that `tambourd serve --limits` takes: `name: value` a line."""
+    limits = {}
+    for line in path.read_text("utf-8").splitlines():
+        name, _, value = line.partition("#")[0].partition(":")
+        if name.strip():
+            limits[name.strip()] = int(value)
+    return limits

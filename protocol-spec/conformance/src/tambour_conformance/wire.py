@@ -1,0 +1,192 @@
+"""Packets as bytes, by code of our own: a mistake that the encoder and decoder of a server share shows here.
+
+A packet is ten bytes, big-endian, and a payload: version u8, cmd u8, seq u16, opcode u16, flags u8,
+length u24.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import lz4.block
+import msgpack
+
+HEADER_SIZE = 10
+#: The longest payload that the header can announce.
+MAX_LENGTH = 0xFFFFFF
+#: What a reader of replies may have to inflate at most.
+MAX_RAW = 16 << 20
+
+REQUEST, OK, NOT_FOUND, ERROR = 0, 1, 2, 3
+ZSTD = 255
+
+_HEADER = struct.Struct(">BBHHI")
+
+
+class BadPacket(ValueError):
+    """Bytes that no reader of this protocol can make sense of."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A packet as it travelled."""
+
+    version: int
+    command: int
+    seq: int
+    opcode: int
+    flags: int
+    wire: bytes  #: the payload before it is inflated
+
+    @property
+    def packet(self) -> bytes:
+        return (
+            header(self.opcode, self.seq, len(self.wire), self.command, self.version, self.flags) + self.wire
+        )
+
+    @cached_property
+    def payload(self) -> bytes:
+        """The payload, inflated. Raises BadPacket."""
+        return inflate(self.wire, self.flags)
+
+    @cached_property
+    def value(self) -> Any:
+        """The payload, decoded. Raises BadPacket unless it is one MessagePack value with unique keys."""
+        return decode(self.payload)
+
+    @property
+    def is_push(self) -> bool:
+        return self.command == REQUEST
+
+    @property
+    def is_answer(self) -> bool:
+        return self.command != REQUEST
+
+    def __getitem__(self, key: str) -> Any:
+        return self.value[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.value.get(key, default)
+
+
+def header(
+    opcode: int, seq: int, length: int, command: int = REQUEST, version: int = 10, flags: int = 0
+) -> bytes:
+    return _HEADER.pack(version, command, seq, opcode, flags << 24 | length)
+
+
+def packet(
+    opcode: int,
+    seq: int,
+    value: Any = None,
+    *,
+    payload: bytes | None = None,
+    command: int = REQUEST,
+    version: int = 10,
+    compress: bool = False,
+    flags: int | None = None,
+) -> bytes:
+    """A whole packet.
+
+    `payload` takes the place of an encoded `value`. `compress` makes it an LZ4 block with its true factor in
+    `flags`; `flags` writes something else there, whatever the payload is.
+    """
+    raw = encode({} if value is None else value) if payload is None else payload
+    factor = 0
+    if compress:
+        block = deflate(raw)
+        factor = min(len(raw) // len(block) + 1, 254)
+        raw = block
+    return header(opcode, seq, len(raw), command, version, factor if flags is None else flags) + raw
+
+
+def encode(value: Any) -> bytes:
+    return msgpack.packb(value, use_bin_type=True)
+
+
+def decode(payload: bytes) -> Any:
+    """One value, and nothing behind it. Raises BadPacket."""
+    try:
+        return msgpack.unpackb(
+            payload,
+            raw=False,
+            strict_map_key=False,
+            object_pairs_hook=_unique,
+        )
+    except BadPacket:
+        raise
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise BadPacket(f"not one MessagePack value: {type(error).__name__}: {error}") from error
+
+
+def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise BadPacket(f"a key comes twice among {[key for key, _ in pairs]}")
+    return value
+
+
+def deflate(raw: bytes) -> bytes:
+    return lz4.block.compress(raw, store_size=False)
+
+
+def inflate(wire: bytes, flags: int) -> bytes:
+    """What `wire` stands for, with `flags` as the header has it. Raises BadPacket.
+
+    The factor is a promise: `len(wire) * flags` bounds the result.
+    """
+    if flags == 0:
+        return wire
+    if flags == ZSTD:
+        raise BadPacket("flags 255: zstd")
+    bound = min(len(wire) * flags, MAX_RAW)
+    try:
+        return lz4.block.decompress(wire, uncompressed_size=bound)
+    except lz4.block.LZ4BlockError as error:
+        raise BadPacket(f"not an LZ4 block of at most {bound} bytes raw: {error}") from error
+
+
+def cut(data: bytes | bytearray) -> Frame | None:
+    """The first packet in `data`, or None if it is not all there."""
+    if len(data) < HEADER_SIZE:
+        return None
+    version, command, seq, opcode, word = _HEADER.unpack_from(data)
+    length = word & MAX_LENGTH
+    if len(data) < HEADER_SIZE + length:
+        return None
+    return Frame(version, command, seq, opcode, word >> 24, bytes(data[HEADER_SIZE : HEADER_SIZE + length]))
+
+
+def broken_rules(frame: Frame, *, lz4_large: bool) -> list[str]:
+    """What is wrong with a packet that a server wrote, whatever it says; one line a rule."""
+    found = []
+    if frame.version != 10:
+        found.append(f"version {frame.version} written")
+    if frame.command not in (REQUEST, OK, ERROR):
+        found.append(f"cmd {frame.command} written")
+    if frame.is_push and frame.seq > 255:
+        found.append("a push with a seq above 255")
+    if frame.flags == ZSTD:
+        return [*found, "a payload compressed with zstd"]
+    try:
+        raw = frame.payload
+        value = frame.value
+    except BadPacket as error:
+        return [*found, str(error)]
+    if not isinstance(value, dict):
+        found.append(f"a payload that is no map: {type(value).__name__}")
+    elif any(not isinstance(key, str) for key in value):
+        found.append("a key that is no string")
+    if frame.flags:
+        if frame.flags != len(raw) // len(frame.wire) + 1:
+            found.append("a factor that is not floor(raw / compressed) + 1")
+        if len(frame.wire) >= len(raw):
+            found.append("compressed, and not smaller")
+        if not lz4_large and frame.flags > 127:
+            found.append("a factor above 127 without lz4-large")
+        if not lz4_large and len(raw) > 99_999:
+            found.append("more than 99,999 bytes compressed without lz4-large")
+    return found
