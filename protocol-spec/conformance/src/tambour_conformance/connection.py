@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tambour_conformance import bundle, wire
+from tambour_conformance import bundle, rules, wire
 from tambour_conformance.verdict import Failed
 from tambour_conformance.wire import Frame
 
@@ -43,7 +43,7 @@ class CaseLog:
     entries: list[Entry] = field(default_factory=list)
     unclean: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: Rules of writing that the server broke, and the first packet that did.
+    #: Requirements that the server broke by how it wrote a packet, and the first packet.
     broken_rules: dict[str, str] = field(default_factory=dict)
 
     def add(self, connection: str, kind: str, data: bytes = b"", text: str = "") -> None:
@@ -438,8 +438,8 @@ class Connection:
             del self._input[: wire.HEADER_SIZE + len(frame.wire)]
             self.unread.append(frame)
             self.received.append(frame)
-            for rule in wire.broken_rules(frame, lz4_large=self.lz4_large):
-                self.log.broken_rules.setdefault(rule, describe(frame))
+            for rule, how in rules.broken_rules(frame, bundle.load(), lz4_large=self.lz4_large):
+                self.log.broken_rules.setdefault(rule, f"{how} in {describe(frame)}")
 
     def _rest(self) -> str:
         """What came instead, for a failure's text."""

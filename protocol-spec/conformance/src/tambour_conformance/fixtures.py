@@ -11,12 +11,16 @@ import pytest
 from tambour_conformance import bundle, people
 from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import CaseLog, Connection
-from tambour_conformance.people import Account, Device, People
+from tambour_conformance.people import Device, People
 from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
 from tambour_conformance.settings import Settings
 
 Connect = Callable[..., Connection]
 LogIn = Callable[..., Device]
+Group = Callable[..., int]
+Cid = Callable[[], int]
+Note = Callable[[str], None]
+Limits = dict[str, int]
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def protocol() -> Bundle:
 
 
 @pytest.fixture
-def limits(settings: Settings, protocol: Bundle) -> dict[str, int]:
+def limits(settings: Settings, protocol: Bundle) -> Limits:
     """The server's limits by name: those of the specification, and over them those of `--limits`."""
     return {**protocol.limits, **settings.limits}
 
@@ -42,7 +46,7 @@ def log(request: pytest.FixtureRequest) -> CaseLog:
 
 
 @pytest.fixture
-def note(log: CaseLog) -> Callable[[str], None]:
+def note(log: CaseLog) -> Note:
     """Puts a line into the report of this case."""
     return log.notes.append
 
@@ -54,7 +58,7 @@ def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture
-def cid(settings: Settings, rng: random.Random) -> Callable[[], int]:
+def cid(rng: random.Random) -> Cid:
     """Gives a client id that no other case uses, and a greater one each time."""
     last = rng.getrandbits(40) << 12
 
@@ -181,14 +185,14 @@ def carol(login: LogIn) -> Device:
 
 
 @pytest.fixture
-def group(cid: Callable[[], int], accounts: People) -> Callable[..., int]:
+def group(cid: Cid) -> Group:
     """Makes a new group and returns its chat id: `group(alice, bob, …)`; the first creates it.
 
-    Every connection given is fenced and has no push of it left to read, so a case begins in silence.
+    Every connection given has read what it was told about the group, so a case begins in silence.
     """
 
-    def group(creator: Device, *members: Device | Account, title: str = "conformance") -> int:
-        others = [member.user_id for member in members if member.user_id != creator.user_id]
+    def group(creator: Device, *members: Device, title: str = "conformance") -> int:
+        others = list(dict.fromkeys(each.user_id for each in members if each.user_id != creator.user_id))
         control = {
             "_type": "CONTROL",
             "event": "new",
@@ -198,10 +202,9 @@ def group(cid: Callable[[], int], accounts: People) -> Callable[..., int]:
         }
         made = creator.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})
         for member in members:
-            if isinstance(member, Device):
-                member.push("NOTIF_MESSAGE", lambda push: push["chatId"] == made["chatId"])
-                member.fence()
-                member.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
+            member.push("NOTIF_MESSAGE", lambda push: push["chatId"] == made["chatId"])
+            member.fence()
+            member.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
         return made["chatId"]
 
     return group

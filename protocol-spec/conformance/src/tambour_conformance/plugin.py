@@ -194,7 +194,16 @@ class ConformancePlugin:
     def _conclude(result: CaseResult, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         error = call.excinfo.value if call.excinfo is not None else None
         if report.passed:
-            if result.log.unclean:
+            broken = [
+                result.log.broken_rules[each]
+                for each in result.requirements
+                if each in result.log.broken_rules
+            ]
+            if broken:
+                result.verdict = Verdict.FAIL
+                result.message = result.actual = "; ".join(broken)
+                result.expected = "packets written as the requirement says"
+            elif result.log.unclean:
                 result.verdict = Verdict.UNCLEAN
                 result.message = "; ".join(result.log.unclean)
                 result.expected, result.actual = "the connection is closed", result.message
@@ -260,6 +269,11 @@ def _selects(selector: str, item: pytest.Item) -> bool:
     )
 
 
+def _key(result: CaseResult) -> tuple[str, tuple[str, ...]]:
+    """What the results share that are printed in one line."""
+    return result.base, result.requirements
+
+
 MARKS = {
     Verdict.PASS: ("✓", {"green": True}),
     Verdict.FAIL: ("✗", {"red": True, "bold": True}),
@@ -305,7 +319,7 @@ class TreeReporter(TerminalReporter):
         result: CaseResult | None = getattr(report, "conformance", None)
         if result is None:
             return
-        if self._pending and self._pending[-1].base != result.base:
+        if self._pending and _key(self._pending[-1]) != _key(result):
             self._flush()
         self._pending.append(result)
 
@@ -388,4 +402,4 @@ class TreeReporter(TerminalReporter):
             self.write_line(f"  {result.verdict} {', '.join(result.requirements)} {result.id}{why}", red=True)
         rules: Counter[str] = Counter(rule for each in plugin.results for rule in each.log.broken_rules)
         for rule, count in rules.most_common():
-            self.write_line(f"  the server broke a rule of writing in {count} cases: {rule}", yellow=True)
+            self.write_line(f"  {rule} was broken by packets of {count} cases", yellow=True)

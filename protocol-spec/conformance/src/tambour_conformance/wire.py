@@ -158,35 +158,3 @@ def cut(data: bytes | bytearray) -> Frame | None:
     if len(data) < HEADER_SIZE + length:
         return None
     return Frame(version, command, seq, opcode, word >> 24, bytes(data[HEADER_SIZE : HEADER_SIZE + length]))
-
-
-def broken_rules(frame: Frame, *, lz4_large: bool) -> list[str]:
-    """What is wrong with a packet that a server wrote, whatever it says; one line a rule."""
-    found = []
-    if frame.version != 10:
-        found.append(f"version {frame.version} written")
-    if frame.command not in (REQUEST, OK, ERROR):
-        found.append(f"cmd {frame.command} written")
-    if frame.is_push and frame.seq > 255:
-        found.append("a push with a seq above 255")
-    if frame.flags == ZSTD:
-        return [*found, "a payload compressed with zstd"]
-    try:
-        raw = frame.payload
-        value = frame.value
-    except BadPacket as error:
-        return [*found, str(error)]
-    if not isinstance(value, dict):
-        found.append(f"a payload that is no map: {type(value).__name__}")
-    elif any(not isinstance(key, str) for key in value):
-        found.append("a key that is no string")
-    if frame.flags:
-        if frame.flags != len(raw) // len(frame.wire) + 1:
-            found.append("a factor that is not floor(raw / compressed) + 1")
-        if len(frame.wire) >= len(raw):
-            found.append("compressed, and not smaller")
-        if not lz4_large and frame.flags > 127:
-            found.append("a factor above 127 without lz4-large")
-        if not lz4_large and len(raw) > 99_999:
-            found.append("more than 99,999 bytes compressed without lz4-large")
-    return found
