@@ -286,6 +286,10 @@ class Connection:
         """The successful answer to the request numbered `seq`."""
         return self.either(Reply(seq), within=within)
 
+    def answer(self, seq: int, within: float | None = None) -> Frame:
+        """The answer to the request numbered `seq`, a reply or a refusal of any code."""
+        return self.either(Reply(seq), Error("", seq), within=within)
+
     def error(self, code: str, seq: int | None = None, within: float | None = None) -> Frame:
         """The refusal of a request: `code` is a code, or a prefix that ends with a dot."""
         return self.either(Error(code, seq), within=within)

@@ -1,4 +1,4 @@
-"""What holds for every packet a server writes, whatever it says: looked at in all cases, judged in those that name it."""
+"""What holds for every packet a server writes: looked at in all cases, judged in those that name it."""
 
 from __future__ import annotations
 

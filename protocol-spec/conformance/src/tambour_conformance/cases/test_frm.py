@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tambour_conformance import wire
+from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import Connection, all_answered
-from tambour_conformance.fixtures import LogIn
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, message
+from tambour_conformance.forms import padded
+from tambour_conformance.people import Device
 from tambour_conformance.verdict import case, equal
 
 #: A request of 57 bytes: long enough to have interesting places, short enough to be split in all of them.
@@ -19,8 +24,17 @@ def test_minimal_ping(stranger: Connection) -> None:
     seq, packet = stranger.packet("PING", {}, seq=0x0102)
     equal(packet.hex(), "0a00010200010000000180", "the request")
     stranger.raw(packet)
-    answer = stranger.reply(seq)
-    equal(answer.packet.hex(), "0a01010200010000000180", "the reply")
+    equal(stranger.reply(seq).packet.hex(), "0a01010200010000000180", "the reply")
+    stranger.silence_by_fence()
+
+
+@case("FRM-01")
+def test_refusal_is_the_only_answer(client: Connection, protocol: Bundle) -> None:
+    """A request that is refused is answered once as well, with its number and opcode."""
+    seq = client.send("CHATS_LIST", seq=0x0203)
+    refusal = client.error("proto.state", seq)
+    equal(refusal.opcode, protocol.opcode("CHATS_LIST"), "opcode of the refusal")
+    client.silence_by_fence()
 
 
 @case("FRM-02")
@@ -42,9 +56,12 @@ def test_payload_in_single_bytes(stranger: Connection) -> None:
 
 
 @case("FRM-04")
-def test_fifty_packets_in_one_write(stranger: Connection) -> None:
-    """Fifty packets in one write have fifty replies, each number once."""
-    packets = [stranger.packet("PING", {"interactive": True}) for _ in range(50)]
+@pytest.mark.parametrize("count", [2, 50, None])
+def test_many_packets_in_one_write(stranger: Connection, limits: Limits, count: int | None) -> None:
+    """Packets in one write have a reply each, each number once; at most maxRequestsInFlight."""
+    packets = [
+        stranger.packet("PING", {"interactive": True}) for _ in range(count or limits["maxRequestsInFlight"])
+    ]
     stranger.coalesce(*(packet for _, packet in packets))
     all_answered(stranger, [seq for seq, _ in packets])
 
@@ -74,26 +91,119 @@ def test_split_at_every_offset(stranger: Connection) -> None:
     stranger.silence_by_fence()
 
 
+@case("FRM-06")
+def test_pieces_without_regard_to_packets(stranger: Connection, rng: random.Random) -> None:
+    """Two hundred packets of different lengths in pieces of random lengths."""
+    packets = [stranger.packet("PING", {"unknown": "a" * rng.randrange(80)}) for _ in range(200)]
+    data = b"".join(packet for _, packet in packets)
+    while data:
+        size = rng.randrange(1, 120)
+        stranger.raw(data[:size])
+        data = data[size:]
+    all_answered(stranger, [seq for seq, _ in packets])
+
+
 @case("FRM-07")
-def test_no_payload(stranger: Connection) -> None:
-    """A payload of zero bytes where every field is optional."""
-    stranger.call("PING", payload=b"")
-    stranger.call("SESSION_INIT", payload=b"")
-
-
-def padded(value: dict[str, object], size: int) -> bytes:
-    """The payload of `value` and an unknown key that makes it `size` bytes long."""
-    empty = len(wire.encode({**value, "padding": b""}))
-    for header in (2, 3, 5):
-        payload = wire.encode({**value, "padding": bytes(max(size - empty + 2 - header, 0))})
-        if len(payload) == size:
-            return payload
-    raise ValueError(f"no payload of {size} bytes")
+@pytest.mark.parametrize("opcode", ["PING", "SESSION_INIT"])
+def test_no_payload(stranger: Connection, opcode: str) -> None:
+    """A payload of length 0 where every field is optional."""
+    stranger.call(opcode, payload=b"")
+    stranger.silence_by_fence()
 
 
 @case("FRM-08")
-def test_longest_packet(login: LogIn, limits: dict[str, int]) -> None:
+def test_longest_packet_of_a_stranger(stranger: Connection, limits: Limits) -> None:
+    """A payload of exactly maxFrameBytesBeforeLogin is read."""
+    stranger.call("PING", payload=padded({}, limits["maxFrameBytesBeforeLogin"]))
+    stranger.silence_by_fence()
+
+
+@case("FRM-08")
+def test_longest_packet(alice: Device, limits: Limits) -> None:
     """A payload of exactly maxFrameBytes is read."""
-    alice = login("alice")
     alice.call("PING", payload=padded({}, limits["maxFrameBytes"]))
-    alice.alive()
+    alice.silence_by_fence()
+
+
+@case("FRM-09")
+def test_too_long_for_a_stranger(stranger: Connection, limits: Limits) -> None:
+    """A header that announces one byte more is refused before any byte of the payload comes."""
+    stranger.raw(wire.header(1, 5, limits["maxFrameBytesBeforeLogin"] + 1))
+    stranger.hard_error("proto.frame")
+
+
+@case("FRM-09")
+def test_too_long(alice: Device, limits: Limits) -> None:
+    """The same after LOGIN, with maxFrameBytes."""
+    alice.raw(wire.header(1, 5, limits["maxFrameBytes"] + 1))
+    alice.hard_error("proto.frame")
+
+
+@case("FRM-10")
+def test_sixteen_megabytes_announced(connect: Connect) -> None:
+    """A hundred headers that announce 16,777,215 bytes are refused, and others are served meanwhile."""
+    witness = connect("witness")
+    greedy = [connect(f"greedy {number}", init=False) for number in range(100)]
+    for connection in greedy:
+        connection.raw(wire.header(1, 5, wire.MAX_LENGTH))
+    witness.alive()
+    for connection in greedy:
+        connection.hard_error("proto.frame")
+    witness.alive()
+
+
+@case("FRM-11")
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 200_000])
+def test_payload_larger_than_a_read(alice: Device, size: int) -> None:
+    """A payload of more than 64 KiB arrives whole, and the packet behind it as well."""
+    first, large = alice.packet("PING", payload=padded({"interactive": True}, size))
+    second, small = alice.packet("PING", {})
+    alice.coalesce(large, small)
+    all_answered(alice, [first, second])
+
+
+@case("FRM-11")
+def test_large_message_comes_back_whole(alice: Device, group: Group, cid: Cid, rng: random.Random) -> None:
+    """What a large packet held is what was stored."""
+    chat = group(alice)
+    text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(4000))
+    link = {"_type": "SHARE", "url": "https://example.org/", "title": "t" * 100}
+    value = {"chatId": chat, "message": message(cid(), text, attaches=[link]), "padding": bytes(60_000)}
+    sent = alice.call("MSG_SEND", value)
+    found = alice.call("MSG_GET", {"chatId": chat, "messageIds": [sent["message"]["id"]]})
+    equal([each["text"] for each in found["messages"]], [text], "texts stored")
+
+
+@case("FRM-12")
+def test_garbage_behind_a_packet(stranger: Connection) -> None:
+    """A byte behind a packet that begins no header ends the connection; the packet is answered."""
+    seq, packet = stranger.packet("PING", {})
+    stranger.coalesce(packet, b"\xc1")
+    stranger.reply(seq)
+    stranger.ends()
+
+
+#: Requests without effect, and what of them may be random.
+HARMLESS = (
+    ("PING", lambda rng: {"interactive": rng.random() < 0.5}),
+    ("CONTACT_INFO", lambda rng: {"contactIds": [rng.randrange(1, 40) for _ in range(rng.randrange(20))]}),
+    ("CHAT_INFO", lambda rng: {"chatIds": [rng.randrange(-1 << 40, 1 << 40) for _ in range(4)]}),
+    ("CHATS_LIST", lambda rng: {"count": rng.randrange(1, 60), "marker": rng.randrange(1 << 41)}),
+    ("CHAT_HISTORY", lambda rng: {"chatId": rng.randrange(1 << 20), "backward": 10}),
+    ("SESSIONS_INFO", lambda rng: {}),
+    ("LOGIN2", lambda rng: {"contactsSync": rng.randrange(-1, 3)}),
+    ("MSG_DELIVERY", lambda rng: {"unknown": rng.randbytes(rng.randrange(600))}),
+)
+
+
+@case("FRM-13")
+def test_a_thousand_random_requests(alice: Device, bob: Device, group: Group, rng: random.Random) -> None:
+    """The replies to a thousand requests can be cut out of the stream and decoded, and each comes once."""
+    group(alice, bob)
+    for _ in range(20):
+        requests = [rng.choice(HARMLESS) for _ in range(50)]
+        packets = [alice.packet(opcode, make(rng)) for opcode, make in requests]
+        alice.coalesce(*(packet for _, packet in packets))
+        for seq, _ in packets:
+            alice.answer(seq)
+    alice.silence_by_fence()

@@ -1,0 +1,131 @@
+"""HDR: the fields of the header."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tambour_conformance import bundle
+from tambour_conformance.bundle import Bundle
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Group, LogIn
+from tambour_conformance.people import Device
+from tambour_conformance.verdict import case, check, equal
+
+PROTOCOL = bundle.load()
+
+
+@case("HDR-01")
+@pytest.mark.parametrize("version", PROTOCOL.versions_read)
+def test_version_accepted(stranger: Connection, protocol: Bundle, version: int) -> None:
+    """Requests of each version that is read are answered with the one that is written, refusals too."""
+    answers = [
+        stranger.call("SESSION_INIT", {}, version=version),
+        stranger.call("PING", {}, version=version),
+        stranger.refused("proto.opcode", 60_000, {}, version=version),
+    ]
+    equal({answer.version for answer in answers}, {protocol.version_written}, "versions of the answers")
+
+
+@case("HDR-01")
+def test_version_of_pushes(login: LogIn, group: Group) -> None:
+    """Pushes carry the version that is written, whatever version the receiver uses."""
+    alice, bob = login("alice"), login("bob")
+    bob.call("PING", {}, version=11)
+    group(alice, bob)
+    equal({frame.version for frame in bob.received}, {bundle.load().version_written}, "versions written")
+
+
+@case("HDR-02")
+@pytest.mark.parametrize("version", [0, 1, 9, 12, 13, 127, 128, 255])
+def test_version_refused(stranger: Connection, version: int) -> None:
+    """Any other version is refused, and the connection closed."""
+    stranger.send("PING", {}, version=version)
+    stranger.hard_error("proto.ver")
+
+
+@case("HDR-02")
+def test_version_refused_in_the_middle(client: Connection) -> None:
+    """A connection that began well is closed as well; what came before is answered."""
+    seq, good = client.packet("PING", {})
+    _, bad = client.packet("PING", {}, version=12)
+    client.coalesce(good, bad)
+    client.reply(seq)
+    client.hard_error("proto.ver")
+
+
+@case("HDR-03")
+@pytest.mark.parametrize("command", [1, 2, 3])
+def test_receipts_are_ignored(client: Connection, command: int) -> None:
+    """A packet of cmd 1, 2 or 3 is no request, whatever its opcode, number and payload."""
+    for opcode in ("PING", "NOTIF_MESSAGE", "SESSION_INIT", 60_000):
+        client.send(opcode, {"chatId": 1, "messageId": 2}, command=command, seq=130)
+    client.send("PING", payload=b"\xc1", command=command)
+    client.silence_by_fence()
+
+
+@case("HDR-04")
+@pytest.mark.parametrize("command", [4, 5, 10, 16, 127, 128, 200, 254, 255])
+def test_unknown_command(stranger: Connection, command: int) -> None:
+    """A cmd above 3 is refused, and the connection closed."""
+    stranger.send("PING", {}, command=command)
+    stranger.hard_error("proto.frame")
+
+
+@case("HDR-05")
+def test_unknown_opcode(client: Connection, protocol: Bundle, rng: random.Random) -> None:
+    """Numbers that nobody knows, the edges of the range among them, are refused; the connection stays."""
+    unknown = [number for number in range(1 << 16) if number not in protocol.names]
+    for number in [unknown[0], unknown[-1], 60_000, *rng.sample(unknown, 5)]:
+        refusal = client.refused("proto.opcode", number, {})
+        equal(refusal.opcode, number, "opcode of the refusal")
+    client.silence_by_fence()
+
+
+@case("HDR-06")
+@pytest.mark.parametrize("name", sorted(PROTOCOL.known))
+def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> None:
+    """A number that is known and not served is refused."""
+    client.refused("proto.opcode", name, {})
+    client.silence_by_fence()
+
+
+@case("HDR-06")
+def test_opcodes_not_served_are_no_soft_errors(client: Connection, protocol: Bundle) -> None:
+    """All of them on one connection, many more than maxSoftErrors, do not end it."""
+    for name in protocol.known:
+        client.refused("proto.opcode", name, {})
+    client.silence_by_fence()
+
+
+@case("HDR-07")
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in PROTOCOL.served.values() if not each.from_client)
+)
+def test_push_sent_by_a_client(alice: Device, name: str) -> None:
+    """A push as a request is refused."""
+    alice.refused("proto.opcode", name, {})
+    alice.silence_by_fence()
+
+
+@case("HDR-07")
+def test_receipt_as_a_request(alice: Device) -> None:
+    """The receipt of one client, NOTIF_MESSAGE as a request, has an empty reply."""
+    equal(alice.call("NOTIF_MESSAGE", {"chatId": 1, "messageId": "2"}).value, {}, "the reply")
+    alice.silence_by_fence()
+
+
+@case("HDR-08")
+def test_high_byte_of_the_opcode(client: Connection, protocol: Bundle) -> None:
+    """Numbers whose low byte is that of PING or SESSION_INIT are refused, so their high byte was read."""
+    served = {each.number for each in protocol.served.values()}
+    checked = 0
+    for low in (protocol.opcode("PING"), protocol.opcode("SESSION_INIT")):
+        for high in (1, 2, 16, 128, 255):
+            number = high << 8 | low
+            if number not in served and checked < 12:
+                equal(client.refused("proto.opcode", number, {}).opcode, number, "opcode of the refusal")
+                checked += 1
+    check(checked, "numbers to try", checked)
+    client.silence_by_fence()
