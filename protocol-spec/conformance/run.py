@@ -6,11 +6,13 @@ python run.py PATH_OF_TAMBOURD [argument of tambour-conformance …]
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,68 +22,95 @@ FIRST_PHONE = "+79990000001"
 ACCOUNTS = 6
 
 
-@dataclass
-class Server:
-    address: str
-    pid: int
-    data: Path
-    #: What `--account` takes, one for each.
-    accounts: list[str]
+class Tambourd:
+    """A server with ACCOUNTS accounts. While it runs, writing a line to `control` restarts it."""
+
+    def __init__(self, program: str, directory: Path) -> None:
+        self.program = program
+        self.data, self.log = directory / "data", directory / "log"
+        #: Takes a line that asks for a restart, and gives one when it is done.
+        self.asked, self.done = directory / "restart", directory / "restarted"
+        created = subprocess.run(
+            [program, "admin", "users", "create", "--data", self.data, "--count", str(ACCOUNTS)]
+            + ["--first-phone", FIRST_PHONE],
+            check=True, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        lines = [line.split() for line in created.stdout.splitlines()]
+        self.accounts = [f"{phone}:token={token}:code={CODE}" for phone, _, token in lines]
+        self.address = "127.0.0.1:0"
+        self.process = self._start()
 
     @property
     def arguments(self) -> list[str]:
         """The command line of tambour-conformance for this server, without cases."""
         accounts = [part for each in self.accounts for part in ("--account", each)]
-        return [self.address, "--limits", str(LIMITS), "--code-cmd", f"echo {CODE}", *accounts]
+        restart = f"echo > {self.asked} && read line < {self.done}"
+        return [self.address, "--limits", str(LIMITS), "--code-cmd", f"echo {CODE}", *accounts] + [
+            "--restart-cmd", restart
+        ]  # fmt: skip
 
-
-@contextlib.contextmanager
-def tambourd(program: str, *options: str) -> Iterator[Server]:
-    """A server with ACCOUNTS accounts, which ends with the context; a crash of it raises."""
-    with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
-        data, log = Path(directory) / "data", Path(directory) / "log"
-        created = subprocess.run(
-            [program, "admin", "users", "create", "--data", data, "--count", str(ACCOUNTS)]
-            + ["--first-phone", FIRST_PHONE],
-            check=True, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        accounts = [
-            f"{phone}:token={token}:code={CODE}"
-            for phone, _, token in (line.split() for line in created.stdout.splitlines())
-        ]
-        with log.open("wb") as errors:
+    def _start(self) -> subprocess.Popen[str]:
+        with self.log.open("ab") as errors:
             process = subprocess.Popen(
-                [program, "serve", "--listen", "127.0.0.1:0", "--data", data, "--limits", LIMITS]
-                + ["--login-codes", f"fixed:{CODE}", "--log-level", "error", *options],
+                [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
+                + ["--login-codes", f"fixed:{CODE}", "--log-level", "error"],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening tcp "):
+                self.address = line.split()[2]
+                return process
+        raise RuntimeError(f"{self.program} did not start:\n{self.log.read_text()}")
+
+    def stop(self) -> None:
+        """SIGTERM; raises if the server had died before or does not end in order."""
+        died = self.process.poll() is not None
+        self.process.terminate()
         try:
-            address = next(
-                (line.split()[2] for line in process.stdout if line.startswith("listening tcp ")), None
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        if died or self.process.returncode != 0:
+            raise RuntimeError(
+                f"{self.program} ended with {self.process.returncode}:\n{self.log.read_text()[-4000:]}"
             )
-            if address is None:
-                raise RuntimeError(f"{program} did not start:\n{log.read_text()}")
-            yield Server(address, process.pid, data, accounts)
+
+    def restart_when_asked(self) -> None:
+        """Until the pipes are gone: stops and starts the server for each line."""
+        with contextlib.suppress(FileNotFoundError):
+            while self.asked.open().readline() == "\n":
+                self.stop()
+                self.process = self._start()
+                self.done.write_text("done\n")
+
+
+@contextlib.contextmanager
+def tambourd(program: str) -> Iterator[Tambourd]:
+    """A running server, which ends with the context."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
+        server = Tambourd(program, Path(directory))
+        os.mkfifo(server.asked)
+        os.mkfifo(server.done)
+        restarter = threading.Thread(target=server.restart_when_asked)
+        restarter.start()
+        try:
+            yield server
         finally:
-            alive = process.poll() is None
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                raise
-            finally:
-                process.stdout.close()
-        if not alive or process.returncode != 0:
-            raise RuntimeError(f"{program} ended with {process.returncode}:\n{log.read_text()[-4000:]}")
+            server.asked.write_text("end\n")
+            restarter.join()
+            server.stop()
 
 
 def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
+    # Whoever ends this script ends the server with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tambourd(sys.argv[1]) as server:
         return subprocess.run(
             [sys.executable, "-m", "tambour_conformance", *server.arguments, *sys.argv[2:]], check=False

@@ -69,6 +69,8 @@ class Bundle:
         }
         self.limits: dict[str, int] = {each["name"]: each["value"] for each in data["limits"]}
         self.errors: dict[str, Mapping[str, Any]] = {each["code"]: each for each in data["errors"]}
+        self.structs: dict[str, Mapping[str, Any]] = {each["name"]: each for each in data["structs"]}
+        self.enums: dict[str, Mapping[str, Any]] = {each["name"]: each for each in data["enums"]}
         self.served: dict[str, Opcode] = {}
         self.known: dict[str, Opcode] = {}
         for family in data["families"]:

@@ -42,6 +42,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="PROG",
         help="a command that prints the newest code of the phone written {phone}",
     )
+    parser.add_argument(
+        "--restart-cmd",
+        metavar="PROG",
+        help="a command that stops the server in order and starts it again on the same address and data",
+    )
     parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
     parser.add_argument(
         "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
@@ -77,6 +82,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         target=Target(host.strip("[]"), int(port), arguments.tls, arguments.timeout, arguments.foreign),
         accounts=[Account.parse(each) for each in arguments.account],
         code_command=arguments.code_cmd,
+        restart_command=arguments.restart_cmd,
         selection=arguments.cases,
         strict=arguments.strict,
         list_only=arguments.list,

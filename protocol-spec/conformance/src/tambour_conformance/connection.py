@@ -224,10 +224,11 @@ class Connection:
                 self.stall(pause_ms)
             self.raw(data[start : start + size])
 
-    def raw(self, data: bytes | str) -> None:
+    def raw(self, data: bytes | str, *, reading: bool = True) -> None:
         """Sends bytes, or hexadecimal digits, as they are.
 
-        Reads while the server does not take them, so that neither side waits for the other.
+        Reads while the server does not take them, so that neither side waits for the other. Without `reading`
+        it stops instead when the server takes nothing more.
         """
         view = memoryview(bytes.fromhex(data) if isinstance(data, str) else data)
         deadline = time.monotonic() + self.target.timeout
@@ -235,6 +236,9 @@ class Connection:
             try:
                 count = self._socket.send(view[: 1 << 18])
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                if not reading:
+                    self._event(f"{len(view)} bytes were not taken")
+                    return
                 if time.monotonic() > deadline:
                     raise Failed(
                         "the server reads what it is sent",

@@ -22,6 +22,8 @@ class Settings:
     known_failing: dict[str, str] = field(default_factory=dict)  #: case ids and why
     #: Limits of the server that differ from those of the specification.
     limits: dict[str, int] = field(default_factory=dict)
+    #: Stops the server as an operator would and starts it again on the same address and data.
+    restart_command: str | None = None
     out: Path | None = None
 
 

@@ -1,0 +1,252 @@
+"""FLW: slow, broken and many connections, and what a restart leaves."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tambour_conformance import wire
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Note, message
+from tambour_conformance.people import Device
+from tambour_conformance.settings import Settings
+from tambour_conformance.verdict import Failed, case, check, equal, skip
+
+#: The longest time-out of a server that a case waits for, in seconds.
+PATIENCE = 16
+#: What the kernels on both sides may hold of one connection, bytes.
+KERNEL_BUFFERS = 8 << 20
+
+
+def seconds(limits: Limits, name: str) -> float:
+    """A time-out of the server, or no case."""
+    value = limits[name] / 1000
+    if value > PATIENCE:
+        skip(f"would wait {value:g} s for {name}; start the server with less and say so by --limits")
+    return value
+
+
+@case("FLW-01")
+def test_reader_that_stalls(
+    login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random, note: Note
+) -> None:
+    """Pushes for a client that does not read are held up to a limit; then it is closed, without a gap before."""
+    alice, bob = login("alice"), login("bob", receive_buffer=4096)
+    chat = group(alice, bob)
+    text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(4000))
+    sent: list[int] = []
+    slowest = 0.0
+    while len(sent) * len(text.encode()) < KERNEL_BUFFERS + 2 * limits["maxOutboundBytes"]:
+        began = time.monotonic()
+        seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]
+        sent += [alice.reply(seq)["message"]["id"] for seq in seqs]
+        slowest = max(slowest, time.monotonic() - began)
+    note(f"{len(sent)} messages; the slowest twenty took {slowest * 1000:.0f} ms")
+    bob.ends()
+    pushed = [push["message"]["id"] for push in bob.pushes("NOTIF_MESSAGE")]
+    equal(pushed, sent[: len(pushed)], "messages pushed before the end, without a gap")
+    check(len(pushed) < len(sent), "fewer pushes than messages", len(pushed))
+    alice.alive()
+
+
+@case("FLW-01")
+def test_replies_that_nobody_reads(
+    login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
+) -> None:
+    """Replies for a client that does not read are held up to a limit as well; others are served."""
+    alice = login("alice", receive_buffer=4096)
+    chat = group(alice)
+    text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(4000))
+    seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]
+    for seq in seqs:
+        alice.reply(seq)
+    page = len(alice.call("CHAT_HISTORY", {"chatId": chat, "backward": 20}).wire)
+    count = (KERNEL_BUFFERS + 2 * limits["maxOutboundBytes"]) // page
+    _, packet = alice.packet("CHAT_HISTORY", {"chatId": chat, "backward": 20})
+    alice.raw(packet * count, reading=False)
+    # Whoever is served only when the server is not busy with alice would wait here.
+    login("bob").alive()
+    alice.no_read(200)
+    how = alice.ends()
+    check(
+        len(alice.unread) < count, "fewer replies than requests, then the end", f"{len(alice.unread)}, {how}"
+    )
+
+
+@case("FLW-02")
+def test_header_that_does_not_end(stranger: Connection, limits: Limits) -> None:
+    """A byte of a header every quarter of partialFrameTimeoutMs, so that no byte is far from the next."""
+    patience = seconds(limits, "partialFrameTimeoutMs")
+    began = time.monotonic()
+    for byte in wire.header(1, 0, 20):
+        stranger.raw(bytes([byte]))
+        stranger.stall(patience / 4 * 1000)
+        if stranger.ended:
+            break
+    stranger.ends()
+    check(time.monotonic() - began > patience * 0.8, f"at least {patience:g} s", time.monotonic() - began)
+
+
+@case("FLW-02")
+def test_payload_that_does_not_end(client: Connection, limits: Limits) -> None:
+    """A payload of which the last byte never comes; the request is not answered."""
+    patience = seconds(limits, "partialFrameTimeoutMs")
+    _, packet = client.packet("PING", {"interactive": True})
+    client.raw(packet[:-1])
+    client.ends(within=patience + client.target.timeout)
+    equal(len(client.unread), 0, "answers")
+
+
+@case("FLW-02")
+def test_slow_but_in_time(client: Connection, limits: Limits) -> None:
+    """A packet that takes half of partialFrameTimeoutMs is served, and so is the next one."""
+    patience = seconds(limits, "partialFrameTimeoutMs")
+    for _ in range(2):
+        seq, packet = client.packet("PING", {"interactive": True})
+        client.chop(packet, size=6, pause_ms=patience / 2 / (len(packet) / 6) * 1000)
+        client.reply(seq)
+
+
+@case("FLW-03")
+def test_half_close(alice: Device, group: Group, cid: Cid) -> None:
+    """Requests before the end of sending are answered, whatever they ask for; then the server closes."""
+    chat = group(alice)
+    requests = [
+        ("MSG_SEND", {"chatId": chat, "message": message(cid())}),
+        ("CHAT_HISTORY", {"chatId": chat, "backward": 10}),
+        ("CONTACT_INFO", {"contactIds": [alice.user_id]}),
+        ("PING", {}),
+    ] * 10
+    requests = [
+        (opcode, value if opcode != "MSG_SEND" else {"chatId": chat, "message": message(cid())})
+        for opcode, value in requests
+    ]
+    packets = [alice.packet(opcode, value) for opcode, value in requests]
+    alice.coalesce(*(packet for _, packet in packets))
+    alice.half_close()
+    for seq, _ in packets:
+        alice.reply(seq)
+    alice.closed()
+
+
+@case("FLW-03")
+def test_half_close_of_a_stranger(stranger: Connection) -> None:
+    """The same before SESSION_INIT."""
+    seq, packet = stranger.packet("PING", {})
+    stranger.raw(packet)
+    stranger.half_close()
+    stranger.reply(seq)
+    stranger.closed()
+
+
+@case("FLW-04")
+def test_resets(connect: Connect, login: LogIn, rng: random.Random) -> None:
+    """Fifty connections that are reset within a packet make no difference to one that is not."""
+    witness = login("alice")
+    for number in range(50):
+        connection = connect(f"reset {number}", init=False)
+        _, packet = connection.packet("PING", {"unknown": "a" * 500})
+        connection.raw(packet[: rng.randrange(len(packet))])
+        connection.rst()
+        if number % 10 == 0:
+            witness.alive()
+    witness.silence_by_fence()
+
+
+@case("FLW-05")
+@pytest.mark.parametrize("how", ["close", "half_close", "rst"])
+def test_packet_cut_by_the_end(login: LogIn, bob: Device, group: Group, cid: Cid, how: str) -> None:
+    """A message whose last byte never came is stored nowhere and pushed to nobody."""
+    alice = login("alice")
+    chat = group(alice, bob)
+    _, packet = alice.packet("MSG_SEND", {"chatId": chat, "message": message(cid(), "cut")})
+    alice.raw(packet[:-1])
+    getattr(alice, how)()
+    again = login("alice")
+    page = again.call("CHAT_HISTORY", {"chatId": chat, "backward": 10})
+    equal(len(page["messages"]), 1, "messages: only that of the group's creation")
+    bob.silence_by_fence()
+
+
+@case("FLW-06")
+def test_many_at_once(connect: Connect, note: Note) -> None:
+    """Five hundred clients connect and say hello before any of them reads."""
+    began = time.monotonic()
+    clients = [connect(f"client {number}", init=False) for number in range(500)]
+    seqs = [client.send("SESSION_INIT", {"deviceId": client.name}) for client in clients]
+    for client, seq in zip(clients, seqs, strict=True):
+        client.reply(seq, within=20)
+    note(f"all answered after {(time.monotonic() - began) * 1000:.0f} ms")
+
+
+@pytest.fixture
+def restart(settings: Settings) -> Callable[[], None]:
+    """Restarts the server; skips when nobody said how."""
+    if settings.restart_command is None:
+        skip("needs --restart-cmd")
+
+    def restart() -> None:
+        assert settings.restart_command is not None
+        subprocess.run(settings.restart_command, shell=True, check=True, timeout=60)
+
+    return restart
+
+
+@case("FLW-07")
+def test_server_that_stops(
+    login: LogIn, group: Group, cid: Cid, restart: Callable[[], None], note: Note
+) -> None:
+    """Messages under way when the server stops: answered ones are kept, and the last packet is whole."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    packets = [alice.packet("MSG_SEND", {"chatId": chat, "message": message(cid())}) for _ in range(150)]
+    alice.coalesce(*(packet for _, packet in packets))
+    restart()
+    for connection in (alice, bob):
+        connection.closed()
+    acknowledged = [
+        frame["message"]["id"]
+        for frame in alice.received
+        if frame.command == wire.OK and frame.seq in dict(packets)
+    ]
+    kept = pages(login("alice"), chat)
+    missing = [each for each in acknowledged if each not in kept]
+    equal(missing, [], "acknowledged messages that are missing")
+    note(f"{len(acknowledged)} of {len(packets)} answered, {len(kept) - 1} kept")
+
+
+@case("FLW-08")
+def test_after_a_restart(login: LogIn, group: Group, cid: Cid, restart: Callable[[], None]) -> None:
+    """The same tokens log in, and every acknowledged message is there."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    seqs = [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid())}) for _ in range(50)]
+    acknowledged = [alice.reply(seq)["message"]["id"] for seq in seqs]
+    restart()
+    for name in ("alice", "bob"):
+        equal(pages(login(name), chat)[1:], acknowledged, f"messages {name} reads after the restart")
+
+
+def pages(device: Device, chat: int) -> list[int]:
+    """The ids of the newest messages of a chat, up to a whole page."""
+    page = device.call("CHAT_HISTORY", {"chatId": chat, "backward": 200, "from": 1 << 50})
+    return [each["id"] for each in page["messages"]]
+
+
+@case("FLW-09")
+def test_ping_is_quick(client: Connection, note: Note) -> None:
+    """Half of two hundred PINGs are answered within 20 ms; a delayed acknowledgement would take 40."""
+    times = []
+    for _ in range(200):
+        began = time.monotonic()
+        client.call("PING", {"interactive": True})
+        times.append((time.monotonic() - began) * 1000)
+    median = statistics.median(times)
+    note(f"median {median:.2f} ms")
+    if median >= 20:
+        raise Failed("a median below 20 ms", f"{median:.1f} ms")

@@ -1,0 +1,559 @@
+"""MSP: what is read and written as MessagePack, and how it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from tambour_conformance import bundle, forms, vectors, wire
+from tambour_conformance.bundle import Bundle, Opcode, Vector
+from tambour_conformance.connection import Connection, error_code
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, hello, message
+from tambour_conformance.forms import Raw, pack
+from tambour_conformance.people import Device, People
+from tambour_conformance.vectors import Mutation
+from tambour_conformance.verdict import Failed, case, check, equal
+
+PROTOCOL = bundle.load()
+REQUESTS = [each for each in PROTOCOL.served.values() if each.from_client and each.fields.get("request")]
+
+Refuse = Callable[[str | int, Iterable[tuple[str, bytes]]], None]
+
+
+def in_turns(connect: Callable[[], Connection], limits: Limits) -> Callable[[], Connection]:
+    """Gives a connection for the next refusal: another one before the server has had enough of the last."""
+    connection: Connection | None = None
+    used = 0
+
+    def turn() -> Connection:
+        nonlocal connection, used
+        if connection is None or used >= limits["maxSoftErrors"] - 2:
+            if connection is not None:
+                connection.close()
+            connection, used = connect(), 0
+        used += 1
+        return connection
+
+    return turn
+
+
+@pytest.fixture
+def refuse(login: LogIn, limits: Limits) -> Refuse:
+    """Sends payloads as alice, each of which is refused with proto.payload, and nothing else comes."""
+    turn = in_turns(lambda: login("alice"), limits)
+
+    def refuse(opcode: str | int, payloads: Iterable[tuple[str, bytes]]) -> None:
+        for what, payload in payloads:
+            connection = turn()
+            try:
+                connection.refused("proto.payload", opcode, payload=payload)
+                connection.silence_by_fence()
+            except Failed as failure:
+                raise Failed(f"{failure.expected} for {what}", failure.actual) from None
+
+    return refuse
+
+
+def refuse_mutations(refuse: Refuse, opcode: Opcode, mutations: list[Mutation]) -> None:
+    refuse(opcode.number, ((f"{each.path}: {each.what}", each.payload) for each in mutations))
+
+
+def with_mutations(make: Callable[[Bundle, Opcode], list[Mutation]]) -> Any:
+    """Runs a case for each opcode that has any."""
+    found = [each for each in REQUESTS if make(PROTOCOL, each)]
+    return pytest.mark.parametrize("opcode", found, ids=[each.name for each in found])
+
+
+# What is read.
+
+
+@case("MSP-01")
+def test_integers_in_every_width(alice: Device, group: Group, cid: Cid) -> None:
+    """The number of messages asked for, the chat and a client id in every width that can hold them."""
+    chat = group(alice)
+    for number in (cid(), 127, -32, -33, 1 << 31):
+        for _, form in forms.integers(number):
+            value = {"chatId": chat, "message": {"cid": form, "text": "wide"}}
+            sent = alice.call("MSG_SEND", payload=pack(value))
+            equal(sent["message"]["cid"], number, "the cid stored")
+    for count in (0, 1, 5):
+        for name, form in forms.integers(count):
+            page = alice.call("CHAT_HISTORY", payload=pack({"chatId": chat, "backward": form}))
+            equal(len(page["messages"]), count, f"messages of a page of {count} as {name}")
+    for name, form in forms.integers(chat):
+        found = alice.call("CHAT_INFO", payload=pack({"chatIds": [form]}))
+        equal([each["id"] for each in found["chats"]], [chat], f"chats found by an id as {name}")
+
+
+@case("MSP-02")
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 255, 256])
+def test_strings_with_every_header(
+    stranger: Connection, alice: Device, group: Group, cid: Cid, length: int
+) -> None:
+    """A text and a key with every header that can hold their length."""
+    chat = group(alice)
+    for _, form in forms.strings("s" * length):
+        stranger.call("SESSION_INIT", payload=pack({"deviceId": form}))
+        # An empty message is none, so there is one character beside it.
+        text = Raw(form) if length else next(forms.strings("s"))[1]
+        sent = alice.call("MSG_SEND", payload=pack({"chatId": chat, "message": {"cid": cid(), "text": text}}))
+        equal(len(sent["message"]["text"]), max(length, 1), "length of the text stored")
+    for name, key in forms.strings("contactIds"):
+        found = alice.call("CONTACT_INFO", payload=pack({key: [alice.user_id]}))
+        equal(len(found["contacts"]), 1, f"contacts found with a key as {name}")
+
+
+@case("MSP-02")
+@pytest.mark.parametrize("length", [65_535, 65_536])
+def test_long_strings(alice: Device, length: int) -> None:
+    """A long string under a key nobody knows."""
+    for _, form in forms.strings("s" * length):
+        alice.call("PING", payload=pack({"unknown": form, "interactive": True}))
+    alice.silence_by_fence()
+
+
+@case("MSP-03")
+def test_maps_with_every_header(alice: Device, group: Group, cid: Cid) -> None:
+    """Maps, and the lists in them, with every header that can hold their size."""
+    chat = group(alice)
+    for name, inner in forms.maps({"cid": cid(), "text": "wide"}):
+        for _, outer in forms.maps({"chatId": chat, "message": inner}):
+            sent = alice.call("MSG_SEND", payload=outer)
+            equal(sent["message"]["text"], "wide", f"text of a message as {name}")
+    for name, ids in forms.arrays([alice.user_id]):
+        found = alice.call("CONTACT_INFO", payload=pack({"contactIds": ids}))
+        equal(len(found["contacts"]), 1, f"contacts of a list as {name}")
+
+
+@case("MSP-04")
+@pytest.mark.parametrize("kind", forms.ANYTHING)
+def test_unknown_key(stranger: Connection, alice: Device, group: Group, cid: Cid, kind: str) -> None:
+    """A key nobody knows is skipped whatever it holds, before, behind and within what is known."""
+    anything = forms.ANYTHING[kind]
+    stranger.call("SESSION_INIT", payload=pack({"what": anything, "userAgent": {"what": anything}}))
+    chat = group(alice)
+    value = {
+        "what": anything,
+        "chatId": chat,
+        "message": {"what": anything, "cid": cid(), "text": "known", "ever": anything},
+        "ever": anything,
+    }
+    sent = alice.call("MSG_SEND", payload=pack(value))
+    equal(sent["message"]["text"], "known", "the text stored")
+
+
+@case("MSP-04")
+@pytest.mark.parametrize("key", [7, -1, None, True, 1.5, b"bin"], ids=str)
+def test_unknown_key_that_is_no_string(stranger: Connection, key: object) -> None:
+    """A key that is no string is one nobody knows."""
+    stranger.call("PING", payload=pack({key: [1, 2], "interactive": True}))
+    stranger.silence_by_fence()
+
+
+@case("MSP-04")
+def test_thousand_unknown_keys(alice: Device) -> None:
+    """More keys than one byte can count."""
+    alice.call("PING", {f"unknown {number}": number for number in range(1000)})
+    alice.silence_by_fence()
+
+
+@case("MSP-15")
+def test_nil_is_absent(login: LogIn, alice: Device, group: Group, cid: Cid) -> None:
+    """Nil in every field that may be absent has the reply of a request without them."""
+    chat = group(alice)
+    alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})
+    request = {"chatId": chat, "backward": 10}
+    nil = {"forward": None, "from": None, "getChat": None, "getMessages": None, "itemType": None}
+    plain, other = alice.call("CHAT_HISTORY", request), alice.call("CHAT_HISTORY", request | nil)
+    equal(other.value, plain.value, "the history")
+    alice.call("SESSION_INIT", dict.fromkeys(("userAgent", "deviceId", "capabilities", "features")))
+    alice.silence_by_fence()
+
+
+#: Requests that may be sent as they stand in the examples, with a chat that does not exist.
+NEEDS_NO_CARE = [
+    each
+    for each in REQUESTS
+    if each.name not in ("AUTH_REQUEST", "AUTH", "AUTH_CONFIRM", "LOGIN")
+    and vectors.nil_for_optional(PROTOCOL, each)
+]
+
+
+@case("MSP-15")
+@pytest.mark.parametrize("opcode", NEEDS_NO_CARE, ids=[each.name for each in NEEDS_NO_CARE])
+def test_nil_for_optional(alice: Device, opcode: Opcode, cid: Cid) -> None:
+    """Nil in a field that may be absent is answered as a request without it: by a reply, or the same refusal."""
+    nowhere = -(1 << 52) - cid()
+
+    def code(mutation: Mutation) -> str:
+        value = wire.decode(mutation.payload)
+        for key in ("chatId", "userId"):
+            if value.get(key) is not None:
+                value[key] = nowhere
+        return error_code(alice.answer(alice.send(opcode.number, value)))
+
+    nil = vectors.nil_for_optional(PROTOCOL, opcode)
+    absent = vectors.without_optional(PROTOCOL, opcode)
+    for one, other in zip(nil, absent, strict=True):
+        equal(code(one), code(other), f"the refusal, if any, of nil in {one.path}")
+    check(alice.ended is None, "the connection stays", alice.ended)
+
+
+@case("MSP-19")
+def test_ids_as_integers_and_digits(alice: Device, group: Group, cid: Cid) -> None:
+    """Ids of users, chats and messages, as integers and as strings of digits, alone and in lists.
+
+    No request holds a map of ids yet.
+    """
+    chat = group(alice)
+    sent = alice.call("MSG_SEND", {"chatId": str(chat), "message": message(cid(), "by digits")})
+    number = sent["message"]["id"]
+    for where in (chat, str(chat)):
+        page = alice.call("CHAT_HISTORY", {"chatId": where, "backward": 1})
+        equal(page["messages"][0]["text"], "by digits", f"the history of {where!r}")
+        found = alice.call("MSG_GET", {"chatId": where, "messageIds": [str(number), number]})
+        equal({each["id"] for each in found["messages"]}, {number}, "messages found")
+        found = alice.call("CHAT_INFO", {"chatIds": [where]})
+        equal([each["id"] for each in found["chats"]], [chat], "chats found")
+    for who in (alice.user_id, str(alice.user_id)):
+        found = alice.call("CONTACT_INFO", {"contactIds": [who]})
+        equal([each["id"] for each in found["contacts"]], [alice.user_id], f"contacts found by {who!r}")
+
+
+# What is refused.
+
+
+@case("MSP-05")
+def test_depth_within_the_limit(stranger: Connection, limits: Limits) -> None:
+    """Nesting of two levels less than maxDepth under a key nobody knows is skipped."""
+    stranger.call("PING", payload=pack({"unknown": forms.nested(limits["maxDepth"] - 2)}))
+    stranger.silence_by_fence()
+
+
+@case("MSP-05")
+@pytest.mark.parametrize("levels", [None, 1000, 100_000, 1_000_000])
+def test_too_deep(refuse: Refuse, limits: Limits, levels: int | None) -> None:
+    """Nesting of one level more than maxDepth is refused, and so are a thousand and a million levels."""
+    depth = limits["maxDepth"] + 1 if levels is None else levels
+    maps = Raw(b"\x81\xa1a" * (depth // 3) + b"\xc0")
+    payloads = [("arrays", pack({"unknown": forms.nested(depth)}))]
+    if levels is not None:
+        payloads += [("maps", pack({"unknown": maps})), ("no map around it", forms.nested(depth))]
+    refuse("PING", payloads)
+
+
+@case("MSP-06")
+def test_lies_about_sizes(refuse: Refuse, note: Callable[[str], None]) -> None:
+    """Containers, strings and binaries that claim 2^32-1 or 2^31 items in a few bytes."""
+    lies = {
+        "array32": b"\xdd\xff\xff\xff\xff",
+        "array32 of 2^31": b"\xdd\x80\x00\x00\x00\xc0",
+        "map32": b"\xdf\xff\xff\xff\xff\xa1a",
+        "array16": b"\xdc\xff\xff\xc0\xc0",
+        "str32": b"\xdb\xff\xff\xff\xffabc",
+        "bin32": b"\xc6\xff\xff\xff\xffabc",
+        "ext32": b"\xc9\xff\xff\xff\xff\x01abc",
+    }
+    refuse("CONTACT_INFO", ((name, pack({"contactIds": Raw(lie)})) for name, lie in lies.items()))
+    refuse("PING", ((f"unknown {name}", pack({"unknown": Raw(lie)})) for name, lie in lies.items()))
+    refuse("PING", [("the payload itself, map32", lies["map32"])])
+
+
+@case("MSP-07")
+def test_cut_at_every_byte(refuse: Refuse) -> None:
+    """A payload that lacks its last bytes, wherever it is cut; without any it would be the empty map."""
+    value = {"contactIds": [1, 300, 1 << 40], "unknown": ["text", b"bin", 1.5, {"a": None}]}
+    payload = wire.encode(value)
+    refuse("CONTACT_INFO", ((f"{size} bytes", payload[:size]) for size in range(1, len(payload))))
+
+
+@case("MSP-08")
+def test_unused_byte(refuse: Refuse) -> None:
+    """0xC1 as payload, key, value, item, and within what is skipped."""
+    never = Raw(b"\xc1")
+    values = [
+        ("payload", never),
+        ("value", pack({"interactive": never})),
+        ("value skipped", pack({"unknown": never})),
+        ("item skipped", pack({"unknown": [1, [never]]})),
+        ("key", pack({never: 1})),
+    ]
+    refuse("PING", values)
+
+
+@case("MSP-09")
+def test_bytes_behind_the_map(refuse: Refuse) -> None:
+    """A second value, one byte, and a copy of the map."""
+    payload = wire.encode({"interactive": True})
+    refuse(
+        "PING", ((tail.hex(), payload + tail) for tail in (b"\x00", b"\x80", b"\xc1", b"\xff\xff", payload))
+    )
+
+
+@case("MSP-10")
+def test_known_key_twice(refuse: Refuse) -> None:
+    """A key twice with equal and with different values, at the top and further in."""
+    key = wire.encode("interactive")
+    refuse(
+        "PING",
+        [("equal", b"\x82" + 2 * (key + b"\xc3")), ("different", b"\x82" + key + b"\xc3" + key + b"\xc2")],
+    )
+    text = wire.encode("text")
+    inner = Raw(b"\x83" + wire.encode("cid") + b"\x01" + text + b"\xa1a" + text + b"\xa1b")
+    refuse("MSG_SEND", [("further in", pack({"chatId": -1, "message": inner}))])
+
+
+@case("MSP-11")
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff", b"\xc3", b"\x80", b"\xc3\x28", b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xed\xbf\xbf",
+     b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"a" * 40 + b"\xfe", b"\xf0\x9f\x98"],
+    ids=lambda data: data[-5:].hex(),
+)  # fmt: skip
+def test_not_utf8(refuse: Refuse, data: bytes) -> None:
+    """Stray bytes, overlong forms, surrogates and what is above U+10FFFF, in a string and in a text."""
+    bad = forms.string(data)
+    refuse(
+        "SESSION_INIT", [("deviceId", pack({"deviceId": bad})), ("in a list", pack({"capabilities": [bad]}))]
+    )
+    refuse("MSG_SEND", [("text", pack({"chatId": -1, "message": {"cid": 1, "text": bad}}))])
+
+
+@case("MSP-12")
+def test_payload_that_is_no_map(refuse: Refuse) -> None:
+    """Values of every other type."""
+    values = [[], [{}], 0, -1, 1 << 40, "", "{}", b"\x80", True, None, 1.5, Raw(b"\xd4\x05\x80")]
+    refuse("PING", ((repr(each), pack(each)) for each in values))
+
+
+@case("MSP-13")
+@with_mutations(vectors.without_required)
+def test_required_key_missing(refuse: Refuse, opcode: Opcode) -> None:
+    """Each required key left out of the examples of a request."""
+    refuse_mutations(refuse, opcode, vectors.without_required(PROTOCOL, opcode))
+
+
+@case("MSP-14")
+@with_mutations(vectors.wrong_types)
+def test_wrong_type(refuse: Refuse, opcode: Opcode) -> None:
+    """Each field of the examples of a request with values of other types."""
+    refuse_mutations(refuse, opcode, vectors.wrong_types(PROTOCOL, opcode))
+
+
+@case("MSP-15")
+@with_mutations(vectors.nil_for_required)
+def test_nil_for_required(refuse: Refuse, opcode: Opcode) -> None:
+    """Nil in each required field of the examples of a request."""
+    refuse_mutations(refuse, opcode, vectors.nil_for_required(PROTOCOL, opcode))
+
+
+@case("MSP-16")
+@with_mutations(vectors.too_large_integers)
+def test_integer_above_the_range(refuse: Refuse, opcode: Opcode) -> None:
+    """2^63 in each integer and id of the examples of a request."""
+    refuse_mutations(refuse, opcode, vectors.too_large_integers(PROTOCOL, opcode))
+
+
+@case("MSP-17")
+def test_longest_text(alice: Device, group: Group, cid: Cid, limits: Limits) -> None:
+    """A text of maxTextUnits, of characters of one to four bytes; one above the basic plane is two units."""
+    chat = group(alice)
+    most = limits["maxTextUnits"]
+    for text in ("a" * most, "é" * most, "€" * most, "😀" * (most // 2), "a" * (most - 2) + "😀"):
+        sent = alice.call("MSG_SEND", {"chatId": chat, "message": message(cid(), text)})
+        equal(sent["message"]["text"], text, "the text stored")
+
+
+@case("MSP-17")
+def test_text_too_long(refuse: Refuse, cid: Cid, limits: Limits) -> None:
+    """One unit more; a character of two units at the edge is refused as a whole."""
+    most = limits["maxTextUnits"]
+    texts = ("a" * (most + 1), "€" * (most + 1), "😀" * (most // 2) + "a", "a" * (most - 1) + "😀")
+    refuse("MSG_SEND", ((each[-1], pack({"chatId": -1, "message": message(cid(), each)})) for each in texts))
+
+
+@case("MSP-17")
+def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
+    """The title of a group, whose limit is another one."""
+    most = limits["maxTitleUnits"]
+    group(alice, title="т" * most)
+    control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "т" * (most + 1)}
+    refuse("MSG_SEND", [("title", pack({"message": {"cid": cid(), "attaches": [control]}}))])
+
+
+@case("MSP-21")
+def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None:
+    """A little less than maxElements values are skipped, more are refused, in one list and in several."""
+    most = limits["maxElements"]
+    alice.call("PING", {"unknown": [None] * (most - 10)})
+    half = [None] * (most // 2 + 10)
+    refuse(
+        "PING",
+        [("one list", pack({"unknown": [None] * (most + 1)})), ("two lists", pack({"a": half, "b": half}))],
+    )
+
+
+# The examples of the specification.
+
+#: How a refusal's text names what is wrong, and the requirement that says so.
+REASONS = {
+    "duplicate key": "MSP-10",
+    "after the payload": "MSP-09",
+    "missing": "MSP-13",
+    "UTF-8": "MSP-11",
+    "ends after": "MSP-07",
+    "expected a map, found": "MSP-12",
+    "limit": "MSP-17",
+}
+
+
+def examples_refused() -> list[Any]:
+    """What the examples reject, but for what only a server with lowered limits would refuse."""
+    found = []
+    for example in PROTOCOL.examples:
+        if example.role != "request":
+            continue
+        for vector in example.reject:
+            if not vector.lowered_limits:
+                reason = next((each for each in REASONS if each in (vector.error or "")), "")
+                found.append((REASONS.get(reason, "MSP-14"), example, vector))
+    found.sort(key=lambda each: each[0])
+    return [
+        pytest.param(
+            example.opcode,
+            vector,
+            id=f"{example.opcode_name}-{example.name}-{vector.name}".replace(" ", "-"),
+            marks=pytest.mark.case(requirement),
+        )
+        for requirement, example, vector in found
+    ]
+
+
+@pytest.mark.parametrize(("opcode", "vector"), examples_refused())
+def test_example_refused(refuse: Refuse, opcode: int, vector: Vector) -> None:
+    """A packet of the specification's examples that must be refused."""
+    refuse(opcode, [(vector.error or "", vector.packet[wire.HEADER_SIZE :])])
+
+
+EXAMPLES_ACCEPTED = [
+    pytest.param(each.opcode, vector, id=f"{each.opcode_name}-{each.name}-{vector.name}".replace(" ", "-"))
+    for each in PROTOCOL.examples
+    if each.role == "request" and each.opcode_name in ("PING", "SESSION_INIT", "LOG", "AUTH", "LOGIN")
+    for vector in (Vector("as it is written", each.packet), *each.accept)
+]
+
+
+@case("MSP-01", "MSP-02", "MSP-03", "MSP-04", "MSP-15")
+@pytest.mark.parametrize(("opcode", "vector"), EXAMPLES_ACCEPTED)
+def test_example_accepted(client: Connection, opcode: int, vector: Vector) -> None:
+    """A packet of the examples that needs no account is read: if it is refused, then not for its payload."""
+    client.raw(vector.packet)
+    frame = wire.cut(vector.packet)
+    assert frame is not None
+    answer = client.answer(frame.seq)
+    check(not error_code(answer).startswith("proto."), "a reply, or a refusal for what it says", answer.value)
+
+
+# What is written.
+
+
+@case("MSP-18")
+def test_shortest_forms(alice: Device, bob: Device, group: Group, cid: Cid) -> None:
+    """What the server writes in replies and pushes of many kinds is as short as it can be."""
+    chat = group(alice, bob)
+    point = {"_type": "LOCATION", "latitude": 52.5, "longitude": 13.4, "zoom": 10}
+    for size in (1, 31, 32, 255, 256, 4000):
+        alice.call("MSG_SEND", {"chatId": chat, "message": message(cid(), "x" * size, attaches=[point])})
+    bob.call("CHAT_MARK", {"chatId": chat, "type": "READ_MESSAGE", "mark": 1 << 50})
+    alice.call("CHAT_HISTORY", {"chatId": chat, "backward": 50, "getChat": True})
+    alice.call("CHATS_LIST", {})
+    alice.call("SESSIONS_INFO", {})
+    alice.call("LOGIN2", {"needProfile": True})
+    alice.fence()
+    bob.fence()
+
+
+EMPTY = [
+    each.name
+    for each in PROTOCOL.served.values()
+    if each.from_client and not each.fields.get("reply") and each.name != "LOGOUT"
+]
+
+
+@case("MSP-20")
+@pytest.mark.parametrize("opcode", EMPTY)
+def test_empty_reply(alice: Device, group: Group, opcode: str) -> None:
+    """The reply that has nothing to say is the byte 80."""
+    value = {"chatId": group(alice)} if opcode.startswith(("CHAT", "MSG_TYPING")) else {}
+    equal(alice.call(opcode, value).wire.hex(), "80", "the payload")
+
+
+@case("MSP-20")
+def test_empty_reply_to_logout(accounts: People, connect: Connect) -> None:
+    """The reply to LOGOUT as well, here of a session that was opened for it."""
+    connection = connect("alice.short")
+    token = accounts.sign_in(accounts.account("alice"), connection)
+    connection.call("LOGIN", {"token": token})
+    equal(connection.call("LOGOUT", {}).wire.hex(), "80", "the payload")
+
+
+@case("MSP-22")
+def test_errors(stranger: Connection, client: Connection, alice: Device, group: Group, cid: Cid) -> None:
+    """Refusals of every kind carry a code of the list and a message."""
+    chat = group(alice)
+    codes = [
+        error_code(stranger.refused("proto.state", "LOGIN", {"token": "x"})),
+        error_code(client.refused("proto.state", "CHATS_LIST", {})),
+        error_code(client.refused("proto.opcode", 60_000, {})),
+        error_code(client.refused("login.token", "LOGIN", {"token": "x"})),
+        error_code(client.refused("error.", "AUTH_REQUEST", {"phone": "12"})),
+        error_code(alice.refused("proto.payload", "CONTACT_INFO", {})),
+        error_code(alice.refused("chat.not.found", "MSG_GET", {"chatId": -1, "messageIds": []})),
+        error_code(
+            alice.refused("error.message.invalid", "MSG_SEND", {"chatId": chat, "message": {"cid": cid()}})
+        ),
+    ]
+    stranger.raw(b"\xff" * 10)
+    codes.append(error_code(stranger.hard_error("proto.ver")))
+    check(all(each in PROTOCOL.errors for each in codes), "codes of the list", codes)
+
+
+@case("MSP-23")
+def test_refused_requests_leave_nothing(
+    alice: Device, bob: Device, group: Group, cid: Cid, limits: Limits
+) -> None:
+    """Messages and groups that are refused for their payload or their content are nowhere afterwards."""
+    chat = group(alice, bob)
+    before = alice.call("CHATS_LIST", {}).value
+    long = "a" * (limits["maxTextUnits"] + 1)
+    bad_attach = {"_type": "LOCATION", "latitude": "north"}
+    new_group = {
+        "_type": "CONTROL",
+        "event": "new",
+        "chatType": "CHAT",
+        "title": "ghosts",
+        "userIds": [bob.user_id, 1 << 60],
+    }
+    for code, refused in (
+        ("proto.payload", {"chatId": chat, "message": message(cid(), long)}),
+        ("proto.payload", {"chatId": chat, "message": message(cid(), attaches=[bad_attach])}),
+        ("proto.payload", {"chatId": chat, "message": {"text": "no cid"}}),
+        ("error.message.invalid", {"chatId": chat, "message": {"cid": cid()}}),
+        ("not.found", {"chatId": chat, "message": message(cid(), link={"type": "REPLY", "messageId": 1})}),
+        ("user.not.found", {"message": {"cid": cid(), "attaches": [new_group]}}),
+    ):
+        alice.refused(code, "MSG_SEND", refused)
+    bob.silence_by_fence()
+    page = alice.call("CHAT_HISTORY", {"chatId": chat, "backward": 50})
+    equal(len(page["messages"]), 1, "messages: only that of the group's creation")
+    equal(alice.call("CHATS_LIST", {}).value, before, "the list of chats")
+
+
+@case("MSP-14")
+def test_hello_again_after_a_refusal(stranger: Connection) -> None:
+    """A SESSION_INIT that is refused leaves the connection as it was; a right one is served."""
+    stranger.refused("proto.payload", "SESSION_INIT", {"deviceId": 5})
+    stranger.refused("proto.state", "CHATS_LIST", {})
+    stranger.call("SESSION_INIT", hello("again", None, None))

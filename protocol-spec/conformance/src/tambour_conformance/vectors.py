@@ -1,0 +1,156 @@
+"""Requests that the specification's own examples and field types say must be accepted or refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tambour_conformance.bundle import Bundle, Opcode
+from tambour_conformance.forms import Raw, pack
+
+#: An integer that needs 64 bits without a sign.
+TOO_LARGE = Raw(b"\xcf\x80\x00\x00\x00\x00\x00\x00\x00")
+
+INTEGERS = ("int", "ms")
+IDS = ("chatId", "userId", "messageId")
+STRINGS = ("text", "string")
+
+#: What a field of a type may not hold.
+WRONG: dict[str, list[Any]] = {
+    "bool": [1, "true", [], {}],
+    "double": ["1.5", True, [], {}],
+    "bytes": [1, True, []],
+    **dict.fromkeys(INTEGERS, [1.5, 1.0, True, [], {}]),
+    **dict.fromkeys(IDS, [1.5, True, [], {}, "", "12x", "1.5"]),
+    **dict.fromkeys(STRINGS, [1, 1.5, True, [], {}]),
+}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """An example of a request in which one field is not as it must be."""
+
+    path: str  #: a JSON pointer
+    what: str
+    payload: bytes
+
+
+def value_of(example: Any) -> Any:
+    """The value of an example: its byte strings are written {"$bytes": "…"}."""
+    match example:
+        case {"$bytes": str(digits)}:
+            return bytes.fromhex(digits)
+        case dict():
+            return {key: value_of(each) for key, each in example.items()}
+        case list():
+            return [value_of(each) for each in example]
+    return example
+
+
+def request_values(protocol: Bundle, opcode: Opcode) -> list[dict[str, Any]]:
+    """The values of an opcode's example requests."""
+    return [
+        value_of(each.value)
+        for each in protocol.examples
+        if each.opcode == opcode.number and each.role == "request"
+    ]
+
+
+def without_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """Each required field, at any depth, left out."""
+    return _mutations(protocol, opcode, lambda field: [("missing", _ABSENT)] if field.get("required") else [])
+
+
+def nil_for_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """Each required field, at any depth, nil."""
+    return _mutations(protocol, opcode, lambda field: [("nil", None)] if field.get("required") else [])
+
+
+def nil_for_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """Each field that need not be there, nil."""
+    return _mutations(protocol, opcode, lambda field: [] if field.get("required") else [("nil", None)])
+
+
+def without_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """The same fields left out, in the same order."""
+    return _mutations(protocol, opcode, lambda field: [] if field.get("required") else [("missing", _ABSENT)])
+
+
+def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """Each field, at any depth, with values of other types; an unknown name for a closed enumeration."""
+
+    def wrong(field: dict[str, Any]) -> list[tuple[str, Any]]:
+        return [(f"{each!r}", each) for each in _wrong_values(protocol, field["type"])]
+
+    return _mutations(protocol, opcode, wrong)
+
+
+def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
+    """Each integer and id, at any depth, above the range of 64 bits with a sign."""
+
+    def large(field: dict[str, Any]) -> list[tuple[str, Any]]:
+        if field["type"] in INTEGERS + IDS:
+            return [("2^63", TOO_LARGE)]
+        if _item(field["type"]) in INTEGERS + IDS:
+            return [("[2^63]", [TOO_LARGE])]
+        return []
+
+    return _mutations(protocol, opcode, large)
+
+
+_ABSENT = object()
+
+
+def _wrong_values(protocol: Bundle, kind: str) -> list[Any]:
+    if kind in WRONG:
+        return WRONG[kind]
+    if item := _item(kind):
+        return [1, "a", True, {}, *([each] for each in _wrong_values(protocol, item)[:2])]
+    if kind in protocol.structs:
+        return [1, "a", True, []]
+    if kind in protocol.enums:
+        return [1, True, [], *([] if protocol.enums[kind]["open"] else ["NONSENSE"])]
+    return []
+
+
+def _item(kind: str) -> str | None:
+    """T of `list<T>`."""
+    found = re.fullmatch(r"list<(.*)>", kind)
+    return found[1] if found else None
+
+
+def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation]:
+    """Every example of the opcode with each field it can hold changed in every way, each change once."""
+    found: dict[tuple[str, str], Mutation] = {}
+    for example in request_values(protocol, opcode):
+        for path, field in _fields(protocol, opcode.fields.get("request") or [], example, ()):
+            for what, value in variants(field):
+                changed = copy.deepcopy(example)
+                target = changed
+                for step in path[:-1]:
+                    target = target[step]
+                if value is _ABSENT:
+                    target.pop(path[-1], None)
+                else:
+                    target[path[-1]] = value
+                pointer = "".join(f"/{step}" for step in path)
+                found.setdefault((pointer, what), Mutation(pointer, what, pack(changed)))
+    return list(found.values())
+
+
+def _fields(
+    protocol: Bundle, fields: list[dict[str, Any]], value: dict[str, Any], path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The fields of an object, and of those objects in it that the value holds."""
+    for field in fields:
+        here = (*path, field["key"])
+        yield here, field
+        kind, inner = field["type"], value.get(field["key"])
+        if kind in protocol.structs and isinstance(inner, dict):
+            yield from _fields(protocol, protocol.structs[kind]["fields"], inner, here)
+        item = _item(kind)
+        if item in protocol.structs and isinstance(inner, list) and inner:
+            yield from _fields(protocol, protocol.structs[item]["fields"], inner[0], (*here, 0))
