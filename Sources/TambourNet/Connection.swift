@@ -45,6 +45,8 @@ package final class Connection {
     var input: ByteStore?
     var isReadingPaused = false
     var isResuming = false
+    /// The peer has ended its side: there is nothing more to read, and nothing to wait for at the end.
+    var hasInputEnded = false
 
     // Output: what this round collected in the lane's buffer, then what the socket refused.
     var firstSegment: Int32 = -1

@@ -16,6 +16,11 @@ package protocol ConnectionDelegate: AnyObject {
     /// All that one readiness brought has been presented; `hasPartialInput` is settled.
     func connectionRoundEnded(_ connection: Connection)
 
+    /// The peer sends nothing more but may still read; all it had sent has been presented.
+    ///
+    /// Whoever does not close the connection now has to do so later.
+    func connectionInputEnded(_ connection: Connection)
+
     /// The socket took the last byte of a backlog it had refused before.
     func connectionDrained(_ connection: Connection)
 
@@ -25,5 +30,6 @@ package protocol ConnectionDelegate: AnyObject {
 
 extension ConnectionDelegate {
     package func connectionRoundEnded(_ connection: Connection) {}
+    package func connectionInputEnded(_ connection: Connection) { connection.close(.peerClosed) }
     package func connectionDrained(_ connection: Connection) {}
 }

@@ -257,18 +257,26 @@ package final class Lane: @unchecked Sendable {
     private func serve(_ connection: Connection, _ ready: UInt32) {
         if connection.phase == .closed { return }
         let failed = ready & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
-        if ready & EPOLLIN.rawValue != 0 || failed {
+        if connection.hasInputEnded {
+            if failed { fail(connection) }
+        } else if ready & EPOLLIN.rawValue != 0 || failed {
             if !connection.isReadingPaused || connection.isClosing {
                 readOnce(connection)
             } else if failed {
-                let error = socketError(of: connection.descriptor)
-                retire(connection, error == 0 ? .peerClosed : .reset(error))
+                fail(connection)
             } else {
                 // Noted only now, so that a short pause costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             }
         }
         if ready & EPOLLOUT.rawValue != 0, connection.phase != .closed { sendBacklog(connection) }
+    }
+
+    /// Ends a connection from which nothing is read, as the socket says it is broken.
+    private func fail(_ connection: Connection) {
+        let error = socketError(of: connection.descriptor)
+        let reason: CloseReason = error == 0 ? .peerClosed : .reset(error)
+        retire(connection, connection.farewell?.reason ?? reason)
     }
 
     // MARK: Timers
@@ -333,11 +341,22 @@ package final class Lane: @unchecked Sendable {
         let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
         if count > 0 { return count }
         if count == 0 {
-            retire(connection, connection.farewell?.reason ?? .peerClosed)
+            endInput(connection)
         } else if errno != EAGAIN && errno != EINTR {
             retire(connection, connection.farewell?.reason ?? .reset(errno))
         }
         return 0
+    }
+
+    /// The peer sends nothing more; what is written for it still leaves.
+    private func endInput(_ connection: Connection) {
+        connection.hasInputEnded = true
+        switch connection.phase {
+        case .open: connection.delegate?.connectionInputEnded(connection)
+        case .lingering: retire(connection, connection.farewell?.reason ?? .peerClosed)
+        case .flushing, .closed: break
+        }
+        watch(connection, connection.watched)
     }
 
     private func discardOnce(_ connection: Connection) {
@@ -590,12 +609,15 @@ package final class Lane: @unchecked Sendable {
             farewell.timer = nil
             retire(connection, reason)
         }
-        watch(connection, connection.watched | EPOLLIN.rawValue)
         if connection.backlog == nil, connection.firstSegment < 0 { endOutput(connection) }
+        watch(connection, connection.watched | EPOLLIN.rawValue)
     }
 
     /// Tells the peer that nothing more comes and waits for its own end.
     private func endOutput(_ connection: Connection) {
+        if connection.hasInputEnded {
+            return retire(connection, connection.farewell?.reason ?? .peerClosed)
+        }
         connection.phase = .lingering
         shutdown(connection.descriptor, Int32(SHUT_WR))
     }
@@ -608,7 +630,9 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Epoll
 
-    private func watch(_ connection: Connection, _ wanted: UInt32) {
+    private func watch(_ connection: Connection, _ events: UInt32) {
+        // The end of the input would be told again and again.
+        let wanted = connection.hasInputEnded ? events & ~EPOLLIN.rawValue : events
         guard wanted != connection.watched, connection.phase != .closed else { return }
         connection.watched = wanted
         if !control(EPOLL_CTL_MOD, connection) { retire(connection, .reset(errno)) }

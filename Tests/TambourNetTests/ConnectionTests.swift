@@ -350,6 +350,65 @@ struct ConnectionTests {
         }
     }
 
+    @Test("closed after a flush delivers everything, also when the peer has ended its side")
+    func closeAfterFlushOfEndedInput() throws {
+        try withLane { lane in
+            let script = Script()
+            let closed = script.closed
+            let length = 8 << 20
+            script.onReceived = { connection, bytes in
+                connection.write([UInt8](repeating: 3, count: length))
+                connection.closeAfterFlush(.local("done"), within: .seconds(20))
+                return bytes.count
+            }
+            let peer = try lane.adoptPair(script)
+            try peer.send([1])
+            let first = try peer.receive(1000)
+            peer.endOutput()
+            #expect(try first.count + peer.receiveAll().count == length)
+            #expect(try closed.next() == .local("done"))
+        }
+    }
+
+    @Test("may be answered after the peer has ended its side, which is told once")
+    func answeredAfterItsEnd() throws {
+        try withLane { lane in
+            let script = Script()
+            let (held, closed) = (script.held, script.closed)
+            let ended = Arrivals<Int>()
+            script.onInputEnded = { _ in ended.add(1) }
+            let peer = try lane.adoptPair(script)
+            peer.endOutput()
+            _ = try ended.next()
+            for step: UInt8 in 0..<3 {
+                lane.queue.sync { lane.round { held.connection?.write([step]) } }
+                #expect(try peer.receive(1) == [step])
+            }
+            #expect(ended.waiting.isEmpty && closed.waiting.isEmpty)
+            lane.queue.sync {
+                held.connection?.closeAfterFlush(.local("answered"), within: .seconds(20))
+            }
+            #expect(try peer.receiveAll().isEmpty)
+            #expect(try closed.next() == .local("answered"))
+        }
+    }
+
+    @Test("that waits after the end of its input hears when the peer is gone for good")
+    func goneAfterItsEnd() throws {
+        try withLane { lane in
+            let script = Script()
+            let closed = script.closed
+            let ended = Arrivals<Int>()
+            script.onInputEnded = { _ in ended.add(1) }
+            var peer: Peer? = try lane.adoptPair(script)
+            peer?.endOutput()
+            _ = try ended.next()
+            peer = nil
+            #expect(try closed.next() == .peerClosed)
+            #expect(peer == nil)
+        }
+    }
+
     @Test("closed after a flush delivers what the socket refuses at the end of the round")
     func closeAfterFlushOfBacklog() throws {
         try withLane { lane in

@@ -45,6 +45,7 @@ final class Script: ConnectionDelegate {
     var onOpened: (Connection) -> Void = { _ in }
     var onReceived: (Connection, UnsafeRawBufferPointer) -> Int = { $1.count }
     var onRoundEnded: (Connection) -> Void = { _ in }
+    var onInputEnded: (Connection) -> Void = { $0.close(.peerClosed) }
     var onClosed: (Connection) -> Void = { _ in }
 
     init(closed: Arrivals<CloseReason> = Arrivals()) { self.closed = closed }
@@ -60,6 +61,8 @@ final class Script: ConnectionDelegate {
     }
 
     func connectionRoundEnded(_ connection: Connection) { onRoundEnded(connection) }
+
+    func connectionInputEnded(_ connection: Connection) { onInputEnded(connection) }
 
     func connectionDrained(_ connection: Connection) {
         drained.add(connection.pendingOutboundBytes)

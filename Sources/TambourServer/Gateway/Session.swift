@@ -155,6 +155,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
+    func connectionInputEnded(_ connection: Connection) {
+        // What was asked before is answered; what has not come whole never was a request.
+        diesWhenIdle = true
+        if machine.inFlight == 0 {
+            connection.closeAfterFlush(.peerClosed, within: .milliseconds(limits.closeDrainMs))
+        }
+    }
+
     func connectionDrained(_ connection: Connection) {
         queuedPushBytes = 0
     }

@@ -69,6 +69,24 @@ struct ConnectionLimitsTests {
         }
     }
 
+    @Test("who has ended its side gets every answer, then the connection ends")
+    func halfClosed() throws {
+        try withPair { _, alice, _, dialog in
+            var numbers: [UInt16] = []
+            for cid in Int64(1)...20 {
+                let message = NewMessage(cid: cid, text: "x")
+                numbers.append(try alice.send(MsgSendRequest(chatID: dialog, message: message)))
+                numbers.append(try alice.send(ChatHistoryRequest(chatID: dialog, backward: 1)))
+            }
+            // The beginning of a packet that nobody will ever end.
+            try alice.send(raw: [10, 0])
+            alice.finishSending()
+            for number in numbers { #expect(try alice.reply(to: number).header.command == 1) }
+            try alice.waitForClose()
+            #expect(alice.hasEndedCleanly)
+        }
+    }
+
     @Test("nonsense is answered so many times, then the connection ends")
     func softErrors() throws {
         try withServer(limits: ["maxSoftErrors": 3]) { server in
