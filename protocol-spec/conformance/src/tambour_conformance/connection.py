@@ -5,6 +5,7 @@ All of it runs in the thread of the case. What waits has a deadline; nothing sle
 
 from __future__ import annotations
 
+import reprlib
 import select
 import socket
 import ssl
@@ -140,6 +141,10 @@ def error_code(frame: Frame) -> str:
         return ""
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxstring, _SHORT.maxother = 5, 16, 4, 80, 80
+
+
 def describe(frame: Frame) -> str:
     """A frame in one line."""
     name = bundle.load().name(frame.opcode)
@@ -147,10 +152,10 @@ def describe(frame: Frame) -> str:
         frame.command, f"cmd {frame.command}"
     )
     try:
-        value = repr(frame.value)
+        value = _SHORT.repr(frame.value)
     except wire.BadPacket as error:
         value = str(error)
-    return f"{kind} {name} seq {frame.seq} {value if len(value) <= 300 else value[:300] + '…'}"
+    return f"{kind} {name} seq {frame.seq} {value}"
 
 
 class Connection:

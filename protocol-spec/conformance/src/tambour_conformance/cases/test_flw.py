@@ -35,7 +35,7 @@ def seconds(limits: Limits, name: str) -> float:
 def test_reader_that_stalls(
     login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random, note: Note
 ) -> None:
-    """Pushes for a client that does not read are held up to a limit; then it is closed, without a gap before."""
+    """Pushes for a client that does not read are held up to a limit; then it is closed, with no gap."""
     alice, bob = login("alice"), login("bob", receive_buffer=4096)
     chat = group(alice, bob)
     text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(4000))

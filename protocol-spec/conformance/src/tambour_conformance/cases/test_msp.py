@@ -184,7 +184,7 @@ NEEDS_NO_CARE = [
 @case("MSP-15")
 @pytest.mark.parametrize("opcode", NEEDS_NO_CARE, ids=[each.name for each in NEEDS_NO_CARE])
 def test_nil_for_optional(alice: Device, opcode: Opcode, cid: Cid) -> None:
-    """Nil in a field that may be absent is answered as a request without it: by a reply, or the same refusal."""
+    """Nil in a field that may be absent is answered like its absence: by a reply, or the same refusal."""
     nowhere = -(1 << 52) - cid()
 
     def code(mutation: Mutation) -> str:
