@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -54,6 +54,12 @@ test-%: deps-test ## Runs the tests of one target, as in make test-TambourNet
 	@test -d Tests/$*Tests || { echo "there is no Tests/$*Tests" >&2; exit 1; }
 	$(BUILD_TESTS)
 	$(TEST) --filter '^$*Tests\.'
+
+conformance: deps-conformance ## Runs the conformance suite against the server; CASES="FRM HDR-01" picks some
+	swift build --product tambourd
+	.build/venv-conformance/bin/python -m pytest --quiet protocol-spec/conformance/tests
+	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
+		--strict --out .build/conformance $(CASES)
 
 lint: ## Checks the format
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench

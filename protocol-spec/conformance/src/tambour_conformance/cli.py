@@ -93,11 +93,11 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def run(settings: Settings) -> tuple[int, ConformancePlugin]:
-    """Runs the packaged cases; the exit status and what was found."""
+def run(settings: Settings, cases: Path | None = None) -> int:
+    """Runs the packaged cases, or those of another folder, and writes the reports; the exit status."""
     package = Path(str(importlib.resources.files("tambour_conformance")))
     plugin = ConformancePlugin(settings)
-    arguments = ["-c", str(package / "cases.ini"), "--rootdir", str(package), str(package / "cases")]
+    arguments = ["-c", str(package / "cases.ini"), "--rootdir", str(package), str(cases or package / "cases")]
     if settings.list_only:
         arguments.append("--collect-only")
     if settings.out is not None:
@@ -109,7 +109,7 @@ def run(settings: Settings) -> tuple[int, ConformancePlugin]:
     status = int(pytest.main(arguments, plugins=[plugin, fixtures, _TreeInstead(plugin)]))
     if settings.out is not None and not settings.list_only:
         write_reports(plugin, settings.out)
-    return status, plugin
+    return status
 
 
 class _TreeInstead:
@@ -133,8 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = settings_of(parsed)
     except (OSError, ValueError) as error:
         command.error(str(error))
-    status, _ = run(settings)
-    return status
+    return run(settings)
 
 
 if __name__ == "__main__":

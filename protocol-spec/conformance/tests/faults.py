@@ -1,0 +1,201 @@
+"""Servers that do one thing wrong, each with the case or the requirement that exists because of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from proxy import Fault
+from tambour_conformance import bundle, wire
+from tambour_conformance.wire import Frame
+
+NUMBERS = {name: bundle.load().opcode(name) for name in ("PING", "MSG_SEND", "MSG_GET", "NOTIF_MESSAGE")}
+
+
+def with_value(frame: Frame, value: Any) -> Frame:
+    """The frame with another payload, plain."""
+    return dataclasses.replace(frame, flags=0, wire=wire.encode(value))
+
+
+class WrongNumber(Fault):
+    """Only the low byte of seq is echoed."""
+
+    notices = "both-bytes-of-the-number"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        return [dataclasses.replace(frame, seq=frame.seq & 0xFF)]
+
+
+class LostReply(Fault):
+    """Every fortieth reply is lost."""
+
+    notices = "many-packets-in-one-write[50]"
+    count = 0
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        self.count += frame.is_answer
+        return [] if frame.is_answer and self.count % 40 == 0 else [frame]
+
+
+class DoubledReply(Fault):
+    """A refusal is sent twice."""
+
+    notices = "refusal-is-the-only-answer"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        return [frame, frame] if frame.command == wire.ERROR else [frame]
+
+
+class LowByteOfOpcode(Fault):
+    """The high byte of the opcode is dropped."""
+
+    notices = "high-byte-of-the-opcode"
+
+    def request(self, frame: Frame) -> list[Frame]:
+        return [dataclasses.replace(frame, opcode=frame.opcode & 0xFF)]
+
+
+class PushNumber(Fault):
+    """Pushes are numbered on from the client's last number, above 255."""
+
+    notices = "number-of-a-push[300]"
+    last = 0
+
+    def request(self, frame: Frame) -> list[Frame]:
+        self.last = frame.seq
+        return [frame]
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        return [dataclasses.replace(frame, seq=(self.last + 128) & 0xFFFF)] if frame.is_push else [frame]
+
+
+class NilPayload(Fault):
+    """Nothing is written as nil."""
+
+    notices = "empty-reply[PING]"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        return [dataclasses.replace(frame, wire=b"\xc0") if frame.wire == b"\x80" else frame]
+
+
+class LargeBlock(Fault):
+    """Whatever is long is compressed, for every client."""
+
+    notices = "long-reply-for-a-classic-client"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if len(frame.payload) <= 99_999:
+            return [frame]
+        block = wire.deflate(frame.payload)
+        return [dataclasses.replace(frame, flags=len(frame.payload) // len(block) + 1, wire=block)]
+
+
+class WrongFactor(Fault):
+    """The factor is always 100, which is more than enough and not what the rule says."""
+
+    notices = "factor-of-pushes"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        return [dataclasses.replace(frame, flags=100) if frame.flags else frame]
+
+
+class OneReadOnePacket(Fault):
+    """What a read brings is taken for one packet: what does not fit is forgotten."""
+
+    notices = "packet-and-part-of-the-next[11]"
+
+    def cut(self, data: bytearray) -> Iterator[Frame]:
+        frame = wire.cut(data)
+        data.clear()
+        if frame is not None:
+            yield frame
+
+
+class LatePush(Fault):
+    """A push leaves behind the reply to the next PING, so that no fence finds it."""
+
+    notices = "PSH-10"
+
+    def __init__(self) -> None:
+        self.held: list[Frame] = []
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.is_push:
+            self.held.append(frame)
+            return []
+        if frame.opcode != NUMBERS["PING"]:
+            return [frame]
+        held, self.held = self.held, []
+        return [frame, *held]
+
+
+class ReorderedMessages(Fault):
+    """Of two messages sent at once the second is stored first."""
+
+    notices = "order-of-messages"
+
+    def cut(self, data: bytearray) -> Iterator[Frame]:
+        frames = list(super().cut(data))
+        sent = [index for index, frame in enumerate(frames) if frame.opcode == NUMBERS["MSG_SEND"]]
+        if len(sent) > 1:
+            first, second = sent[:2]
+            frames[first], frames[second] = frames[second], frames[first]
+        yield from frames
+
+
+class WrongPredecessor(Fault):
+    """A push names itself as the message before it."""
+
+    notices = "PSH-01"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["NOTIF_MESSAGE"] or not frame.is_push:
+            return [frame]
+        return [with_value(frame, frame.value | {"prevMessageId": frame["message"]["id"]})]
+
+
+class StoredTwice(Fault):
+    """A cid that comes again is a message again."""
+
+    notices = "MSG-03"
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def request(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["MSG_SEND"]:
+            return [frame]
+        value = frame.value
+        cid = value["message"]["cid"]
+        if cid in self.seen:
+            value["message"]["cid"] = cid + (1 << 54)
+        self.seen.add(cid)
+        return [with_value(frame, value)]
+
+
+class ClosesOnSoftError(Fault):
+    """The connection ends with every refusal."""
+
+    notices = "unknown-opcode"
+
+    def closes(self, frame: Frame) -> bool:
+        return frame.command == wire.ERROR
+
+
+FAULTS: tuple[type[Fault], ...] = (
+    WrongNumber,
+    LostReply,
+    DoubledReply,
+    LowByteOfOpcode,
+    PushNumber,
+    NilPayload,
+    LargeBlock,
+    WrongFactor,
+    OneReadOnePacket,
+    LatePush,
+    ReorderedMessages,
+    WrongPredecessor,
+    StoredTwice,
+    ClosesOnSoftError,
+)

@@ -1,0 +1,50 @@
+"""The suite is worth what it notices: each fault must fail the case that exists because of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults import FAULTS
+from proxy import Fault, proxy
+from run import Tambourd
+
+noticed: set[str] = set()
+
+
+def verdicts(server: Tambourd, fault: type[Fault], cases: list[str], out: Path) -> dict[str, str]:
+    """What cases come to behind a proxy with a fault."""
+    with proxy(server.address, fault) as address:
+        run = subprocess.run(
+            [sys.executable, "-m", "tambour_conformance", address, *server.arguments[1:], *cases]
+            + ["--timeout", "2", "--out", str(out)],
+            capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    results = json.loads((out / "results.json").read_text())["cases"]
+    return {name: result["verdict"] for name, result in results.items()}
+
+
+def test_a_proxy_without_fault(server: Tambourd, tmp_path: Path) -> None:
+    """All those cases pass when the proxy changes nothing."""
+    found = verdicts(server, Fault, [fault.notices for fault in FAULTS], tmp_path)
+    assert set(found.values()) == {"PASS"}, found
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) -> None:
+    """The case fails; that the suite itself breaks is not enough."""
+    found = verdicts(server, fault, [fault.notices], tmp_path)
+    assert "FAIL" in found.values() and "ERROR" not in found.values(), found
+    noticed.add(fault.__name__)
+
+
+def test_all_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Says how many."""
+    with capsys.disabled():
+        print(f" faults noticed: {len(noticed)} of {len(FAULTS)} ", end="")
+    assert len(noticed) == len(FAULTS)

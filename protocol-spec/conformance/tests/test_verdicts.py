@@ -1,0 +1,169 @@
+"""What a run says: verdicts, exit status and reports, from whole runs of small cases."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+
+from scripted import Script, serving
+
+HEAD = """
+import pytest
+from tambour_conformance.verdict import *
+from tambour_conformance.connection import *
+"""
+
+CASES = {
+    "PASS": """
+@case("FRM-01")
+def test_x(stranger): stranger.call("PING")
+""",
+    "FAIL": """
+@case("FRM-01")
+def test_x(stranger): stranger.refused("proto.state", "PING")
+""",
+    "NON-STRICT": """
+@case("FRM-12")
+def test_x(stranger): stranger.refused("proto.state", "PING")
+""",
+    "UNCLEAN": """
+@case("FRM-01")
+def test_x(stranger):
+    stranger.call("PING")
+    stranger.closed(within=0.05)
+""",
+    "SKIP": """
+@case("FRM-01")
+def test_x(carol): pass
+""",
+    "INFO": """
+@case("FRM-01", info=True)
+def test_x(note):
+    note("measured")
+    check(False, "whatever", "else")
+""",
+    "ERROR": """
+@case("FRM-01")
+def test_x(stranger): stranger.call("PING")["nothing"]
+""",
+}
+#: An answer that is wrong goes before a close that is wrong.
+WRONG_ANSWER_AND_CLOSE = """
+@case("FRM-01")
+def test_x(stranger):
+    stranger.closed(within=0.05)
+    stranger.refused("proto.state", "PING")
+"""
+#: What the server writes is judged in the cases that name it, and only there.
+NIL = """
+@case("MSP-20")
+def test_x(stranger): stranger.call("SESSION_INIT")
+@case("FRM-01")
+def test_y(stranger): stranger.call("SESSION_INIT")
+"""
+
+RUN = """
+import json, sys
+from pathlib import Path
+from tambour_conformance import cli
+settings = cli.settings_of(cli.parser().parse_intermixed_args(sys.argv[2:]))
+sys.exit(cli.run(settings, Path(sys.argv[1])))
+"""
+
+
+class Outcome:
+    def __init__(self, status: int, out: Path, printed: str) -> None:
+        self.status = status
+        self.out = out
+        self.printed = printed
+        results = out / "results.json"
+        self.cases = json.loads(results.read_text())["cases"] if results.exists() else {}
+
+    @property
+    def verdict(self) -> str:
+        return self.cases["x"]["verdict"]
+
+
+def run(cases: str, directory: Path, *arguments: str) -> Outcome:
+    """Runs cases against a server that answers everything with an empty map, SESSION_INIT with nil."""
+
+    def script(script: Script) -> None:
+        while (frame := script.read()) is not None:
+            script.reply(frame, payload=b"\xc0" if frame.opcode == 6 else None)
+
+    folder, out = directory / "cases", directory / "out"
+    folder.mkdir(exist_ok=True)
+    (folder / "test_x.py").write_text(HEAD + cases)
+    with serving(script) as address:
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, str(folder), address, "--timeout", "1", "--out", str(out)]
+            + list(arguments),
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    return Outcome(done.returncode, out, done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("verdict", CASES)
+def test_verdict(verdict: str, tmp_path: Path) -> None:
+    outcome = run(CASES[verdict], tmp_path)
+    assert outcome.verdict == verdict, outcome.printed
+    assert outcome.status == (verdict in ("FAIL", "UNCLEAN", "ERROR"))
+    page = (outcome.out / "report.html").read_text()
+    assert f'class="verdict {verdict}"' in page and "MUST be answered exactly once" in page
+    suite = xml.etree.ElementTree.parse(outcome.out / "junit.xml").getroot()[0]
+    assert suite.get("failures") == str(int(outcome.status == 1))
+
+
+def test_strict(tmp_path: Path) -> None:
+    outcome = run(CASES["NON-STRICT"], tmp_path, "--strict")
+    assert (outcome.verdict, outcome.status) == ("NON-STRICT", 1)
+
+
+def test_answer_goes_before_close(tmp_path: Path) -> None:
+    assert run(WRONG_ANSWER_AND_CLOSE, tmp_path).verdict == "FAIL"
+
+
+def test_how_packets_are_written(tmp_path: Path) -> None:
+    outcome = run(NIL, tmp_path)
+    assert {name: each["verdict"] for name, each in outcome.cases.items()} == {"x": "FAIL", "y": "PASS"}
+    assert list(outcome.cases["y"]["brokenRules"]) == ["MSP-20"]
+
+
+def test_known_failing(tmp_path: Path) -> None:
+    """A listed failure is none; a listed case that passes is one; a case that does not exist is refused."""
+    listed = tmp_path / "listed"
+    listed.write_text("# why\nx  # not served\n")
+    failing = run(CASES["FAIL"], tmp_path, "--known-failing", str(listed))
+    assert (failing.verdict, failing.status) == ("FAIL", 0)
+    assert failing.cases["x"]["knownFailing"] == "not served"
+    passing = run(CASES["PASS"], tmp_path, "--known-failing", str(listed))
+    assert (passing.verdict, passing.status) == ("PASS", 1)
+    listed.write_text("no-such-case\n")
+    assert run(CASES["PASS"], tmp_path, "--known-failing", str(listed)).status == 4
+
+
+def test_selection(tmp_path: Path) -> None:
+    for words, found in (["x"], {"x"}), (["MSP"], {"x"}), (["FRM-01"], {"y"}), (["FRM", "x"], {"x", "y"}):
+        assert set(run(NIL, tmp_path, *words).cases) == found, words
+    assert run(NIL, tmp_path, "CAP").status == 4
+
+
+def test_list_knows_what_lacks(tmp_path: Path) -> None:
+    """An unknown requirement, one without a case, and an id that two functions have."""
+    twice = '@case("FRM-01")\ndef test_x(): pass\n@case("FRM-99")\ndef test_y(): pass\n'
+    outcome = run(twice, tmp_path, "--list")
+    assert outcome.status == 1
+    assert "unknown requirement FRM-99" in outcome.printed and "FRM-02: no case" in outcome.printed
+
+
+def test_every_requirement_has_a_case() -> None:
+    """And every case a requirement: of the packaged cases."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tambour_conformance", "--list"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
