@@ -77,11 +77,13 @@ def serving(script: Callable[[Script], None]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def connected(script: Callable[[Script], None], *, foreign: bool = False) -> Iterator[Connection]:
+def connected(
+    script: Callable[[Script], None], *, foreign: bool = False, tls: bool = False
+) -> Iterator[Connection]:
     """A connection of the harness to such a server. What does not come is waited for one second."""
     with serving(script) as address:
         host, port = address.split(":")
-        target = Target(host, int(port), timeout=1.0, foreign=foreign)
+        target = Target(host, int(port), tls=tls, timeout=1.0, foreign=foreign)
         connection = Connection(target, CaseLog(), "test")
         try:
             yield connection

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +200,42 @@ def test_numbers_start_again_after_the_last() -> None:
     with connected(Script.serve) as connection:
         connection._next_seq = 0xFFFF
         assert [connection.send("PING") for _ in range(2)] == [0xFFFF, 0]
+
+
+def test_foreign_server_may_serve_less() -> None:
+    def refuse(script: Script) -> None:
+        while (frame := script.read()) is not None:
+            script.refuse(frame, "proto.opcode")
+
+    with connected(refuse, foreign=True) as connection:
+        with pytest.raises(pytest.skip.Exception, match="does not serve CHAT_SUBSCRIBE"):
+            connection.call("CHAT_SUBSCRIBE")
+        connection.refused("proto.opcode", 60_000)
+    with connected(refuse) as connection, pytest.raises(Failed):
+        connection.call("CHAT_SUBSCRIBE")
+
+
+def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same over TLS, with a certificate of one's own named by SSL_CERT_FILE."""
+    key, certificate = tmp_path / "key", tmp_path / "certificate"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        + ["-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+
+    def encrypted(script: Script) -> None:
+        script.socket = context.wrap_socket(script.socket, server_side=True)
+        script.push("NOTIF_MESSAGE", {"text": "a" * 100_000})
+        script.serve()
+
+    with connected(encrypted, tls=True) as connection:
+        connection.call("PING", {"padding": bytes(300_000)})
+        connection.push("NOTIF_MESSAGE", lambda push: len(push["text"]) == 100_000)
+        connection.silence_by_fence()
+        with pytest.raises(pytest.skip.Exception, match="TLS"):
+            connection.half_close()
