@@ -122,9 +122,8 @@ MUTANTS = [
            "clipped.length = length", "clipped.length = mutant == @ ? wanted : length"),
     Mutant("a mark may fall", ["MSG"], HANDLERS + "ChatsHandler.swift",
            "if mark > member.readTime {", "if mark > member.readTime || mutant == @ {"),
-    Mutant("a mark may be in the future", ["MSG"], RULES + "MarkRules.swift",
-           "min(message ?? asked ?? now, now, lastMessage)",
-           "mutant == @ ? message ?? asked ?? now : min(message ?? asked ?? now, now, lastMessage)"),
+    Mutant("a mark may be in the future", ["MSG"], HANDLERS + "ChatsHandler.swift",
+           "let mark = MarkRules.readMark(", "let mark = mutant == @ ? request.mark ?? 0 : MarkRules.readMark("),
     Mutant("typing is told to whoever types", ["PSH"], HANDLERS + "MessagesHandler.swift",
            ".filter { $0 != caller.userID }\n        return .push(.notifTyping(push), to: others, except: caller.connectionID)",
            ".filter { $0 != caller.userID || mutant == @ }\n        return .push(.notifTyping(push), to: others, "
