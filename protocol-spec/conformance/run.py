@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIMITS = HERE / "limits.yaml"
-CODE = "123456"
 FIRST_PHONE = "+79990000001"
 ACCOUNTS = 6
 
@@ -28,6 +28,9 @@ class Tambourd:
     def __init__(self, program: str, directory: Path) -> None:
         self.program = program
         self.data, self.log = directory / "data", directory / "log"
+        #: Where login codes go: a phone and its code a line.
+        self.codes = directory / "codes"
+        self.codes.touch()
         #: Takes a line that asks for a restart, and gives one when it is done.
         self.asked, self.done = directory / "restart", directory / "restarted"
         created = subprocess.run(
@@ -36,7 +39,7 @@ class Tambourd:
             check=True, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         lines = [line.split() for line in created.stdout.splitlines()]
-        self.accounts = [f"{phone}:token={token}:code={CODE}" for phone, _, token in lines]
+        self.accounts = [f"{phone}:token={token}" for phone, _, token in lines]
         self.address = "127.0.0.1:0"
         self.process = self._start()
 
@@ -45,7 +48,8 @@ class Tambourd:
         """The command line of tambour-conformance for this server, without cases."""
         accounts = [part for each in self.accounts for part in ("--account", each)]
         restart = f"echo > {self.asked} && read line < {self.done}"
-        return [self.address, "--limits", str(LIMITS), "--code-cmd", f"echo {CODE}", *accounts] + [
+        code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
+        return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
             "--restart-cmd", restart
         ]  # fmt: skip
 
@@ -53,7 +57,7 @@ class Tambourd:
         with self.log.open("ab") as errors:
             process = subprocess.Popen(
                 [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
-                + ["--login-codes", f"fixed:{CODE}", "--log-level", "error"],
+                + ["--login-codes", f"file:{self.codes}", "--log-level", "error"],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None

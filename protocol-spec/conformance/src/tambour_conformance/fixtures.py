@@ -11,12 +11,14 @@ import pytest
 from tambour_conformance import bundle, people
 from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import CaseLog, Connection
-from tambour_conformance.people import Device, People
+from tambour_conformance.people import Account, Device, People
 from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
 from tambour_conformance.settings import Settings
 
 Connect = Callable[..., Connection]
 LogIn = Callable[..., Device]
+Phone = Callable[[], str]
+Newcomer = Callable[..., Account]
 Group = Callable[..., int]
 Cid = Callable[[], int]
 Note = Callable[[str], None]
@@ -138,11 +140,11 @@ def login(accounts: People, connect: Connect) -> LogIn:
 
     `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, **fields)`; the
     fields are those of LOGIN. Each device of an account has a token of its own, the same in every case; skips
-    when there is none to be had.
+    when there is none to be had. Somebody who is no account of the run is an `Account`, as of `newcomer`.
     """
 
     def login(
-        name: str = "alice",
+        who: str | Account = "alice",
         device: str = "phone",
         *,
         capabilities: list[str] | None = None,
@@ -150,10 +152,10 @@ def login(accounts: People, connect: Connect) -> LogIn:
         receive_buffer: int | None = None,
         **fields: Any,
     ) -> Device:
-        account = accounts.account(name)
-        token = accounts.token(name, device, connect)
+        account = accounts.account(who)
+        token = accounts.token(account, device, connect)
         connection = connect(
-            f"{name}.{device}",
+            f"{account.name}.{device}",
             capabilities=capabilities,
             features=features,
             receive_buffer=receive_buffer,
@@ -161,9 +163,27 @@ def login(accounts: People, connect: Connect) -> LogIn:
         )
         assert isinstance(connection, Device)
         connection.account = account
-        return people.log_in(connection, token, fields, name)
+        return people.log_in(connection, token, fields)
 
     return login
+
+
+@pytest.fixture
+def phone() -> Phone:
+    """Gives a phone that nobody has. +999 is no country's: whatever sends codes, none reaches a stranger.
+
+    It does not come from the seed: a second run against the same server needs others.
+    """
+    return lambda: f"+999{random.SystemRandom().randrange(10**10):010}"
+
+
+@pytest.fixture
+def newcomer(phone: Phone) -> Newcomer:
+    """Somebody who is not there yet: `login(newcomer("nina"))` registers them.
+
+    For what needs an account without a past, and for tokens that a case kills.
+    """
+    return lambda name="newcomer": Account(phone(), name)
 
 
 @pytest.fixture

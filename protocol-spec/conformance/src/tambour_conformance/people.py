@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tambour_conformance import wire
 from tambour_conformance.connection import Connection, Error, Reply
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
 #: What cases call the accounts, in the order in which they were given.
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+#: How long a login code may take to arrive, in seconds.
+CODE_DEADLINE = 2.0
 
 
 @dataclass
@@ -21,6 +25,7 @@ class Account:
     """A phone, and what signs it in."""
 
     phone: str
+    name: str = ""  #: what cases call it
     code: str | None = None
     tokens: list[str] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)  #: the token of each device that was signed in
@@ -59,40 +64,59 @@ class People:
 
     def __init__(self, accounts: list[Account], code_command: str | None) -> None:
         self.accounts = dict(zip(NAMES, accounts, strict=False))
+        for name, account in self.accounts.items():
+            account.name = name
         self.code_command = code_command
+        self._last_codes: dict[str, str] = {}
 
-    def account(self, name: str) -> Account:
+    def account(self, who: str | Account) -> Account:
         """The account a case calls so; skips the case when there are not that many."""
-        if name not in self.accounts:
-            skip(f"needs {NAMES.index(name) + 1} accounts, {len(self.accounts)} given")
-        return self.accounts[name]
+        if isinstance(who, Account):
+            return who
+        if who not in self.accounts:
+            skip(f"needs {NAMES.index(who) + 1} accounts, {len(self.accounts)} given")
+        return self.accounts[who]
 
-    def token(self, name: str, device: str, connect: Callable[..., Connection]) -> str:
+    def token(self, who: str | Account, device: str, connect: Callable[..., Connection]) -> str:
         """The token of a device: one that was given, or that of a new sign-in."""
-        account = self.account(name)
+        account = self.account(who)
         if device not in account.devices:
             if account.tokens:
                 account.devices[device] = account.tokens.pop(0)
             else:
-                account.devices[device] = self.sign_in(account, connect(f"{name}.{device} signs in"))
+                account.devices[device] = self.sign_in(account, connect(f"{account.name}.{device} signs in"))
         return account.devices[device]
 
     def code(self, account: Account) -> str:
-        """A login code that was just asked for."""
+        """A login code that was just asked for.
+
+        It may still be on its way, so one that was there before is taken only when no other comes.
+        """
         if account.code is not None:
             return account.code
         if self.code_command is None:
-            skip(f"needs another token of {account.phone}: give a second token=, a code= or --code-cmd")
+            skip(f"needs a code of {account.phone}: give a token= for each device, a code=, or --code-cmd")
         command = self.code_command.replace("{phone}", account.phone)
-        return subprocess.run(
-            command, shell=True, check=True, capture_output=True, text=True, timeout=30
-        ).stdout.strip()
+        last = self._last_codes.get(account.phone, "")
+        deadline = time.monotonic() + CODE_DEADLINE
+        while True:
+            code = subprocess.run(
+                command, shell=True, check=True, capture_output=True, text=True, timeout=30
+            ).stdout.strip()
+            if code != last or code and time.monotonic() > deadline:
+                self._last_codes[account.phone] = code
+                return code
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"--code-cmd printed no code of {account.phone}")
 
     def sign_in(self, account: Account, connection: Connection) -> str:
         """A new LOGIN token, by a code; registers an unknown phone. `connection` is initialised."""
         if account.code is None and self.code_command is None:
             self.code(account)
-        asked = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})
+        seq = connection.send("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})
+        asked = connection.either(Reply(seq), Error("auth.blocked", seq))
+        if asked.command == wire.ERROR:
+            skip(f"{account.phone} gets no more codes: give a token= for each device, or wait an hour")
         checked = connection.call(
             "AUTH",
             {
@@ -111,18 +135,18 @@ class People:
             {
                 "token": tokens["REGISTER"]["token"],
                 "tokenType": "REGISTER",
-                "firstName": f"Conformance {account.phone[-2:]}",
+                "firstName": account.name.capitalize() or f"Conformance {account.phone[-2:]}",
             },
         )
         return registered["token"]
 
 
-def log_in(device: Device, token: str, fields: dict[str, Any], name: str) -> Device:
-    """LOGIN. A token that is dead is an error of whoever started the run, so it says which."""
+def log_in(device: Device, token: str, fields: dict[str, Any]) -> Device:
+    """LOGIN. A token that is dead is an error of whoever started the run, so it says whose."""
     seq = device.send("LOGIN", {"token": token, "interactive": True, **fields})
     answer = device.either(Reply(seq), Error("", seq))
-    if answer.command == 3:
-        raise Failed(f"{name} logs in", f"{answer.get('error')}: {answer.get('message')}")
+    if answer.command == wire.ERROR:
+        raise Failed(f"{device.name} logs in", f"{answer.get('error')}: {answer.get('message')}")
     device.token = token
     device.login = answer
     device.user_id = answer["profile"]["contact"]["id"]

@@ -1,0 +1,376 @@
+"""AUT: login codes, registration, tokens and their end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tambour_conformance import wire
+from tambour_conformance.connection import Connection, Error, Reply
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone
+from tambour_conformance.people import Account, People
+from tambour_conformance.talk import SAVED, say, time_out
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+
+def ask(connection: Connection, phone: str) -> Frame:
+    """AUTH_REQUEST; skips the case when the server gives this address no more codes."""
+    seq = connection.send("AUTH_REQUEST", {"phone": phone, "type": "START_AUTH"})
+    answer = connection.either(Reply(seq), Error("auth.blocked", seq))
+    if answer.command == wire.ERROR:
+        skip("no more codes for this address: wait an hour, or raise maxCodesPerAddressPerHour")
+    return answer
+
+
+def try_code(connection: Connection, token: str, code: str) -> int:
+    """AUTH without waiting; the number of the request."""
+    return connection.send("AUTH", {"token": token, "verifyCode": code, "authTokenType": "CHECK_CODE"})
+
+
+def wrong(code: str) -> str:
+    """A code of the same length that is not this one."""
+    return f"{(int(code) + 1) % 10 ** len(code):0{len(code)}}"
+
+
+def register_token(connection: Connection, accounts: People, account: Account) -> str:
+    """A REGISTER token of a phone that nobody has."""
+    token = ask(connection, account.phone)["token"]
+    checked = connection.reply(try_code(connection, token, accounts.code(account)))
+    check("REGISTER" in checked["tokenAttrs"], "a REGISTER token for a phone nobody has", checked.value)
+    return checked["tokenAttrs"]["REGISTER"]["token"]
+
+
+# Codes.
+
+
+@case("AUT-01")
+def test_code_request(client: Connection, accounts: People, newcomer: Newcomer) -> None:
+    """The reply holds a token for AUTH and the length of the code that comes."""
+    somebody = newcomer()
+    reply = ask(client, somebody.phone)
+    check(isinstance(reply["token"], str) and reply["token"], "a token", reply.value)
+    code = accounts.code(somebody)
+    equal(reply["codeLength"], len(code), "codeLength")
+    for key in ("requestMaxDuration", "requestCountLeft", "altActionDuration"):
+        check(type(reply.get(key)) is int, f"{key}, a number", reply.value)
+    client.reply(try_code(client, reply["token"], code))
+
+
+@case("AUT-01")
+def test_how_phones_are_written(
+    client: Connection, accounts: People, newcomer: Newcomer, login: LogIn
+) -> None:
+    """A phone with separators, and without the plus, is the same phone."""
+    nina = newcomer("nina")
+    device = login(nina)
+    digits = nina.phone.removeprefix("+")
+    token = ask(client, f"+{digits[:3]} ({digits[3:6]}) {digits[6:9]}-{digits[9:]}")["token"]
+    checked = client.reply(try_code(client, token, accounts.code(nina)))
+    equal(checked["profile"]["contact"]["id"], device.user_id, "the user of the phone with separators")
+    token = ask(client, digits)["token"]
+    checked = client.reply(try_code(client, token, accounts.code(nina)))
+    equal(checked["profile"]["contact"]["id"], device.user_id, "the user of the phone without plus")
+
+
+@case("AUT-02")
+@pytest.mark.parametrize("tries", ["all but one", "all"])
+def test_wrong_codes(
+    client: Connection, accounts: People, newcomer: Newcomer, limits: Limits, tries: str
+) -> None:
+    """loginCodeTries wrong codes use a request up, and one less does not."""
+    somebody = newcomer()
+    token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
+    for _ in range(limits["loginCodeTries"] - (tries == "all but one")):
+        client.error("error.code.wrong", try_code(client, token, wrong(code)))
+    last = try_code(client, token, code)
+    if tries == "all":
+        client.error("error.code.expired", last)
+        client.error("error.code.expired", try_code(client, token, wrong(code)))
+    else:
+        client.reply(last)
+
+
+@case("AUT-02")
+def test_wrong_codes_from_everywhere(
+    connect: Connect, accounts: People, newcomer: Newcomer, limits: Limits
+) -> None:
+    """Tries are counted whoever tries: a connection for each, all at once, and no try too many."""
+    somebody = newcomer()
+    first = connect("first")
+    token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
+    others = [connect(f"guess {number}") for number in range(limits["loginCodeTries"] + 3)]
+    tries = [(each, try_code(each, token, wrong(code))) for each in others]
+    codes = sorted(each.answer(seq).get("error") for each, seq in tries)
+    expected = ["error.code.expired"] * 3 + ["error.code.wrong"] * limits["loginCodeTries"]
+    equal(codes, expected, "answers to wrong codes")
+    first.error("error.code.expired", try_code(first, token, code))
+
+
+@case("AUT-03")
+@pytest.mark.parametrize("known", [False, True], ids=["new phone", "known phone"])
+def test_code_twice(
+    client: Connection, accounts: People, newcomer: Newcomer, login: LogIn, known: bool
+) -> None:
+    """A code that was accepted is not accepted again."""
+    somebody = newcomer()
+    if known:
+        login(somebody)
+    token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
+    checked = client.reply(try_code(client, token, code))
+    equal(sorted(checked["tokenAttrs"]), ["LOGIN" if known else "REGISTER"], "tokens")
+    client.error("error.code.expired", try_code(client, token, code))
+
+
+@case("AUT-03")
+def test_code_twice_at_once(connect: Connect, accounts: People, newcomer: Newcomer) -> None:
+    """Of two connections that use one code at the same time one gets a token."""
+    somebody = newcomer()
+    first, second = connect("first"), connect("second")
+    token, code = ask(first, somebody.phone)["token"], accounts.code(somebody)
+    uses = [(each, try_code(each, token, code)) for each in (first, second)]
+    answers = [each.answer(seq) for each, seq in uses]
+    equal(sorted(each.get("error", "a token") for each in answers), ["a token", "error.code.expired"], "uses")
+
+
+@case("AUT-04")
+def test_old_code(client: Connection, accounts: People, newcomer: Newcomer, limits: Limits) -> None:
+    """A code older than loginCodeLifetimeMs is refused."""
+    seconds = time_out(limits, "loginCodeLifetimeMs")
+    somebody = newcomer()
+    token, code = ask(client, somebody.phone)["token"], accounts.code(somebody)
+    client.stall(seconds * 1000 + 20)
+    client.error("error.code.expired", try_code(client, token, code))
+
+
+@case("AUT-05")
+def test_code_of_another_phone(client: Connection, accounts: People, newcomer: Newcomer) -> None:
+    """The code of one phone is no code of a request for another; each still fits its own."""
+    for _ in range(3):
+        one, other = newcomer("one"), newcomer("other")
+        token, code = ask(client, one.phone)["token"], accounts.code(one)
+        foreign, other_code = ask(client, other.phone)["token"], accounts.code(other)
+        if code != other_code:
+            break
+    else:
+        skip("this server sends everybody the same code")
+    client.error("error.code.wrong", try_code(client, foreign, code))
+    client.error("error.code.wrong", try_code(client, token, other_code))
+    client.reply(try_code(client, foreign, other_code))
+    client.reply(try_code(client, token, code))
+
+
+@case("AUT-09")
+def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: Limits) -> None:
+    """maxCodesPerPhonePerHour requests are served; the next is refused on any connection, other phones not."""
+    number = phone()
+    left = []
+    for _ in range(limits["maxCodesPerPhonePerHour"]):
+        left.append(ask(client, number)["requestCountLeft"])
+    equal(left, list(range(len(left)))[::-1], "requestCountLeft")
+    for connection in (client, connect("elsewhere")):
+        connection.refused("auth.blocked", "AUTH_REQUEST", {"phone": number, "type": "RESEND"})
+    ask(client, phone())
+
+
+@case("AUT-10")
+def test_strangers_and_users(client: Connection, newcomer: Newcomer, login: LogIn, phone: Phone) -> None:
+    """The replies for a phone with an account and for one without differ in their token alone."""
+    user = newcomer()
+    login(user)
+    replies = [ask(client, each) for each in (user.phone, phone())]
+    # The account has asked once before: to register.
+    shown = [
+        {key: value for key, value in each.value.items() if key not in ("token", "requestCountLeft")}
+        for each in replies
+    ]
+    equal(shown[1], shown[0], "the reply to a stranger")
+    equal(*(len(each["token"]) for each in replies), "length of the token")
+    equal(*(sorted(each.value) for each in replies), "keys of the reply")
+
+
+@case("AUT-12")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "+123",
+        "1234",
+        "+1234567890123456",
+        "12 34",
+        "phone",
+        "+7999000000x",
+        "7+9990000001",
+        "٠١٢٣٤٥",
+    ],
+)
+def test_no_phone(client: Connection, text: str) -> None:
+    """What is no phone is refused, and the connection stays."""
+    client.refused("error.phone.wrong", "AUTH_REQUEST", {"phone": text})
+    client.alive()
+
+
+@case("AUT-12")
+@pytest.mark.parametrize("digits", [5, 15])
+def test_shortest_and_longest_phone(client: Connection, rng: random.Random, digits: int) -> None:
+    """5 digits are a phone, and so are 15."""
+    ask(client, f"+999{rng.randrange(10 ** (digits - 3)):0{digits - 3}}")
+
+
+@case("AUT-15")
+def test_unknown_request(client: Connection, login: LogIn) -> None:
+    """AUTH with a token that no AUTH_REQUEST returned, a LOGIN token among them."""
+    alice = login("alice")
+    for token in ("notatoken", "", alice.token):
+        client.error("error.code.expired", try_code(client, token, "123456"))
+
+
+# Registration.
+
+
+@case("AUT-13")
+def test_registration(
+    client: Connection, accounts: People, newcomer: Newcomer, connect: Connect, login: LogIn
+) -> None:
+    """A new phone gets an account with its names and a token that logs in; from then on it is known."""
+    nina = newcomer("nina")
+    token = register_token(client, accounts, nina)
+    reply = client.call(
+        "AUTH_CONFIRM",
+        {"token": token, "tokenType": "REGISTER", "firstName": "Нина 😀", "lastName": "van Dyk"},
+    )
+    user = reply["profile"]["contact"]
+    equal(reply["userToken"], user["id"], "userToken, the new user's id")
+    check(user["id"] > 0, "a positive id", user["id"])
+    equal(reply["tokenType"], "LOGIN", "tokenType")
+    equal(f"+{user['phone']}", nina.phone, "phone")
+    name = user["names"][0]
+    equal((name["firstName"], name["lastName"]), ("Нина 😀", "van Dyk"), "names")
+
+    nina.devices["phone"] = reply["token"]
+    equal(login(nina).user_id, user["id"], "the user who logs in")
+    again = connect("again")
+    checked = again.reply(try_code(again, ask(again, nina.phone)["token"], accounts.code(nina)))
+    equal(sorted(checked["tokenAttrs"]), ["LOGIN"], "tokens of a phone that has an account")
+    equal(checked["profile"]["contact"]["id"], user["id"], "the user of the phone")
+
+
+@case("AUT-16")
+@pytest.mark.parametrize("name", ["", " ", "\t \u00a0"], ids=["empty", "blank", "blanks"])
+def test_registration_without_a_name(
+    client: Connection, accounts: People, newcomer: Newcomer, name: str
+) -> None:
+    """A first name of blanks is refused, and the token is good for another try."""
+    token = register_token(client, accounts, newcomer())
+    client.refused("proto.payload", "AUTH_CONFIRM", {"token": token, "firstName": name})
+    client.call("AUTH_CONFIRM", {"token": token, "firstName": "Nina"})
+
+
+@case("AUT-17")
+def test_registration_twice(client: Connection, accounts: People, newcomer: Newcomer) -> None:
+    """A REGISTER token makes one account."""
+    token = register_token(client, accounts, newcomer())
+    client.call("AUTH_CONFIRM", {"token": token, "firstName": "Nina"})
+    client.refused("error.code.expired", "AUTH_CONFIRM", {"token": token, "firstName": "Nora"})
+    client.refused("error.code.expired", "AUTH_CONFIRM", {"token": "notatoken", "firstName": "Nora"})
+
+
+# Tokens.
+
+
+def dead_token(connection: Connection, token: str) -> None:
+    """LOGIN is refused with the words that clients look for, and the connection stays."""
+    refusal = connection.refused("login.token", "LOGIN", {"token": token})
+    equal(refusal["message"], "FAIL_LOGIN_TOKEN", "message")
+    connection.alive()
+
+
+@case("AUT-06")
+def test_unknown_token(client: Connection, accounts: People, connect: Connect) -> None:
+    """Tokens that are none are refused as clients expect it, and the connection can still log in."""
+    token = accounts.token("alice", "phone", connect)
+    for each in ("", "notatoken", "Ж", token[:-1], token + "x", token.swapcase()):
+        if each != token:
+            dead_token(client, each)
+    client.call("LOGIN", {"token": token})
+
+
+@case("AUT-06")
+def test_request_token_is_no_login_token(client: Connection, accounts: People, newcomer: Newcomer) -> None:
+    """Neither the token of a code request nor a REGISTER token logs in."""
+    somebody = newcomer()
+    token = ask(client, somebody.phone)["token"]
+    dead_token(client, token)
+    checked = client.reply(try_code(client, token, accounts.code(somebody)))
+    dead_token(client, checked["tokenAttrs"]["REGISTER"]["token"])
+
+
+@case("AUT-07")
+def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
+    """LOGOUT is answered, then closes; the token is dead, also for another connection of it."""
+    nina = newcomer("nina")
+    device, twin, laptop = login(nina), login(nina), login(nina, "laptop")
+    equal(device.call("LOGOUT").value, {}, "the reply")
+    device.ends()
+    device.closed()
+    twin.ends()
+    twin.closed()
+    later = connect("later")
+    dead_token(later, device.token)
+    laptop.alive()
+    later.call("LOGIN", {"token": laptop.token})
+
+
+@case("AUT-08")
+def test_close_other_sessions(
+    login: LogIn, newcomer: Newcomer, connect: Connect, group: Group, cid: Cid
+) -> None:
+    """SESSIONS_CLOSE ends the connections of the other sessions and their tokens, and nobody else's."""
+    nina = newcomer("nina")
+    phone, laptop, tablet, bob = login(nina), login(nina, "laptop"), login(nina, "tablet"), login("bob")
+    reply = phone.call("SESSIONS_CLOSE")
+    equal(reply["token"], phone.token, "the caller's token")
+    for each in (laptop, tablet):
+        each.ends()
+        each.closed()
+        dead_token(connect(), each.token)
+    connect().call("LOGIN", {"token": phone.token})
+    equal([each["current"] for each in phone.call("SESSIONS_INFO")["sessions"]], [True], "sessions left")
+    say(bob, group(bob, phone), cid())
+    phone.push("NOTIF_MESSAGE")
+
+
+@case("AUT-08")
+def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
+    """Without other sessions the reply is the same."""
+    device = login(newcomer())
+    for _ in range(2):
+        equal(device.call("SESSIONS_CLOSE")["token"], device.token, "the caller's token")
+    device.alive()
+
+
+@case("AUT-11")
+@pytest.mark.parametrize("whose", ["another user's", "another device's"])
+def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
+    """The token of another session is refused where one has logged in, and the first login holds."""
+    alice = login("alice")
+    other = login("bob") if whose == "another user's" else login("alice", "laptop")
+    alice.refused("proto.state", "LOGIN", {"token": other.token})
+    equal(say(alice, SAVED, cid())["sender"], alice.user_id, "sender of a message")
+    alice.call("LOGIN", {"token": alice.token})
+
+
+@case("AUT-14")
+def test_sessions(login: LogIn) -> None:
+    """Both sessions are there for both devices, each with its own one first."""
+    phone, laptop = login("alice"), login("alice", "laptop")
+    lists = [each.call("SESSIONS_INFO")["sessions"] for each in (phone, laptop)]
+    for sessions in lists:
+        equal([each["current"] for each in sessions], [True] + [False] * (len(sessions) - 1), "current")
+        check(all(each["time"] > 0 for each in sessions), "when each was seen", sessions)
+    mine, theirs = ({each["id"] for each in sessions} for sessions in lists)
+    equal(mine, theirs, "the sessions that the other device sees")
+    check(len(mine) >= 2, "both sessions", lists)
+    check(lists[0][0]["id"] != lists[1][0]["id"], "each device's own session first", lists)

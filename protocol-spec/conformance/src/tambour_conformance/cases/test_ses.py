@@ -1,0 +1,301 @@
+"""SES: what a connection may do before and after it said who it is, and when that ends it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgpack
+import pytest
+
+from tambour_conformance import bundle, wire
+from tambour_conformance.bundle import Bundle
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, hello, message
+from tambour_conformance.people import Device, People
+from tambour_conformance.talk import SAVED, history, ids, login_again, say, time_out
+from tambour_conformance.verdict import case, check, equal
+
+PROTOCOL = bundle.load()
+
+
+def needing(state: str) -> list[str]:
+    """The opcodes that a client may not send in this state, by name."""
+    return [each.name for each in PROTOCOL.served.values() if each.from_client and state not in each.states]
+
+
+def legal(name: str) -> dict[str, Any]:
+    """The payload of a request that is right but for the state it is sent in, as `send` takes it."""
+    examples = (each for each in PROTOCOL.examples if (each.opcode_name, each.role) == (name, "request"))
+    frame = wire.cut(next(examples).packet)
+    assert frame is not None
+    return {"payload": frame.wire, "flags": frame.flags}
+
+
+# What is legal when.
+
+
+@case("SES-01")
+@pytest.mark.parametrize("opcode", needing("connected"))
+def test_before_hello(stranger: Connection, opcode: str) -> None:
+    """A right request before SESSION_INIT is refused, and SESSION_INIT is still taken."""
+    stranger.refused("proto.state", opcode, **legal(opcode))
+    stranger.alive()
+    stranger.call("SESSION_INIT", hello("stranger", None, None))
+
+
+@case("SES-01")
+@pytest.mark.parametrize("opcode", needing("initialized"))
+def test_before_login(client: Connection, opcode: str) -> None:
+    """A right request before LOGIN is refused, and the connection stays."""
+    client.refused("proto.state", opcode, **legal(opcode))
+    client.alive()
+
+
+@case("SES-02")
+def test_hello_again(login: LogIn, group: Group, cid: Cid) -> None:
+    """SESSION_INIT again, before and after LOGIN: the login holds, and a push comes once."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    bob.call("SESSION_INIT", hello("bob.phone", None, None))
+    bob.call("SESSION_INIT", {})
+    sent = say(alice, chat, cid())
+    equal(bob.push("NOTIF_MESSAGE")["message"]["id"], sent["id"], "the message pushed")
+    equal(say(bob, chat, cid())["sender"], bob.user_id, "sender of a message after SESSION_INIT")
+    bob.silence_by_fence()
+
+
+@case("SES-02")
+def test_hello_twice(stranger: Connection, accounts: People, login: LogIn) -> None:
+    """Two SESSION_INIT in front of a LOGIN, in one write as one known client sends them."""
+    login("alice").close()
+    token = accounts.account("alice").devices["phone"]
+    requests = [
+        stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
+        stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
+        stranger.packet("LOGIN", {"token": token}),
+    ]
+    stranger.coalesce(*(packet for _, packet in requests))
+    for seq, _ in requests:
+        stranger.reply(seq)
+    stranger.silence_by_fence()
+
+
+@case("SES-02")
+def test_login_again(login: LogIn, group: Group, cid: Cid) -> None:
+    """LOGIN again with the same token: the same user, and a push still comes once."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for _ in range(2):
+        again = login_again(bob)
+        equal(again["profile"]["contact"]["id"], bob.user_id, "the user of a second LOGIN")
+    sent = say(alice, chat, cid())
+    equal(bob.push("NOTIF_MESSAGE")["message"]["id"], sent["id"], "the message pushed")
+    bob.silence_by_fence()
+
+
+# What the two sides name.
+
+
+@case("SES-03")
+def test_unknown_names(connect: Connect, protocol: Bundle) -> None:
+    """Names nobody knows, also strange ones, change nothing: those that are known are answered."""
+    stranger = connect("stranger", init=False)
+    unknown = ["no-such-thing", "", "Ж" * 20, "HISTORY-MORE", "history-more "]
+    features = [each["name"] for each in protocol.data["features"]]
+    reply = stranger.call(
+        "SESSION_INIT",
+        hello("stranger", [*unknown, *protocol.capabilities], [*unknown, *features]),
+    )
+    equal(sorted(reply["capabilities"]), sorted(protocol.capabilities), "capabilities answered")
+    equal(sorted(each["type"] for each in reply["features"]), sorted(features), "features answered")
+    only_unknown = stranger.call("SESSION_INIT", hello("stranger", unknown, unknown))
+    equal((only_unknown["capabilities"], only_unknown["features"]), ([], []), "lists of unknown names alone")
+
+
+@case("SES-04")
+@pytest.mark.parametrize("lists", ["absent", "nil"])
+def test_neither_list(connect: Connect, login: LogIn, group: Group, lists: str) -> None:
+    """A classic client gets neither list back, and no field that needs a capability."""
+    client = connect("classic", init=False)
+    value = hello("classic", None, None)
+    if lists == "nil":
+        value |= {"capabilities": None, "features": None}
+    reply = client.call("SESSION_INIT", value)
+    equal({"capabilities", "features"} & set(reply.value), set(), "lists in the reply")
+    alice, bob = login("alice"), login("bob")
+    page = alice.call("CHAT_HISTORY", {"chatId": group(alice, bob), "backward": 1})
+    equal(set(page.value), {"messages"}, "keys of a page of history")
+
+
+@case("SES-12")
+@pytest.mark.parametrize("value", [{}, hello("classic", None, None)], ids=["empty", "usual"])
+def test_classic_reply(stranger: Connection, value: dict[str, Any]) -> None:
+    """The reply to a SESSION_INIT without lists holds callsSeed, a number, and neither list."""
+    reply = stranger.call("SESSION_INIT", value)
+    check(type(reply.get("callsSeed")) is int, "callsSeed, a number", reply.value)
+    equal({"capabilities", "features"} & set(reply.value), set(), "lists in the reply")
+
+
+@case("SES-09")
+def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
+    """Two connections of one device that name the same features get the same answer."""
+    value = hello("stable", [], [each["name"] for each in protocol.data["features"]])
+    first, second = connect("first", init=False), connect("second", init=False)
+    answers = [each.call("SESSION_INIT", value)["features"] for each in (first, second, first)]
+    equal(answers[1:], [answers[0]] * 2, "features of the other connection, and of the first one again")
+
+
+@case("SES-11")
+@pytest.mark.parametrize(
+    "events",
+    [
+        None,
+        [],
+        [{"type": "NAV", "event": "open"}],
+        [{"type": "NAV", "event": "open", "params": {"a": [1, None, 2.5, b"\x00"]}, "time": 1 << 62}],
+        [{"when": msgpack.ExtType(5, b"123"), "who": {"name": ["x"] * 20}}, {}, {"type": "X" * 64}],
+    ],
+    ids=["absent", "none", "plain", "rich", "strange"],
+)
+def test_telemetry(client: Connection, events: Any) -> None:
+    """Events are skipped whatever they hold, and the reply is empty."""
+    equal(client.call("LOG", {} if events is None else {"events": events}).value, {}, "the reply")
+    client.alive()
+
+
+# What is sent without waiting.
+
+
+@case("SES-05")
+@pytest.mark.parametrize("text", ["hi", "長" * 4000], ids=["short", "longer than a stranger's limit"])
+def test_everything_in_one_write(
+    stranger: Connection, accounts: People, connect: Connect, cid: Cid, text: str
+) -> None:
+    """Hello, login, a message to oneself and its history in one write: each sees what was sent before it."""
+    token, number = accounts.token("alice", "phone", connect), cid()
+    requests = [
+        stranger.packet("SESSION_INIT", hello("alice.phone", None, None)),
+        stranger.packet("LOGIN", {"token": token, "interactive": False}),
+        stranger.packet("MSG_SEND", {"chatId": SAVED, "message": message(number, text)}),
+        stranger.packet("CHAT_HISTORY", {"chatId": SAVED, "backward": 1}),
+        stranger.packet("MSG_SEND", {"chatId": SAVED, "message": message(number, text)}),
+    ]
+    stranger.coalesce(*(packet for _, packet in requests))
+    _, user, sent, page, again = (stranger.reply(seq) for seq, _ in requests)
+    equal(sent["message"]["sender"], user["profile"]["contact"]["id"], "sender of the message")
+    equal(ids(page["messages"]), [sent["message"]["id"]], "the history behind it")
+    equal(again["message"]["id"], sent["message"]["id"], "the message of the same cid")
+    stranger.silence_by_fence()
+
+
+@case("SES-06")
+def test_behind_a_refused_login(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
+    """What was sent in trust of a LOGIN that is refused is refused too; the next LOGIN is taken."""
+    token = accounts.token("alice", "phone", connect)
+    requests = [
+        client.packet("LOGIN", {"token": "notatoken"}),
+        client.packet("MSG_SEND", {"chatId": SAVED, "message": message(cid())}),
+        client.packet("CHATS_LIST", {}),
+        client.packet("SESSIONS_CLOSE", {}),
+    ]
+    client.coalesce(*(packet for _, packet in requests))
+    client.error("login.token", requests[0][0])
+    for seq, _ in requests[1:]:
+        client.error("proto.state", seq)
+    client.call("LOGIN", {"token": token})
+    client.silence_by_fence()
+
+
+@case("SES-06")
+def test_between_two_logins(client: Connection, accounts: People, connect: Connect, cid: Cid) -> None:
+    """A message between a LOGIN that is refused and one that is not is nobody's."""
+    token, number = accounts.token("alice", "phone", connect), cid()
+    requests = [
+        client.packet("LOGIN", {"token": "notatoken"}),
+        client.packet("MSG_SEND", {"chatId": SAVED, "message": message(number, "nobody's")}),
+        client.packet("LOGIN", {"token": token}),
+        client.packet("CHAT_HISTORY", {"chatId": SAVED, "backward": 5}),
+    ]
+    client.coalesce(*(packet for _, packet in requests))
+    client.error("login.token", requests[0][0])
+    client.error("proto.state", requests[1][0])
+    client.reply(requests[2][0])
+    page = client.reply(requests[3][0])
+    check(number not in [each.get("cid") for each in page["messages"]], "no message of nobody", page.value)
+
+
+@case("SES-06")
+def test_behind_somebody_elses_login(login: LogIn, cid: Cid) -> None:
+    """Behind a LOGIN with another user's token, refused where one has logged in, nothing is done as them."""
+    alice, bob = login("alice"), login("bob")
+    requests = [
+        alice.packet("LOGIN", {"token": bob.token}),
+        alice.packet("MSG_SEND", {"chatId": SAVED, "message": message(cid(), "whose?")}),
+        alice.packet("SESSIONS_INFO", {}),
+    ]
+    alice.coalesce(*(packet for _, packet in requests))
+    alice.error("proto.state", requests[0][0])
+    sent = alice.reply(requests[1][0])
+    equal(sent["message"]["sender"], alice.user_id, "sender of the message")
+    alice.reply(requests[2][0])
+    found = [each["id"] for each in history(bob, SAVED, backward=1)]
+    check(sent["message"]["id"] not in found, "nothing in the other's saved messages", found)
+
+
+# When a connection ends.
+
+
+@case("SES-07")
+def test_idle(login: LogIn, limits: Limits) -> None:
+    """Of two connections the one that is silent is closed, the one that pings stays."""
+    seconds = time_out(limits, "idleTimeoutMs")
+    silent, pinging = login("alice"), login("bob")
+    until = time.monotonic() + seconds * 1.25
+    while time.monotonic() < until:
+        pinging.alive()
+        pinging.stall(seconds * 1000 / 8)
+    silent.ends()
+    silent.closed()
+    pinging.alive()
+
+
+@case("SES-08")
+def test_no_hello(connect: Connect, limits: Limits) -> None:
+    """Without SESSION_INIT a connection is closed, also one that pings; with it, it stays."""
+    seconds = time_out(limits, "sessionInitTimeoutMs")
+    silent, pinging, polite = connect("silent", init=False), connect("pinging", init=False), connect("polite")
+    pinging.alive()
+    for each in (silent, pinging):
+        each.ends(within=seconds + each.target.timeout)
+        each.closed()
+    polite.alive()
+
+
+@case("SES-10")
+@pytest.mark.parametrize("kind", ["payload", "state", "opcode", "mixed"])
+def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
+    """Exactly maxSoftErrors refusals are borne, and one more ends the connection."""
+    kinds = {
+        "payload": ("PING", {"payload": b"\xc1"}, "proto.payload"),
+        "state": ("CHATS_LIST", {}, "proto.state"),
+        "opcode": (60_000, {}, "proto.opcode"),
+    }
+    chosen = list(kinds.values()) if kind == "mixed" else [kinds[kind]]
+    for number in range(limits["maxSoftErrors"]):
+        opcode, request, code = chosen[number % len(chosen)]
+        client.refused(code, opcode, **request)
+    client.alive()
+    opcode, request, code = chosen[0]
+    client.send(opcode, **request)
+    client.ends()
+    client.closed()
+
+
+@case("SES-10")
+def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> None:
+    """What is refused for its content is no nonsense: many unknown chats and empty messages are borne."""
+    for _ in range(limits["maxSoftErrors"] + 4):
+        alice.refused("chat.not.found", "CHAT_HISTORY", {"chatId": -1, "backward": 1})
+        alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message(cid(), "")})
+    alice.alive()

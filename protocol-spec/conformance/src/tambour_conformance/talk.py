@@ -1,0 +1,134 @@
+"""What cases say to a server again and again, and how they read what comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tambour_conformance.fixtures import Limits, message
+from tambour_conformance.people import Device
+from tambour_conformance.verdict import Failed, check, skip
+from tambour_conformance.wire import Frame
+
+#: The longest time-out of a server that a case waits for, in seconds.
+PATIENCE = 15.0
+#: The chat id of everybody's saved messages.
+SAVED = 0
+DAY_MS = 86_400_000
+#: Requests that are sent before the first reply is read: far below what a server lets be under way, and their
+#: pushes far below what it holds for somebody who does not read.
+BURST = 60
+
+
+def time_out(limits: Limits, name: str) -> float:
+    """A time-out of the server in seconds; skips the case when nobody wants to wait that long."""
+    seconds = limits[name] / 1000
+    if seconds > PATIENCE:
+        skip(f"{name} is {seconds:g} s, too long to wait for: start the server with less, and give --limits")
+    return seconds
+
+
+def dialog(one: Device, other: Device) -> int:
+    """The chat id of the dialog of two users; 0, their saved messages, when they are the same."""
+    return one.user_id ^ other.user_id
+
+
+def say(device: Device, chat: int, cid: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
+    """Sends a message and returns it as it was stored."""
+    return device.call("MSG_SEND", {"chatId": chat, "message": message(cid, text, **fields)})["message"]
+
+
+def begin(device: Device, chat: int, cid: int, text: str = "hello", **fields: Any) -> int:
+    """Sends a message without waiting; the number of the request."""
+    return device.send("MSG_SEND", {"chatId": chat, "message": message(cid, text, **fields)})
+
+
+def burst(
+    device: Device, chat: int, cids: Iterable[int], text: str = "hello", listeners: Sequence[Device] = ()
+) -> list[dict[str, Any]]:
+    """Sends a message for each cid, many at a time, and returns them as they were stored.
+
+    `listeners` read what they are pushed meanwhile.
+    """
+    stored: list[dict[str, Any]] = []
+    cids = list(cids)
+    for start in range(0, len(cids), BURST):
+        packets = [
+            device.packet("MSG_SEND", {"chatId": chat, "message": message(cid, text)})
+            for cid in cids[start : start + BURST]
+        ]
+        device.coalesce(*(packet for _, packet in packets))
+        stored += [device.reply(seq)["message"] for seq, _ in packets]
+        for each in listeners:
+            each.fence()
+    return stored
+
+
+def history(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
+    """The messages of CHAT_HISTORY."""
+    return device.call("CHAT_HISTORY", {"chatId": chat, **fields})["messages"]
+
+
+def ids(messages: Iterable[dict[str, Any]]) -> list[int]:
+    return [each["id"] for each in messages]
+
+
+def chat_of(device: Device, chat: int) -> dict[str, Any]:
+    """The chat as CHAT_INFO has it."""
+    chats = device.call("CHAT_INFO", {"chatIds": [chat]})["chats"]
+    check(len(chats) == 1, f"chat {chat} for {device.name}", chats)
+    return chats[0]
+
+
+def login_again(device: Device, **fields: Any) -> Frame:
+    """LOGIN on a connection that has logged in, with the same token."""
+    return device.call("LOGIN", {"token": device.token, "interactive": True, **fields})
+
+
+def marks(reply: Frame) -> dict[str, Any]:
+    """What a client sends with its next LOGIN that got this reply: it asks for what changed since."""
+    keys = ("chatsSync", "contactsSync", "draftsSync", "presenceSync")
+    return dict.fromkeys(keys, reply["time"])
+
+
+def settled(device: Device) -> Frame:
+    """A LOGIN whose marks are good: everything that happened before is at or below its `time`.
+
+    What was committed within the last millisecond may come once more with the next delta, so LOGIN is
+    repeated until nothing comes.
+    """
+    deadline = time.monotonic() + device.target.timeout
+    reply = device.login
+    while True:
+        following = login_again(device, **marks(reply))
+        if not following["chats"] and not following["contacts"] and not following["presence"]:
+            return following
+        if time.monotonic() > deadline:
+            raise Failed(
+                "in the end a LOGIN with the `time` of the one before, and nothing in between, brings nothing",
+                f"{len(following['chats'])} chats, {len(following['contacts'])} contacts, "
+                f"{len(following['presence'])} presences",
+            )
+        reply = following
+
+
+def rise(numbers: Sequence[int], what: str) -> None:
+    """Each number is greater than the one before."""
+    for before, after in zip(numbers, numbers[1:], strict=False):
+        check(before < after, f"{what} that rise", f"{after} behind {before}")
+
+
+def chain(pushes: Sequence[Frame]) -> None:
+    """Each NOTIF_MESSAGE names the message of the one before it as `prevMessageId`."""
+    for before, after in zip(pushes, pushes[1:], strict=False):
+        check(
+            after.get("prevMessageId") == before["message"]["id"],
+            f"prevMessageId {before['message']['id']}, the id pushed before",
+            f"{after.get('prevMessageId')} with message {after['message']['id']}",
+        )
+
+
+def same_refusal(one: Frame, other: Frame, what: str) -> None:
+    """Two refusals that give nothing away: their payloads are equal."""
+    check(one.value == other.value, f"{what}: one refusal", f"{one.value} and {other.value}")
