@@ -106,7 +106,7 @@ def settled(device: Device) -> Frame:
             return following
         if time.monotonic() > deadline:
             raise Failed(
-                "in the end a LOGIN with the `time` of the one before, and nothing in between, brings nothing",
+                "in the end a LOGIN with the `time` of the one before, and nothing between them, is empty",
                 f"{len(following['chats'])} chats, {len(following['contacts'])} contacts, "
                 f"{len(following['presence'])} presences",
             )

@@ -163,7 +163,7 @@ def test_code_of_another_phone(client: Connection, accounts: People, newcomer: N
 
 @case("AUT-09")
 def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: Limits) -> None:
-    """maxCodesPerPhonePerHour requests are served; the next is refused on any connection, other phones not."""
+    """maxCodesPerPhonePerHour requests are served; the next is refused on any connection, others not."""
     number = phone()
     left = []
     for _ in range(limits["maxCodesPerPhonePerHour"]):
