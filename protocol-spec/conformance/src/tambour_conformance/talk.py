@@ -15,6 +15,8 @@ from tambour_conformance.wire import Frame
 PATIENCE = 15.0
 #: The chat id of everybody's saved messages.
 SAVED = 0
+#: An id that no user and no message has.
+NOBODY = (1 << 61) + 1
 DAY_MS = 86_400_000
 #: Requests that are sent before the first reply is read: far below what a server lets be under way, and their
 #: pushes far below what it holds for somebody who does not read.

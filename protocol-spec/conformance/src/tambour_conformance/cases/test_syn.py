@@ -11,6 +11,7 @@ from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, New
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
+    NOBODY,
     SAVED,
     begin,
     chat_of,
@@ -23,9 +24,6 @@ from tambour_conformance.talk import (
 )
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
-
-#: An id that no user and no message has.
-NOBODY = (1 << 61) + 1
 
 
 def by_id(chats: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
