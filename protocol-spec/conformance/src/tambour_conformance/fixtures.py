@@ -213,14 +213,7 @@ def group(cid: Cid) -> Group:
 
     def group(creator: Device, *members: Device, title: str = "conformance") -> int:
         others = list(dict.fromkeys(each.user_id for each in members if each.user_id != creator.user_id))
-        control = {
-            "_type": "CONTROL",
-            "event": "new",
-            "chatType": "CHAT",
-            "title": title,
-            "userIds": others,
-        }
-        made = creator.call("MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})
+        made = creator.call("MSG_SEND", new_group(cid(), *others, title=title))
         for member in members:
             member.push("NOTIF_MESSAGE", lambda push: push["chatId"] == made["chatId"])
             member.fence()
@@ -233,3 +226,9 @@ def group(cid: Cid) -> Group:
 def message(cid: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
     """A message of MSG_SEND."""
     return {"cid": cid, "text": text, **fields}
+
+
+def new_group(cid: int, *users: int, title: str = "conformance") -> dict[str, Any]:
+    """The MSG_SEND that makes a group of the caller and these users."""
+    control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": title, "userIds": list(users)}
+    return {"message": {"cid": cid, "attaches": [control]}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
@@ -400,17 +400,12 @@ def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str)
 # Groups and forwards.
 
 
-def new_group(cid: int, *users: int, title: str = "Picnic") -> dict[str, Any]:
-    control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": title, "userIds": list(users)}
-    return {"message": {"cid": cid, "attaches": [control]}}
-
-
 @case("MSG-14")
 def test_new_group(login: LogIn, cid: Cid) -> None:
     """Everybody who is invited is told of the group and of its first message; others are not."""
     alice, laptop = login("alice"), login("alice", "laptop")
     bob, carol = login("bob"), login("carol")
-    reply = alice.call("MSG_SEND", new_group(cid(), bob.user_id, bob.user_id))
+    reply = alice.call("MSG_SEND", new_group(cid(), bob.user_id, bob.user_id, title="Picnic"))
     chat = reply["chat"]
     equal((chat["id"], chat["type"], chat["title"]), (reply["chatId"], "CHAT", "Picnic"), "the chat")
     equal((chat["owner"], chat["participantsCount"]), (alice.user_id, 2), "owner and members")

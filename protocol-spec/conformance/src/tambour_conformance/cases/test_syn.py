@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
@@ -37,17 +37,11 @@ def newest_first(chats: list[dict[str, Any]]) -> None:
     equal(times, sorted(times, reverse=True), "lastEventTime, newest first")
 
 
-def group_request(cid: int) -> dict[str, Any]:
-    """MSG_SEND that makes a group of the caller alone."""
-    control = {"_type": "CONTROL", "event": "new", "chatType": "CHAT", "title": "alone", "userIds": []}
-    return {"message": {"cid": cid, "attaches": [control]}}
-
-
 def make_chats(owner: Device, cid: Cid, count: int) -> list[int]:
     """Groups whose last events are in different milliseconds, the oldest first."""
     chats, last = [], 0
     for _ in range(count):
-        made = owner.call("MSG_SEND", group_request(cid()))
+        made = owner.call("MSG_SEND", new_group(cid()))
         time = made["message"]["time"]
         while time <= last:
             time = say(owner, made["chatId"], cid())["time"]
@@ -111,7 +105,7 @@ def test_rest_of_the_list(
 def test_chats_of_one_millisecond(login: LogIn, newcomer: Newcomer, cid: Cid, count: int) -> None:
     """Chats whose last events are in one millisecond are not lost between two pages."""
     nina = login(newcomer("nina"))
-    packets = [nina.packet("MSG_SEND", group_request(cid())) for _ in range(30)]
+    packets = [nina.packet("MSG_SEND", new_group(cid())) for _ in range(30)]
     nina.coalesce(*(packet for _, packet in packets))
     made = {nina.reply(seq)["chatId"] for seq, _ in packets}
     equal(len(made), len(packets), "groups made")
