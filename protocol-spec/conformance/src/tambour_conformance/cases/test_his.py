@@ -57,9 +57,8 @@ def test_newest(login: LogIn, group: Group, cid: Cid, start: str) -> None:
     """Without an anchor, or with one in the future, the newest come, oldest first."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 7)
-    fields = {"absent": {}, "nil": {"from": None}, "in the future": {"from": messages[-1]["time"] + DAY_MS}}[
-        start
-    ]
+    anchor = {"from": None if start == "nil" else messages[-1]["time"] + DAY_MS}
+    fields = {} if start == "absent" else anchor
     equal(ids(history(alice, chat, backward=3, **fields)), ids(messages[-3:]), "the newest three")
     equal(history(alice, chat, backward=50, **fields), messages, "more than there are")
 

@@ -1,0 +1,463 @@
+"""PSH: who is told what, in which order, and who is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from tambour_conformance import wire
+from tambour_conformance.bundle import Bundle
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer
+from tambour_conformance.people import Device
+from tambour_conformance.talk import (
+    BURST,
+    SAVED,
+    begin,
+    burst,
+    chain,
+    dialog,
+    history,
+    ids,
+    rise,
+    say,
+    time_out,
+)
+from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.wire import Frame
+
+
+def drained(*devices: Device) -> None:
+    """Whatever the devices were told so far is read and forgotten."""
+    for each in devices:
+        each.fence()
+        each.unread.clear()
+
+
+def messages_pushed(device: Device) -> list[Frame]:
+    device.fence()
+    return device.pushes("NOTIF_MESSAGE")
+
+
+# Messages.
+
+
+@case("PSH-01")
+def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
+    """Every connection of every member gets every message, with the id of the one before it."""
+    alice, others = login("alice"), [login("bob"), login("bob", "laptop"), login("carol"), login("dave")]
+    chat = group(alice, *others)
+    last = history(alice, chat, backward=1)[0]["id"]
+    for text in ("one", "two", "three"):
+        sent = say(alice, chat, cid(), text)
+        for each in others:
+            (push,) = messages_pushed(each)
+            equal((push["chatId"], push["message"]), (chat, sent), "chat and message pushed")
+            equal(push["prevMessageId"], last, "prevMessageId")
+        last = sent["id"]
+
+
+@case("PSH-01")
+def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> None:
+    """`prevMessageId` is the id before it also when that message was deleted, or hidden."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for for_me in (False, True):
+        gone = say(alice, chat, cid())["id"]
+        alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [gone], "forMe": for_me})
+        drained(bob)
+        say(alice, chat, cid())
+        equal(messages_pushed(bob)[0]["prevMessageId"], gone, "prevMessageId")
+
+
+@case("PSH-01")
+def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """The first message has none before it; the dialog it begins is announced before it."""
+    alice, nina = login("alice"), login(newcomer("nina"))
+    sent = say(nina, dialog(alice, nina), cid())
+    alice.fence()
+    announced, pushed = alice.pushes("NOTIF_CHAT", "NOTIF_MESSAGE")
+    equal(announced["chat"]["id"], dialog(alice, nina), "the chat announced")
+    equal(pushed["message"]["id"], sent["id"], "the message pushed")
+    check("prevMessageId" not in pushed.value, "no prevMessageId", pushed.value)
+
+
+@case("PSH-02")
+def test_five_hundred_messages(login: LogIn, group: Group, cid: Cid) -> None:
+    """Five hundred messages as fast as they can be sent come in the order of their ids, none left out."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    sent = ids(burst(alice, chat, [cid() for _ in range(500)], listeners=[bob]))
+    pushes = messages_pushed(bob)
+    equal([push["message"]["id"] for push in pushes], sent, "messages pushed")
+    rise([push["message"]["id"] for push in pushes], "ids")
+    chain(pushes)
+
+
+@case("PSH-02")
+def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None:
+    """What three members send at once, two more hear in the same order, an unbroken chain."""
+    senders = [login("alice"), login("bob"), login("carol")]
+    listeners = [login("dave"), login("alice", "laptop")]
+    chat = group(senders[0], *senders[1:], *listeners)
+    sent: set[int] = set()
+    for _ in range(10):
+        under_way = [(each, begin(each, chat, cid())) for _ in range(BURST // 6) for each in senders]
+        sent |= {each.reply(seq)["message"]["id"] for each, seq in under_way}
+        for each in (*senders, *listeners):
+            each.fence()
+    for each in listeners:
+        pushes = messages_pushed(each)
+        equal([push["message"]["id"] for push in pushes], sorted(sent), f"messages pushed to {each.name}")
+        chain(pushes)
+
+
+@case("PSH-03")
+@pytest.mark.parametrize("where", ["group", "dialog", "saved"])
+def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
+    """The sender's other device hears of a message with its cid, the one that sent it does not."""
+    phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
+    chat = {
+        "group": lambda: group(phone, laptop, bob),
+        "dialog": lambda: dialog(phone, bob),
+        "saved": lambda: SAVED,
+    }[where]()
+    say(phone, chat, cid())
+    drained(phone, laptop, bob)
+    number = cid()
+    sent = say(phone, chat, number)
+    (push,) = messages_pushed(laptop)
+    equal((push["chatId"], push["message"]), (chat, sent), "the push")
+    equal(push["message"]["cid"], number, "its cid")
+    phone.silence_by_fence()
+    say(laptop, chat, number)
+    (push,) = messages_pushed(phone)
+    equal(push["message"]["cid"], number, "cid of the laptop's message")
+    laptop.silence_by_fence()
+
+
+@case("PSH-03")
+def test_two_connections_of_one_device(login: LogIn, group: Group, cid: Cid) -> None:
+    """Another connection of the same token is another connection: it is told."""
+    one, other, bob = login("alice"), login("alice"), login("bob")
+    chat = group(one, other, bob)
+    sent = say(one, chat, cid())
+    equal([each["message"]["id"] for each in messages_pushed(other)], [sent["id"]], "messages pushed")
+    one.silence_by_fence()
+
+
+@case("PSH-04")
+@pytest.mark.parametrize("how", ["history", "by id"])
+def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> None:
+    """Whoever asks for a message the moment it is pushed finds it, while more are being sent."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for _ in range(30):
+        seqs = [begin(alice, chat, cid()) for _ in range(5)]
+        for _ in range(5):
+            pushed = bob.push("NOTIF_MESSAGE")["message"]
+            if how == "history":
+                found = history(bob, chat, backward=10, **{"from": pushed["time"]})
+            else:
+                found = bob.call("MSG_GET", {"chatId": chat, "messageIds": [pushed["id"]]})["messages"]
+            check(pushed in found, f"message {pushed['id']} among those found", ids(found))
+        for seq in seqs:
+            alice.reply(seq)
+
+
+@case("PSH-04")
+def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None:
+    """The same of edits, deletions and marks."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for number in range(10):
+        sent = say(alice, chat, cid())["id"]
+        one = {"chatId": chat, "messageIds": [sent]}
+        edit = alice.send("MSG_EDIT", {"chatId": chat, "messageId": sent, "text": f"edit {number}"})
+        bob.push("NOTIF_MESSAGE", lambda push: push["message"].get("status") == "EDITED")
+        equal([each["text"] for each in bob.call("MSG_GET", one)["messages"]], [f"edit {number}"], "text")
+        alice.reply(edit)
+        removal = alice.send("MSG_DELETE", one)
+        bob.push("NOTIF_MSG_DELETE")
+        equal(bob.call("MSG_GET", one)["messages"], [], "messages found")
+        alice.reply(removal)
+
+
+@case("PSH-10")
+def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
+    """What was answered to its sender before a PING is sent has been pushed before that PING's answer."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for _ in range(200):
+        sent = say(alice, chat, cid())
+        ping = bob.send("PING", {})
+        answer = bob.reply(ping)
+        before = bob.received[: bob.received.index(answer)]
+        pushed = [each["message"]["id"] for each in before if each.is_push and "message" in each.value]
+        check(sent["id"] in pushed, f"message {sent['id']} before the answer to PING", pushed[-3:])
+        bob.unread.clear()
+
+
+# Typing and marks.
+
+
+@case("PSH-05")
+@pytest.mark.parametrize("where", ["group", "dialog"])
+def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
+    """All connections of the others hear who types what; none of the one who types."""
+    alice, laptop = login("alice"), login("alice", "laptop")
+    bob, bobs_laptop, carol = login("bob"), login("bob", "laptop"), login("carol")
+    if where == "group":
+        chat = group(alice, laptop, bob, bobs_laptop)
+    else:
+        chat = dialog(alice, bob)
+        say(alice, chat, cid())
+    drained(alice, laptop, bob, bobs_laptop, carol)
+    for kind in ("TEXT", "AUDIO", None):
+        equal(alice.call("MSG_TYPING", {"chatId": chat, "type": kind}).value, {}, "the reply")
+        for each in (bob, bobs_laptop):
+            push = each.push("NOTIF_TYPING")
+            equal((push["chatId"], push["userId"], push.get("type")), (chat, alice.user_id, kind), "the push")
+    for each in (alice, laptop, bob, bobs_laptop, carol):
+        each.silence_by_fence()
+
+
+@case("PSH-05")
+def test_typing_to_oneself(login: LogIn) -> None:
+    """Nobody hears of typing in one's saved messages, not even another device."""
+    alice, laptop = login("alice"), login("alice", "laptop")
+    alice.call("MSG_TYPING", {"chatId": SAVED, "type": "TEXT"})
+    laptop.silence_by_fence()
+    alice.silence_by_fence()
+
+
+@case("PSH-06")
+@pytest.mark.parametrize("where", ["group", "dialog"])
+def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
+    """A mark is told to the others and to the reader's other device, not to the one that set it."""
+    alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
+    chat = group(alice, bob, laptop) if where == "group" else dialog(alice, bob)
+    for _ in range(2):
+        sent = say(alice, chat, cid())
+        drained(alice, bob, laptop, carol)
+        bob.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": sent["id"]})
+        for each in (alice, laptop):
+            push = each.push("NOTIF_MARK")
+            equal((push["chatId"], push["userId"]), (chat, bob.user_id), "chat and reader")
+            equal((push["mark"], push["setAsUnread"]), (sent["time"], False), "mark")
+        for each in (alice, bob, laptop, carol):
+            each.silence_by_fence()
+
+
+@case("PSH-06")
+def test_marks_of_a_large_group(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits
+) -> None:
+    """Above fanOutMembers the reader's other device is told all the same."""
+    alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
+    others = [login(newcomer(), interactive=False) for _ in range(limits["fanOutMembers"] - 1)]
+    chat = group(alice, bob, laptop, *others)
+    sent = say(alice, chat, cid())
+    bob.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": sent["id"]})
+    push = laptop.push("NOTIF_MARK")
+    equal((push["chatId"], push["userId"], push["mark"]), (chat, bob.user_id, sent["time"]), "the push")
+
+
+# Receipts.
+
+
+@case("PSH-07")
+@pytest.mark.parametrize("receipt", ["none", "cmd 1", "NOTIF_MESSAGE", "both, twice", "of something else"])
+def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
+    """However pushes are acknowledged, and if they are not at all, the next come and nothing comes twice."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for _ in range(5):
+        sent = say(alice, chat, cid())
+        (push,) = messages_pushed(bob)
+        equal(push["message"]["id"], sent["id"], "the message pushed")
+        value = {"chatId": chat, "messageId": str(sent["id"])}
+        for _ in range(2 if receipt == "both, twice" else 1):
+            if receipt in ("cmd 1", "both, twice"):
+                bob.send("NOTIF_MESSAGE", value, seq=push.seq, command=wire.OK)
+            if receipt in ("NOTIF_MESSAGE", "both, twice"):
+                equal(bob.call("NOTIF_MESSAGE", value).value, {}, "the reply to a receipt")
+            if receipt == "of something else":
+                other = {"chatId": -1, "messageId": 1}
+                equal(bob.call("NOTIF_MESSAGE", other).value, {}, "the reply to a receipt")
+                bob.send("NOTIF_TYPING", {}, seq=(push.seq + 7) % 256, command=wire.OK)
+        bob.silence_by_fence()
+    alice.silence_by_fence()
+
+
+@case("PSH-13")
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"chatId": 1, "messageId": 1},
+        {"messageIds": ["1", 2, None], "status": {"a": [1.5]}, "x": msgpack.ExtType(1, b"")},
+    ],
+    ids=["empty", "usual", "strange"],
+)
+def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
+    """MSG_DELIVERY is answered with an empty map, whatever it says."""
+    alice = login("alice")
+    equal(alice.call("MSG_DELIVERY", value).value, {}, "the reply")
+    alice.silence_by_fence()
+
+
+# Who is not told.
+
+
+def everything(device: Device, chat: int, cid: Cid) -> None:
+    """Does to a chat all that others are told of."""
+    sent = say(device, chat, cid())
+    device.call("MSG_TYPING", {"chatId": chat, "type": "TEXT"})
+    device.call("MSG_EDIT", {"chatId": chat, "messageId": sent["id"], "text": "edited"})
+    device.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": sent["id"]})
+    device.call("CHAT_MARK", {"type": "SET_AS_UNREAD", "chatId": chat, "messageId": sent["id"]})
+    device.call("MSG_DELETE", {"chatId": chat, "messageIds": [sent["id"]]})
+
+
+@case("PSH-08")
+def test_no_member(login: LogIn, group: Group, cid: Cid) -> None:
+    """Who is no member of a group or dialog hears of nothing in it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    # Whether Carol opens what is none of her business makes no difference.
+    mine, chat = group(carol, alice, bob), group(alice, bob)
+    carol.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat})
+    say(carol, mine, cid())
+    for each in (chat, dialog(alice, bob), SAVED):
+        everything(alice, each, cid)
+    carol.silence_by_fence()
+
+
+@case("PSH-08")
+@pytest.mark.parametrize("state", ["connected", "initialized", "refused"])
+def test_no_login(login: LogIn, connect: Connect, group: Group, cid: Cid, state: str) -> None:
+    """A connection of a member that has not logged in hears of nothing, whatever else it said."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    client = connect("bob.phone", init=state != "connected")
+    if state == "refused":
+        client.refused("login.token", "LOGIN", {"token": bob.token + "x"})
+    everything(alice, chat, cid)
+    client.fence()
+    equal([each for each in client.received if each.is_push], [], "pushes")
+
+
+@case("PSH-08")
+@pytest.mark.parametrize("how", ["LOGOUT", "SESSIONS_CLOSE"])
+def test_after_the_session(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, how: str) -> None:
+    """Behind the end of its session a connection hears of nothing."""
+    alice, nina = login("alice"), newcomer("nina")
+    phone, laptop = login(nina), login(nina, "laptop")
+    chat = group(alice, phone, laptop)
+    (phone if how == "LOGOUT" else laptop).call(how)
+    everything(alice, chat, cid)
+    phone.ends()
+    phone.closed()
+    pushes = [each for each in phone.received if each.is_push and each.get("chatId") == chat]
+    check(len(pushes) <= 1, "no push but that of the group's first message", len(pushes))
+
+
+@case("PSH-08")
+def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, cid: Cid) -> None:
+    """What was sent before somebody logged in is not pushed to them: it comes with the login."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    token = bob.token
+    bob.close()
+    sent = say(alice, chat, cid())
+    reply = client.call("LOGIN", {"token": token})
+    equal(reply["chats"][0]["lastMessage"]["id"], sent["id"], "the last message of the newest chat")
+    client.silence_by_fence()
+
+
+@case("PSH-09")
+def test_classic_pushes(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, protocol: Bundle) -> None:
+    """A client without capabilities hears of everything in pushes that need none."""
+    alice, nina = login("alice"), login(newcomer("nina"))
+    say(nina, dialog(nina, alice), cid())
+    for chat in (group(alice, nina), dialog(nina, alice)):
+        everything(alice, chat, cid)
+    nina.fence()
+    classic = {
+        each.number: {field["key"] for field in each.fields.get("push") or () if not field.get("capability")}
+        for each in protocol.served.values()
+        if each.fields.get("push") and not each.fields.get("capability")
+    }
+    pushes = [each for each in nina.received if each.is_push]
+    check(len(pushes) >= 8, "pushes of all that happened", len(pushes))
+    for each in pushes:
+        check(each.opcode in classic, "a push that every client knows", f"opcode {each.opcode}")
+        unknown = set(each.value) - classic[each.opcode]
+        check(not unknown, f"the classic fields of {protocol.name(each.opcode)}", unknown)
+
+
+@case("PSH-11")
+@pytest.mark.parametrize("subscribe", [None, True, False], ids=["never", "opened", "closed"])
+def test_hint_only(login: LogIn, group: Group, cid: Cid, subscribe: bool | None) -> None:
+    """Pushes of a chat come once, whether it was opened on the screen, closed, or neither."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    if subscribe is not None:
+        equal(bob.call("CHAT_SUBSCRIBE", {"chatId": chat, "subscribe": subscribe}).value, {}, "the reply")
+    sent = say(alice, chat, cid())
+    equal([each["message"]["id"] for each in messages_pushed(bob)], [sent["id"]], "messages pushed")
+    alice.call("MSG_TYPING", {"chatId": chat})
+    bob.push("NOTIF_TYPING")
+    bob.silence_by_fence()
+
+
+# Presence.
+
+
+def presence(device: Device, user: int, status: int, within: float | None = None) -> Frame:
+    push = device.push("NOTIF_PRESENCE", lambda push: push["userId"] == user, within)
+    equal(push["presence"].get("status"), status, "status")
+    return push
+
+
+@case("PSH-12")
+def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """A dialog partner is told when somebody logs in and when they have gone, and is shown it at LOGIN."""
+    delay = time_out(limits, "presenceOfflineDelayMs")
+    alice, nina = login("alice"), newcomer("nina")
+    first = login(nina, interactive=False)
+    user = first.user_id
+    say(first, dialog(alice, first), cid())
+    first.close()
+    drained(alice)
+    for _ in range(2):
+        online = login(nina)
+        presence(alice, user, 1)
+        shown = login("alice", "laptop").login["presence"][str(user)]
+        equal(shown["status"], 1, "status in the reply to LOGIN")
+        online.close()
+        gone = presence(alice, user, 0, within=delay + alice.target.timeout)
+        check(gone["presence"]["seen"] > 0, "when they were seen", gone.value)
+        shown = login("alice", "laptop").login["presence"][str(user)]
+        equal(shown.get("status", 0), 0, "status in the reply to LOGIN")
+
+
+@case("PSH-12")
+def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """Somebody is online while one of their devices is in the foreground, which a PING may say."""
+    delay = time_out(limits, "presenceOfflineDelayMs")
+    alice, nina = login("alice"), newcomer("nina")
+    phone, laptop = login(nina, interactive=False), login(nina, "laptop", interactive=False)
+    user = phone.user_id
+    say(phone, dialog(alice, phone), cid())
+    drained(alice)
+    phone.call("PING", {"interactive": True})
+    presence(alice, user, 1)
+    laptop.call("PING", {"interactive": True})
+    phone.call("PING", {"interactive": False})
+    alice.stall(delay * 1000 + 50)
+    alice.silence_by_fence(of=["NOTIF_PRESENCE"])
+    laptop.close()
+    presence(alice, user, 0, within=delay + alice.target.timeout)
