@@ -37,6 +37,7 @@ GROUPS = {
     "PSH": "pushes",
     "FLW": "flow and lifecycle",
     "CAP": "capabilities",
+    "flows": "whole conversations",
 }
 
 
@@ -46,6 +47,7 @@ class CaseResult:
 
     id: str
     title: str
+    group: str
     requirements: tuple[str, ...]
     level: str
     verdict: Verdict = Verdict.PASS
@@ -55,10 +57,6 @@ class CaseResult:
     actual: str = ""
     duration_ms: float = 0
     log: CaseLog = field(default_factory=CaseLog)
-
-    @property
-    def group(self) -> str:
-        return self.requirements[0].partition("-")[0]
 
     @property
     def base(self) -> str:
@@ -97,6 +95,13 @@ def requirements_of(item: pytest.Item) -> tuple[str, ...]:
     return marker.args if marker else ()
 
 
+def group_of(item: pytest.Item) -> str:
+    """The group of a case: that of its first requirement, or the one it names; none is a fault."""
+    marker = item.get_closest_marker("case")
+    ids = requirements_of(item)
+    return ids[0].partition("-")[0] if ids else marker.kwargs["group"] if marker else ""
+
+
 def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Requirement]) -> list[str]:
     """Cases that name no known requirement, ids that two functions share, and requirements without a case."""
     found = []
@@ -105,7 +110,7 @@ def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Req
     for item in items:
         ids = requirements_of(item)
         covered.update(ids)
-        if not ids:
+        if not group_of(item):
             found.append(f"{item.nodeid}: names no requirement")
         found += [f"{item.nodeid}: unknown requirement {each}" for each in ids if each not in requirements]
         if (other := places.setdefault(case_id(item), item.nodeid)) != item.nodeid:
@@ -125,7 +130,7 @@ class ConformancePlugin:
         self.began = time.time()
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        config.addinivalue_line("markers", "case(*requirements, info=False): the requirements a case covers")
+        config.addinivalue_line("markers", "case(*requirements, info=False, group=''): what a case covers")
         config.stash[SETTINGS] = self.settings
         config.stash[PEOPLE] = People(self.settings.accounts, self.settings.code_command)
 
@@ -173,6 +178,7 @@ class ConformancePlugin:
         result = CaseResult(
             id=case_id(item),
             title=((item.obj.__doc__ or "").strip().splitlines() or [""])[0],  # type: ignore[attr-defined]
+            group=group_of(item),
             requirements=requirements,
             level="SHOULD" if levels == {"SHOULD"} else "MUST",
             known_failing=self.settings.known_failing.get(case_id(item)),
@@ -252,21 +258,14 @@ class ConformancePlugin:
 
 
 def _position(item: pytest.Item, order: list[str]) -> int:
-    ids = requirements_of(item)
-    group = ids[0].partition("-")[0] if ids else ""
+    group = group_of(item)
     return order.index(group) if group in order else len(order)
 
 
 def _selects(selector: str, item: pytest.Item) -> bool:
     """Whether a word of the command line means this case: a group, a requirement, or a case id."""
     name = case_id(item)
-    ids = requirements_of(item)
-    return (
-        selector in (name, name.partition("[")[0])
-        or selector in ids
-        or bool(ids)
-        and ids[0].partition("-")[0] == selector
-    )
+    return selector in (name, name.partition("[")[0], group_of(item), *requirements_of(item))
 
 
 def _key(result: CaseResult) -> tuple[str, tuple[str, ...]]:
@@ -345,7 +344,7 @@ class TreeReporter(TerminalReporter):
             by_base.setdefault(case_id(item).partition("[")[0], []).append(item)
         for name, items in by_base.items():
             ids = requirements_of(items[0])
-            self._heading(ids[0].partition("-")[0] if ids else "")
+            self._heading(group_of(items[0]))
             levels = {requirements[each].level for each in ids if each in requirements}
             level = "SHOULD" if levels == {"SHOULD"} else "MUST"
             count = f" ({len(items)} times)" if len(items) > 1 else ""
@@ -376,7 +375,8 @@ class TreeReporter(TerminalReporter):
         mark, style = MARKS[result.verdict]
         verdict = "" if result.verdict == Verdict.PASS else f" {result.verdict}"
         self.write(f"  {mark}{verdict} ", **style)
-        self.write_line(f"{', '.join(result.requirements)} {name}{' ' * bool(count)}{count} ({ms:.0f} ms)")
+        words = [", ".join(result.requirements), name, count, f"({ms:.0f} ms)"]
+        self.write_line(" ".join(filter(None, words)))
 
     def _details(self, result: CaseResult) -> None:
         if result.known_failing is not None:

@@ -47,14 +47,14 @@ def skip(reason: str) -> NoReturn:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def case(*requirements: str, info: bool = False) -> Callable[[Function], Function]:
+def case(*requirements: str, info: bool = False, group: str = "") -> Callable[[Function], Function]:
     """Marks a test function as the case of these requirements.
 
     A case is judged by its strictest requirement, so a SHOULD has a case of its own. `info` makes it a
-    measurement: its verdict is INFO whatever comes out.
+    measurement: its verdict is INFO whatever comes out. A case of no requirement names its `group`.
     """
 
     def mark(function: Function) -> Function:
-        return pytest.mark.case(*requirements, info=info)(function)
+        return pytest.mark.case(*requirements, info=info, group=group)(function)
 
     return mark

@@ -225,7 +225,7 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
 
 
 @case("MSG-07")
-def test_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
+def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
     """A send that is cut after any of its bytes and repeated on a new connection makes one message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)

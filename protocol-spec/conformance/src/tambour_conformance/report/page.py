@@ -59,7 +59,7 @@ def _page(plugin: ConformancePlugin) -> Iterator[str]:
 
 
 def _names(result: CaseResult) -> str:
-    return f"{', '.join(result.requirements)} {result.id}"
+    return " ".join([", ".join(result.requirements), result.id]).strip()
 
 
 def _group(results: list[CaseResult], wrong: list[CaseResult]) -> Iterator[str]:
