@@ -66,7 +66,12 @@ struct LoginSync: Sendable {
         }
         if contactsMark == nil {
             budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
-            for account in try contactAccounts(of: chats, for: caller, in: snapshot) {
+            // Who holds the chats already gets all partners, who gets chats those of what is sent.
+            let accounts =
+                delta == nil
+                ? try contactAccounts(of: chats, for: caller, in: snapshot)
+                : try snapshot.changedContacts(of: caller.userID, since: 0).map(\.account)
+            for account in accounts {
                 budget -= account.wireSizeEstimate
                 // What does not fit is asked for by CONTACT_INFO when it is shown.
                 if budget < 0 { break }

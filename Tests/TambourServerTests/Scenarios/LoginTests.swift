@@ -338,6 +338,28 @@ struct LoginTests {
         }
     }
 
+    @Test("a mark for the chats alone brings all contacts, one for the contacts alone all chats")
+    func oneMark() throws {
+        let clock = ManualClock()
+        try withPair(environment: clock.environment) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            clock.advance(ms: 1_000)
+            let time = try server.login(alice).time
+            for nothing in [nil, 0, -1] as [Int64?] {
+                let contacts = try alice.call(
+                    LoginRequest(token: alice.token, chatsSync: time, contactsSync: nothing)
+                )
+                #expect(contacts.chats.isEmpty)
+                #expect(contacts.contacts.map(\.id) == [bob.userID])
+                let chats = try alice.call(
+                    LoginRequest(token: alice.token, chatsSync: nothing, contactsSync: time)
+                )
+                #expect(chats.chats.map(\.id) == [dialog])
+                #expect(chats.contacts.isEmpty)
+            }
+        }
+    }
+
     @Test("messages that arrive during a login are in its chats or follow it: none is missed")
     func race() throws {
         try withPair { server, alice, bob, dialog in
