@@ -44,7 +44,7 @@ STEPS: dict[str, tuple[str, list[dict[str, Any]]]] = {
 CASE = """
 from tambour_conformance.flows import Player
 from tambour_conformance.verdict import case
-@case(group="flows")
+@case(group="flow")
 def test_x(accounts, login, connect, cid):
     Player({{"steps": {steps!r}}}, accounts, login, connect, cid).play()
 """

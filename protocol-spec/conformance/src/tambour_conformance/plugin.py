@@ -37,7 +37,7 @@ GROUPS = {
     "PSH": "pushes",
     "FLW": "flow and lifecycle",
     "CAP": "capabilities",
-    "flows": "whole conversations",
+    "flow": "whole conversations",
 }
 
 

@@ -15,7 +15,7 @@ from tambour_conformance.verdict import case
 def test_of(flow: Mapping[str, Any]) -> Callable[..., None]:
     """The test function that plays a flow."""
 
-    @case(group="flows")
+    @case(group="flow")
     def play(accounts: People, login: LogIn, connect: Connect, cid: Cid) -> None:
         Player(flow, accounts, login, connect, cid).play()
 
