@@ -16,7 +16,7 @@ from tambour_conformance.verdict import Verdict
 #: The fields of a header, by their sizes, and what the legend calls them.
 HEADER_FIELDS = ((1, "version"), (1, "cmd"), (2, "seq"), (2, "opcode"), (1, "flags"), (3, "length"))
 #: How many steps of a case are shown, and how many bytes of each: all that matters when it failed.
-SHOWN = {False: (16, 96), True: (200, 2048)}
+SHOWN = {False: (10, 64), True: (200, 2048)}
 
 
 def write_page(plugin: ConformancePlugin, path: Path) -> None:
