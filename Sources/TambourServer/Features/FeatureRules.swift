@@ -1,0 +1,236 @@
+package import TambourProtocol
+
+/// Which features are on for whom: a pure value.
+///
+/// The same rules give the same subject the same answer on every server and after every restart.
+/// Raising a percentage only adds subjects, and nobody's variation changes by it: what would break
+/// that is refused when the rules are made.
+package struct FeatureRules: Sendable, Hashable {
+    private let plans: [String: FeaturePlan]
+    /// The features of the specification that are off for everybody, asked for or not.
+    package let killed: Features
+
+    /// Every feature of the specification is on.
+    package static let none = FeatureRules(plans: [:])
+
+    /// - Parameter plans: what is said of each feature; those of the specification that have none are on.
+    /// - Throws: what makes no sense, by feature and rule.
+    package init(_ plans: [FeaturePlan]) throws(FeaturePlan.Mistake) {
+        var byName: [String: FeaturePlan] = [:]
+        for plan in plans {
+            try plan.check()
+            guard byName.updateValue(plan, forKey: plan.name) == nil else {
+                throw FeaturePlan.Mistake(feature: plan.name, reason: "is there twice")
+            }
+        }
+        self.init(plans: byName)
+    }
+
+    private init(plans: [String: FeaturePlan]) {
+        self.plans = plans
+        killed = Features(names: plans.values.filter(\.isKilled).map(\.name))
+    }
+
+    /// Names of the features that somebody could be answered about, in order.
+    package var names: [String] {
+        Set(plans.keys).union(Features.table.map(\.name)).sorted()
+    }
+
+    /// The answers to those of `names` that are known, in their order.
+    package func answers(to names: [String], for subject: FeatureSubject) -> [SessionFeature] {
+        names.compactMap { answer(to: $0, for: subject) }
+    }
+
+    /// - Returns: nil when nobody knows the feature.
+    package func answer(to name: String, for subject: FeatureSubject) -> SessionFeature? {
+        guard let plan = plans[name] else {
+            guard Features.table.contains(where: { $0.name == name }) else { return nil }
+            return SessionFeature(type: name, enabled: true)
+        }
+        return plan.answer(for: subject)
+    }
+}
+
+/// What is said of one feature.
+package struct FeaturePlan: Sendable, Hashable {
+    package var name: String
+    /// Off for everybody, whatever the rules say.
+    package var isKilled: Bool
+    /// Other text, other buckets: shuffles the subjects of this feature.
+    package var salt: String
+    /// Shares of those for whom the feature is on; no variations when empty. In the order of their
+    /// names, so that the order in a file means nothing.
+    package var variations: [Variation]
+    /// The first that fits decides; none that fits means off.
+    package var rules: [FeatureRule]
+
+    package struct Variation: Sendable, Hashable {
+        package var name: String
+        /// Its share of the sum of all weights.
+        package var weight: Int
+
+        package init(name: String, weight: Int) {
+            self.name = name
+            self.weight = weight
+        }
+    }
+
+    /// What makes no sense.
+    package struct Mistake: Error, Hashable, CustomStringConvertible {
+        package let feature: String
+        /// Counted from 0; nil when it is about the whole feature.
+        package let rule: Int?
+        package let reason: String
+
+        init(feature: String, rule: Int? = nil, reason: String) {
+            self.feature = feature
+            self.rule = rule
+            self.reason = reason
+        }
+
+        package var description: String {
+            feature + (rule.map { ", rule \($0 + 1)" } ?? "") + ": \(reason)"
+        }
+    }
+
+    private static let maxNameBytes = 64
+    private static let maxWeight = 1_000_000
+
+    package init(
+        name: String,
+        isKilled: Bool = false,
+        salt: String = "",
+        variations: [Variation] = [],
+        rules: [FeatureRule] = []
+    ) {
+        self.name = name
+        self.isKilled = isKilled
+        self.salt = salt
+        self.variations = variations.sorted { $0.name < $1.name }
+        self.rules = rules
+    }
+
+    /// Whether a feature or a variation may be called so: lower-case letters, digits and hyphens.
+    package static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, name.utf8.count <= maxNameBytes else { return false }
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        return letters.contains(first)
+            && name.utf8.allSatisfy {
+                letters.contains($0) || digits.contains($0) || $0 == UInt8(ascii: "-")
+            }
+    }
+
+    func check() throws(Mistake) {
+        func mistake(_ reason: String, rule: Int? = nil) -> Mistake {
+            Mistake(feature: name, rule: rule, reason: reason)
+        }
+        let pattern = "lower-case letters, digits and hyphens, at most \(Self.maxNameBytes)"
+        guard Self.isName(name) else { throw mistake("a name is \(pattern)") }
+        guard salt.isEmpty || Self.isName(salt) else { throw mistake("a salt is \(pattern)") }
+        var names: Set<String> = []
+        for variation in variations {
+            guard Self.isName(variation.name) else {
+                throw mistake("variation \"\(variation.name)\": a name is \(pattern)")
+            }
+            guard names.insert(variation.name).inserted else {
+                throw mistake("variation \(variation.name) is there twice")
+            }
+            guard (1...Self.maxWeight).contains(variation.weight) else {
+                throw mistake("variation \(variation.name): a weight is 1 to \(Self.maxWeight)")
+            }
+        }
+        var hasPercent = false
+        for (index, rule) in rules.enumerated() {
+            if let percent = rule.percent {
+                guard (0...Bucket.count).contains(percent) else {
+                    throw mistake("percent is not 0 to 100", rule: index)
+                }
+                // Raising it would take the feature away from somebody, or change a variation.
+                guard rule.isEnabled, rule.variation == nil else {
+                    throw mistake(
+                        "percent goes with neither \"enabled: false\" nor a variation",
+                        rule: index
+                    )
+                }
+                hasPercent = true
+            }
+            guard let variation = rule.variation else { continue }
+            guard rule.isEnabled else {
+                throw mistake("what is off has no variation", rule: index)
+            }
+            guard names.contains(variation) else {
+                throw mistake("there is no variation \"\(variation)\"", rule: index)
+            }
+            guard !hasPercent else {
+                throw mistake(
+                    "a rule with a variation stands before those with percent",
+                    rule: index
+                )
+            }
+        }
+    }
+
+    func answer(for subject: FeatureSubject) -> SessionFeature {
+        var bucket = Bucket(feature: name, salt: salt, subject: subject.name)
+        guard !isKilled, let rule = rules.first(where: { $0.fits(subject, &bucket) }),
+            rule.isEnabled
+        else { return SessionFeature(type: name, enabled: false) }
+        return SessionFeature(
+            type: name,
+            enabled: true,
+            variation: rule.variation ?? bucket.share(of: variations)
+        )
+    }
+}
+
+/// One rule of a feature: it fits a subject when all that it names does.
+package struct FeatureRule: Sendable, Hashable {
+    /// What it says of those it fits.
+    package var isEnabled: Bool
+    /// The variation of those it fits; nil leaves that to the weights.
+    package var variation: String?
+    /// Hundredths of a percent: 0 to 10,000.
+    package var percent: Int?
+    /// Kinds of device as SESSION_INIT names them, in upper case; empty means any.
+    package var systems: Set<String>
+    package var appVersion: AppVersionRange?
+    /// Languages: `de` fits de-AT too; empty means any.
+    package var locales: Set<LocaleName>
+    /// Fits nobody before login; empty means anybody.
+    package var userIDs: Set<Int64>
+
+    package init(
+        isEnabled: Bool = true,
+        variation: String? = nil,
+        percent: Int? = nil,
+        systems: [String] = [],
+        appVersion: AppVersionRange? = nil,
+        locales: [String] = [],
+        userIDs: Set<Int64> = []
+    ) {
+        self.isEnabled = isEnabled
+        self.variation = variation
+        self.percent = percent
+        self.systems = Set(systems.map { $0.uppercased() })
+        self.appVersion = appVersion
+        self.locales = Set(locales.map(LocaleName.init))
+        self.userIDs = userIDs
+    }
+
+    func fits(_ subject: FeatureSubject, _ bucket: inout Bucket) -> Bool {
+        if !systems.isEmpty, !systems.contains(subject.system) { return false }
+        if let appVersion {
+            guard let version = subject.appVersion, appVersion.contains(version) else {
+                return false
+            }
+        }
+        if !locales.isEmpty, !locales.contains(where: { $0.covers(subject.locale) }) {
+            return false
+        }
+        if !userIDs.isEmpty {
+            guard let user = subject.userID, userIDs.contains(user.rawValue) else { return false }
+        }
+        return percent.map { bucket.isWithin($0) } ?? true
+    }
+}

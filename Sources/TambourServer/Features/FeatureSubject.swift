@@ -1,0 +1,88 @@
+package import TambourProtocol
+
+/// Whom a rule is asked about: a device, and once it has logged in its user.
+package struct FeatureSubject: Sendable, Hashable {
+    /// Nil before login.
+    package var userID: UserID?
+    /// As SESSION_INIT named the installation; empty when it did not.
+    package var deviceID: String
+    /// The kind of device in upper case: `ANDROID`, `IOS`, `DESKTOP`, `WEB`.
+    package var system: String
+    package var appVersion: AppVersion?
+    package var locale: LocaleName
+
+    package init(
+        userID: UserID? = nil,
+        deviceID: String = "",
+        system: String = "",
+        appVersion: String = "",
+        locale: String = ""
+    ) {
+        self.userID = userID
+        self.deviceID = deviceID
+        self.system = system.uppercased()
+        self.appVersion = AppVersion(appVersion)
+        self.locale = LocaleName(locale)
+    }
+
+    /// What falls into a bucket: the user, before login the device; nil when neither has a name.
+    var name: String? {
+        if let userID { return String(userID.rawValue) }
+        return deviceID.isEmpty ? nil : deviceID
+    }
+}
+
+/// The version of an app: numbers between dots. What follows the digits of a part is ignored, and so is
+/// everything from the first part without digits.
+package struct AppVersion: Sendable, Hashable, Comparable {
+    private let parts: [Int]
+
+    /// - Returns: nil when it does not begin with a digit.
+    package init?(_ text: String) {
+        var parts: [Int] = []
+        for part in text.split(separator: ".", omittingEmptySubsequences: false) {
+            let digits = part.prefix { ("0"..."9").contains($0) }
+            guard !digits.isEmpty else { break }
+            parts.append(Int(digits) ?? .max)
+        }
+        guard !parts.isEmpty else { return nil }
+        // 2 is 2.0.
+        while parts.last == 0 { parts.removeLast() }
+        self.parts = parts
+    }
+
+    package static func < (left: AppVersion, right: AppVersion) -> Bool {
+        left.parts.lexicographicallyPrecedes(right.parts)
+    }
+}
+
+/// Versions from one, which belongs to it, to below another, which does not.
+package struct AppVersionRange: Sendable, Hashable {
+    private let from: AppVersion?
+    private let below: AppVersion?
+
+    package init(from: AppVersion? = nil, below: AppVersion? = nil) {
+        self.from = from
+        self.below = below
+    }
+
+    func contains(_ version: AppVersion) -> Bool {
+        if let from, version < from { return false }
+        if let below, version >= below { return false }
+        return true
+    }
+}
+
+/// A language with or without a country: `de`, `de-AT`, `de_AT`.
+package struct LocaleName: Sendable, Hashable {
+    private let text: String
+
+    package init(_ name: String) {
+        text = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
+    }
+
+    /// `de` covers `de-AT`, not the other way round.
+    func covers(_ other: LocaleName) -> Bool {
+        text == other.text || other.text.hasPrefix(text + "-")
+    }
+}
