@@ -39,6 +39,7 @@ package final class Server: @unchecked Sendable {
     /// How long a stop waits for what is under way.
     private static let stopDeadline: Duration = .seconds(5)
     private static let readers = 2
+    private static let laneTimeout = DispatchTimeInterval.seconds(5)
 
     /// Opens the store and brings its schema up to date; nothing is served yet.
     package init(_ configuration: ServerConfiguration) throws {
@@ -78,6 +79,7 @@ package final class Server: @unchecked Sendable {
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
         let router = PushRouter(codes: configuration.loginCodes)
         let presence = PresenceRegistry(clock: clock, wall: metrics.startedMs)
+        let settings = ServiceConfig(limits: limits)
         let stores = try (0..<Self.readers).map { _ in
             try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
         }
@@ -101,8 +103,10 @@ package final class Server: @unchecked Sendable {
                 environment: environment,
                 fixedLoginCode: configuration.loginCodes.fixedDigits,
                 presence: presence,
+                settings: settings,
                 report: report
-            )
+            ),
+            settings: settings
         )
         lanes = (0..<configuration.lanes).map { index in
             Lane(
@@ -112,7 +116,9 @@ package final class Server: @unchecked Sendable {
             )
         }
         let shared = shared
-        gateways = lanes.map { LaneGateway(lane: $0, shared: shared) }
+        gateways = lanes.map {
+            LaneGateway(lane: $0, shared: shared, rules: configuration.features.rules)
+        }
         router.connect(gateways)
     }
 
@@ -159,22 +165,50 @@ package final class Server: @unchecked Sendable {
         metrics.connectionsOpened.count - metrics.connectionsClosed.count
     }
 
-    /// How long a block that is posted to each lane now waits for its turn, seconds.
+    /// What a lane says of itself.
+    struct LaneReport {
+        /// How long a block that was posted to it waited for its turn, seconds.
+        let delay: Double
+        let features: [String: FeatureCount]
+    }
+
+    /// Asks all lanes.
     ///
-    /// Waits until all of them have had it: not for a lane or the engine to call.
-    /// - Returns: nil when one has not had it for five seconds.
-    func laneDelays() -> [Double]? {
-        let delays = Mutex([Double](repeating: 0, count: lanes.count))
+    /// Waits until all of them have answered: not for a lane or the engine to call.
+    /// - Returns: nil when one has not had its turn for five seconds.
+    func laneReports() -> [LaneReport]? {
+        let reports = Mutex([LaneReport?](repeating: nil, count: lanes.count))
         let answered = DispatchGroup()
-        for (index, lane) in lanes.enumerated() {
+        for (index, gateway) in gateways.enumerated() {
             let posted = ContinuousClock.now
-            lane.queue.async(group: answered) {
+            gateway.lane.queue.async(group: answered) {
                 let delay = (ContinuousClock.now - posted) / .seconds(1)
-                delays.withLock { $0[index] = delay }
+                let report = LaneReport(delay: delay, features: gateway.featureCounts)
+                reports.withLock { $0[index] = report }
             }
         }
-        guard answered.wait(timeout: .now() + 5) == .success else { return nil }
-        return delays.withLock { $0 }
+        guard answered.wait(timeout: .now() + Self.laneTimeout) == .success else { return nil }
+        return reports.withLock { $0.compactMap(\.self) }
+    }
+
+    /// Reads the rules of features again and goes by them.
+    ///
+    /// When it returns, every session whose answers changed has been sent them: a PING after it is
+    /// answered behind that. Waits for the lanes, as `laneReports` does.
+    /// - Returns: the rules, and how many sessions were told.
+    /// - Throws: what is wrong with them; then the old ones hold.
+    func reloadFeatures() throws -> (rules: FeatureRules, told: Int) {
+        guard let load = configuration.features.reload else {
+            throw AdminService.Failure(description: "the server was started without --features")
+        }
+        let reload = FeatureReload(try load(), lanes: gateways.count)
+        shared.router.route(reload)
+        guard let told = reload.wait(Self.laneTimeout) else {
+            throw AdminService.Failure(
+                description: "a lane is busy: the rules come into force late"
+            )
+        }
+        return (reload.rules, told)
     }
 
     /// Stops accepting, answers what is under way, checkpoints, lets go of the data directory.

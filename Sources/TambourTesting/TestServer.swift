@@ -13,6 +13,7 @@ package final class TestServer: Sendable {
     package let address: String
     package let dataDirectory: String
     private let codes: Codes
+    private let features: FeatureFile
     private let nextPhone = Atomic<Int64>(79_990_000_000)
     private let ownsDirectory: Bool
 
@@ -37,6 +38,13 @@ package final class TestServer: Sendable {
         }
     }
 
+    /// Rules of features as a file would hold them.
+    private final class FeatureFile: Sendable {
+        let plans = Mutex<[FeaturePlan]>([])
+
+        func read() throws -> FeatureRules { try FeatureRules(plans.withLock { $0 }) }
+    }
+
     /// - Parameters:
     ///   - overrides: limits by name; codes per address are not limited unless named.
     ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
@@ -49,6 +57,8 @@ package final class TestServer: Sendable {
     ) throws {
         let codes = Codes()
         self.codes = codes
+        let features = FeatureFile()
+        self.features = features
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
         var limits = ["maxCodesPerAddressPerHour": 1_000_000, "maxCodesPerPhonePerHour": 1_000_000]
@@ -63,6 +73,7 @@ package final class TestServer: Sendable {
                 loginCodes: LoginCodeSource { codes.deliver($0, $1) },
                 lanes: lanes ?? lanesOfRun ?? 2,
                 limits: Limits(overrides: limits),
+                features: FeatureSource(rules: .none, reload: { try features.read() }),
                 environment: environment,
                 logger: logger,
                 poisonsBuffers: true
@@ -84,19 +95,36 @@ package final class TestServer: Sendable {
         if ownsDirectory { Self.removeDirectory(dataDirectory) }
     }
 
+    /// Changes the rules of features as an administrator does.
+    ///
+    /// - Returns: what the command prints.
+    /// - Throws: `AdminService.Failure` when the rules make no sense; then the old ones hold.
+    @discardableResult
+    package func reload(_ plans: [FeaturePlan]) throws -> [String] {
+        features.plans.withLock { $0 = plans }
+        var lines: [String] = []
+        let admin = AdminClient(dataDirectory: dataDirectory)
+        guard try admin.run(.reload, output: { lines.append($0) }) else {
+            throw WireClient.Failure.unexpected("no server listens")
+        }
+        return lines
+    }
+
     // MARK: - Clients
 
     /// A connection that has said SESSION_INIT.
     package func connect(
         device: String = "test",
-        capabilities: [String]? = nil
+        capabilities: [String]? = nil,
+        features: [String]? = nil
     ) throws -> WireClient {
         let client = try WireClient(address: address)
         _ = try client.call(
             SessionInitRequest(
                 userAgent: UserAgent(deviceType: "DESKTOP", appVersion: "1", deviceName: device),
                 deviceID: device,
-                capabilities: capabilities
+                capabilities: capabilities,
+                features: features
             )
         )
         return client
@@ -106,10 +134,11 @@ package final class TestServer: Sendable {
     package func signUp(
         _ name: String,
         device: String = "phone",
-        capabilities: [String]? = nil
+        capabilities: [String]? = nil,
+        features: [String]? = nil
     ) throws -> WireClient {
         let phone = freshPhone()
-        let client = try connect(device: device, capabilities: capabilities)
+        let client = try connect(device: device, capabilities: capabilities, features: features)
         let attributes = try code(for: phone, on: client)
         guard let registration = attributes.register?.token else {
             throw WireClient.Failure.unexpected("\(phone) is registered already")
@@ -145,9 +174,10 @@ package final class TestServer: Sendable {
     package func reconnect(
         _ other: WireClient,
         device: String = "phone",
+        features: [String]? = nil,
         since mark: Int64 = -1
     ) throws -> (client: WireClient, login: LoginReply) {
-        let client = try connect(device: device)
+        let client = try connect(device: device, features: features)
         client.token = other.token
         return (client, try login(client, since: mark))
     }

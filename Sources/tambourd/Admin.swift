@@ -6,7 +6,7 @@ extension Tambourd {
     struct Admin: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a data directory, through its server when one runs.",
-            subcommands: [Users.self, Metrics.self, Check.self]
+            subcommands: [Users.self, Metrics.self, Check.self, Reload.self]
         )
     }
 
@@ -25,8 +25,9 @@ extension Tambourd {
         ) throws {
             do {
                 if try AdminClient(dataDirectory: directory).run(request, output: output) { return }
-                if case .metrics = request {
-                    throw Failure("no server runs on \(directory)")
+                switch request {
+                case .metrics, .reload: throw Failure("no server runs on \(directory)")
+                default: break
                 }
                 guard FileManager.default.fileExists(atPath: directory) || Self.creates(request)
                 else { throw Failure("there is no data directory \(directory)") }
@@ -72,6 +73,17 @@ extension Tambourd.Admin {
         @OptionGroup var data: Tambourd.DataOption
 
         func run() throws { try data.run(.check) }
+    }
+
+    struct Reload: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Reads the file of --features again; sessions whose answers change are told.",
+            discussion: "A file with a mistake changes nothing: the rules before it hold."
+        )
+
+        @OptionGroup var data: Tambourd.DataOption
+
+        func run() throws { try data.run(.reload) }
     }
 }
 

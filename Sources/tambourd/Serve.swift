@@ -13,7 +13,7 @@ extension Tambourd {
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
                 in a YAML or JSON file named by --config (keys: listen, data, loginCodes, lanes, limits, \
-                logLevel). A flag wins over the environment, the environment over the file.
+                features, logLevel). A flag wins over the environment, the environment over the file.
                 """
         )
 
@@ -36,6 +36,14 @@ extension Tambourd {
 
         @Option(help: "A YAML or JSON file that overrides limits by name.")
         var limits: String?
+
+        @Option(
+            help: """
+                A YAML or JSON file that says which features are on for whom; `admin reload` reads it \
+                again.
+                """
+        )
+        var features: String?
 
         @Option(help: "trace, debug, info, notice, warning, error or critical.")
         var logLevel: String?

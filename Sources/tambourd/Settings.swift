@@ -13,6 +13,7 @@ struct Settings {
     var loginCodes: String
     var lanes: Int
     var limits: Limits
+    var features: FeatureSource
     var logLevel: Logger.Level
 
     init(flags: Tambourd.Serve, environment: [String: String]) throws {
@@ -47,6 +48,12 @@ struct Settings {
         } else {
             limits = .standard
         }
+        if let path = flags.features ?? reader.string(forKey: "features") {
+            let file = FeatureFile(path: path, limits: limits)
+            features = FeatureSource(rules: try file.rules(), reload: { try file.rules() })
+        } else {
+            features = .none
+        }
         let level = flags.logLevel ?? reader.string(forKey: "logLevel", default: "info")
         guard let known = Logger.Level(rawValue: level) else {
             throw Failure("log level \"\(level)\" is none of \(Logger.Level.allCases)")
@@ -61,13 +68,16 @@ struct Settings {
             loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
             lanes: lanes,
             limits: limits,
+            features: features,
             logger: logger
         )
     }
 
     /// A flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
-        let keys: Set = ["listen", "data", "loginCodes", "lanes", "limits", "logLevel"]
+        let keys: Set = [
+            "listen", "data", "loginCodes", "lanes", "limits", "features", "logLevel",
+        ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }

@@ -131,6 +131,124 @@ struct CommandLineTests {
         }
     }
 
+    @Test(
+        "a mistake in the rules of features is named with file, line, feature and rule",
+        arguments: [
+            ("- apple", ":1: the file: not a map"),
+            ("apple: on", ":1: apple: not a map"),
+            ("apple: {}", ":1: apple: has neither rules nor \"kill: true\""),
+            ("a: {kill: true}\na: {kill: true}", "a"),
+            ("Apple:\n  kill: true", ":2: Apple: a name is"),
+            ("apple:\n  kil: true", ":2: apple: unknown key \"kil\""),
+            ("apple:\n  kill: maybe", ":2: apple: kill: neither true nor false"),
+            ("apple:\n  rules: {}", ":2: apple: rules: not a list"),
+            (
+                "apple:\n  variations: {a: x}\n  kill: true",
+                ":2: apple: variations: the weight of a"
+            ),
+            ("apple:\n  rules:\n    - {}\n    - {ios: yes}", ":4: apple, rule 2: unknown key"),
+            (
+                "apple:\n  rules:\n    - {percent: 12.345}",
+                ":3: apple, rule 1: percent: \"12.345\" is not 0 to 100"
+            ),
+            ("apple:\n  rules:\n    - {percent: 100.01}", "is not 0 to 100"),
+            ("apple:\n  rules:\n    - {percent: -1}", "is not 0 to 100"),
+            ("apple:\n  rules:\n    - {os: []}", "apple, rule 1: os: is empty"),
+            ("apple:\n  rules:\n    - {locale: \"\"}", "locale: is empty"),
+            ("apple:\n  rules:\n    - {userIds: []}", "userIds: is empty"),
+            ("apple:\n  rules:\n    - {userIds: [x]}", "userIds: not a user id"),
+            ("apple:\n  rules:\n    - {appVersion: {}}", "has neither from nor below"),
+            ("apple:\n  rules:\n    - {appVersion: {to: 1}}", "unknown key \"to\""),
+            ("apple:\n  rules:\n    - {appVersion: {from: new}}", "\"new\" is no version"),
+            (
+                "apple:\n  rules:\n    - {percent: 1}\n    - {percent: 2, enabled: false}",
+                ":4: apple, rule 2: percent goes with neither"
+            ),
+            ("apple: {rules: [}", "features.yaml"),
+        ]
+    )
+    func featureMistakes(text: String, says: String) async throws {
+        let place = try Place()
+        let file = try place.file("features.yaml", text)
+        let result = try await run([
+            "serve", "--listen", "127.0.0.1:0", "--data", place.data, "--features", file,
+        ])
+        #expect(result.status != 0)
+        #expect(result.errors.contains(says), "\(result.errors)")
+        #expect(result.errors.contains(file), "\(result.errors)")
+    }
+
+    @Test("a reload brings other features to those who are there; a bad file leaves them be")
+    func reload() async throws {
+        let place = try Place()
+        let file = try place.file(
+            "features.yaml",
+            """
+            apple:
+              variations: {green: 1, red: 1}
+              rules:
+                - {os: DESKTOP, appVersion: {from: 2.10}, locale: [de], variation: red}
+            """
+        )
+        let tokens = place.url.appendingPathComponent("tokens.txt").path
+        let created = try await run([
+            "admin", "users", "create", "--data", place.data, "--count", "1", "--first-phone",
+            "+79990000001", "--tokens-out", tokens,
+        ])
+        #expect(created.status == 0, "\(created.errors)")
+        let arguments = [
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "console",
+        ]
+        let server = try await serve(arguments + ["--features", file])
+        let client = try WireClient(address: server.addresses[0])
+        let hello = try client.call(
+            SessionInitRequest(
+                userAgent: UserAgent(deviceType: "DESKTOP", appVersion: "2.10.1", locale: "de-AT"),
+                deviceID: "test",
+                features: ["apple"]
+            )
+        )
+        let red = SessionFeature(type: "apple", enabled: true, variation: "red")
+        #expect(hello.features == [red])
+        let line = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n")[0]
+        let token = try #require(line.split(separator: " ").last)
+        let login = try client.call(LoginRequest(token: String(token)))
+        #expect(login.config?.features == [red])
+
+        _ = try place.file("features.yaml", "apple:\n  rules:\n    - {percent: lots}\n")
+        let refused = try await run(["admin", "reload", "--data", place.data])
+        #expect(refused.status != 0)
+        #expect(refused.errors.contains("\(file):3: apple, rule 1: percent"), "\(refused.errors)")
+        #expect(try client.takePushes().isEmpty)
+
+        _ = try place.file("features.yaml", "apple: {kill: true}\nphone-lookup: {kill: true}\n")
+        let done = try await run(["admin", "reload", "--data", place.data])
+        #expect(done.lines == ["apple: killed", "phone-lookup: killed", "sessions told: 1"])
+        let push = try client.next(.notifConfig, as: NotifConfig.self)
+        #expect(push.config.features == [SessionFeature(type: "apple", enabled: false)])
+        let lookup = ContactInfoByPhoneRequest(phone: "+79990000001")
+        #expect(try client.refusal(of: lookup) == .protoOpcode)
+        try await stop(server.child)
+
+        let nobody = try await run(["admin", "reload", "--data", place.data])
+        #expect(nobody.status != 0 && nobody.errors.contains("no server runs"))
+        let without = try await serve(arguments)
+        let nothing = try await run(["admin", "reload", "--data", place.data])
+        #expect(nothing.status != 0 && nothing.errors.contains("--features"))
+        try await stop(without.child)
+    }
+
+    @Test("more features than the limit are refused")
+    func manyFeatures() async throws {
+        let place = try Place()
+        let lines = (1...65).map { "f\($0): {kill: true}\n" }
+        let file = try place.file("features.yaml", lines.joined())
+        let result = try await run([
+            "serve", "--listen", "127.0.0.1:0", "--data", place.data, "--features", file,
+        ])
+        #expect(result.status != 0 && result.errors.contains("65 features, limit 64"))
+    }
+
     @Test("one process serves a data directory, and others may not read it")
     func lock() async throws {
         let place = try Place()

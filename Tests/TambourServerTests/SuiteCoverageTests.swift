@@ -229,6 +229,9 @@ struct SuiteCoverageTests {
         _ bob: WireClient
     ) throws {
         try tour.play(alice, SessionsInfoRequest())
+        let modern = try server.reconnect(bob, features: ["phone-lookup"]).client
+        try server.reload([FeaturePlan(name: "phone-lookup")])
+        try tour.collect(modern)
         try tour.play(alice, SessionsCloseRequest())
         try tour.play(alice, LogoutRequest())
     }

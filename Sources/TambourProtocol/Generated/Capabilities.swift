@@ -34,8 +34,12 @@ package struct Features: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
+    /// Finding people by their phone. The first thing to be let in by steps, or shut, when somebody walks
+    /// through all numbers.
+    package static let phoneLookup = Features(rawValue: 1 << 0)
+
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Features)] = []
+    package static let table: [(name: String, value: Features)] = [("phone-lookup", .phoneLookup)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

@@ -72,6 +72,8 @@ package final class Limits: Sendable {
     package let maxVCardBytes: Int
     /// 64 items. More than will ever be known at once.
     package let maxCapabilities: Int
+    /// 64 features. What an operator may add rules for; a login is asked about each that it names.
+    package let maxFeatures: Int
     /// 12 items. An album of twelve.
     package let maxAttaches: Int
     /// 1000 items. One range for every four units of the longest text.
@@ -137,6 +139,7 @@ package final class Limits: Sendable {
         maxURLBytes = overrides.value(of: "maxURLBytes", standard: 2048)
         maxVCardBytes = overrides.value(of: "maxVCardBytes", standard: 8192)
         maxCapabilities = overrides.value(of: "maxCapabilities", standard: 64)
+        maxFeatures = overrides.value(of: "maxFeatures", standard: 64)
         maxAttaches = overrides.value(of: "maxAttaches", standard: 12)
         maxElementsPerText = overrides.value(of: "maxElementsPerText", standard: 1000)
         maxIDsPerRequest = overrides.value(of: "maxIDsPerRequest", standard: 1000)

@@ -3422,19 +3422,24 @@ package struct LoginConfig: WireValue, Hashable {
     package var chats: IDMap<ChatID, AnyValue>?
     /// A map of folders.
     package var chatFolders: AnyValue?
+    /// Answers about the features named in SESSION_INIT, in the order of their names, decided for the user:
+    /// they replace those of SESSION_INIT. Absent when it named none.
+    package var features: [SessionFeature]?
 
     package init(
         hash: Text,
         user: AnyValue? = nil,
         server: AnyValue? = nil,
         chats: IDMap<ChatID, AnyValue>? = nil,
-        chatFolders: AnyValue? = nil
+        chatFolders: AnyValue? = nil,
+        features: [SessionFeature]? = nil
     ) {
         self.hash = hash
         self.user = user
         self.server = server
         self.chats = chats
         self.chatFolders = chatFolders
+        self.features = features
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -3443,6 +3448,7 @@ package struct LoginConfig: WireValue, Hashable {
         var server: AnyValue?
         var chats: IDMap<ChatID, AnyValue>?
         var chatFolders: AnyValue?
+        var features: [SessionFeature]?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -3469,6 +3475,10 @@ package struct LoginConfig: WireValue, Hashable {
                     fieldName = "chatFolders"
                     try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chatFolders = try AnyValue.read(from: &reader) }
+                } else if reader.matches(wireKey, "features") {
+                    fieldName = "features"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { features = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SessionFeature in try SessionFeature.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
@@ -3478,7 +3488,7 @@ package struct LoginConfig: WireValue, Hashable {
         }
         reader.endContainer()
         guard let hash else { throw missing("hash") }
-        return Self(hash: hash, user: user, server: server, chats: chats, chatFolders: chatFolders)
+        return Self(hash: hash, user: user, server: server, chats: chats, chatFolders: chatFolders, features: features)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -3487,6 +3497,7 @@ package struct LoginConfig: WireValue, Hashable {
         if server != nil { fieldCount += 1 }
         if chats != nil { fieldCount += 1 }
         if chatFolders != nil { fieldCount += 1 }
+        if features != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("hash")
         writer.writeText(hash)
@@ -3505,6 +3516,13 @@ package struct LoginConfig: WireValue, Hashable {
         if let chatFolders {
             writer.writeKey("chatFolders")
             chatFolders.write(to: &writer)
+        }
+        if let features {
+            writer.writeKey("features")
+            writer.writeArrayHeader(features.count)
+            for item in features {
+                item.write(to: &writer)
+            }
         }
     }
 }

@@ -63,6 +63,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifMark = Opcode(rawValue: 130)
     /// A user went online or offline.
     package static let notifPresence = Opcode(rawValue: 132)
+    /// Settings changed.
+    package static let notifConfig = Opcode(rawValue: 134)
     /// A chat was created, changed or left.
     package static let notifChat = Opcode(rawValue: 135)
     /// Messages were deleted.
@@ -115,14 +117,16 @@ package struct OpInfo: Sendable {
     package let idempotency: Idempotency?
     /// What the opcode may answer beside `RequestError.Code.common`.
     package let errors: [RequestError.Code]
+    /// The feature without which it answers `proto.opcode`; empty for most.
+    package let feature: Features
     /// Whether a request is answered; known numbers that are not answer `proto.opcode`.
     package let isServed: Bool
 
     /// By number. Numbers nobody has seen are nil.
     package static let table: [OpInfo?] = {
         var table = [OpInfo?](repeating: nil, count: 307)
-        func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code]) {
-            table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, isServed: kind != nil)
+        func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code], _ feature: Features = []) {
+            table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, feature: feature, isServed: kind != nil)
         }
         func known(_ number: Int, _ name: String, _ direction: Direction) {
             served(number, name, direction, [], nil, nil, [])
@@ -137,7 +141,7 @@ package struct OpInfo: Sendable {
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeExpired, .authBlocked])
         served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
-        served(46, "CONTACT_INFO_BY_PHONE", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
+        served(46, "CONTACT_INFO_BY_PHONE", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound], .phoneLookup)
         served(48, "CHAT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(50, "CHAT_MARK", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
@@ -154,6 +158,7 @@ package struct OpInfo: Sendable {
         served(129, "NOTIF_TYPING", .serverToClient, [], nil, nil, [])
         served(130, "NOTIF_MARK", .serverToClient, [], nil, nil, [])
         served(132, "NOTIF_PRESENCE", .serverToClient, [], nil, nil, [])
+        served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
@@ -241,7 +246,6 @@ package struct OpInfo: Sendable {
         known(126, "LOCATION_REQUEST", .clientToServer)
         known(127, "GET_LAST_MENTIONS", .clientToServer)
         known(131, "NOTIF_CONTACT", .serverToClient)
-        known(134, "NOTIF_CONFIG", .serverToClient)
         known(136, "NOTIF_ATTACH", .serverToClient)
         known(137, "NOTIF_CALL_START", .serverToClient)
         known(139, "NOTIF_CONTACT_SORT", .serverToClient)

@@ -7,6 +7,7 @@ package indirect enum Push: Sendable {
     case notifTyping(NotifTyping)
     case notifMark(NotifMark)
     case notifPresence(NotifPresence)
+    case notifConfig(NotifConfig)
     case notifChat(NotifChat)
     case notifMsgDelete(NotifMsgDelete)
 
@@ -17,6 +18,7 @@ package indirect enum Push: Sendable {
             case .notifTyping: .notifTyping
             case .notifMark: .notifMark
             case .notifPresence: .notifPresence
+            case .notifConfig: .notifConfig
             case .notifChat: .notifChat
             case .notifMsgDelete: .notifMsgDelete
         }
@@ -29,6 +31,7 @@ package indirect enum Push: Sendable {
             case .notifTyping(let push): push.withEncoded(body)
             case .notifMark(let push): push.withEncoded(body)
             case .notifPresence(let push): push.withEncoded(body)
+            case .notifConfig(let push): push.withEncoded(body)
             case .notifChat(let push): push.withEncoded(body)
             case .notifMsgDelete(let push): push.withEncoded(body)
         }

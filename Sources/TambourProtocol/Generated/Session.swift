@@ -279,7 +279,8 @@ package struct SessionInitReply: WirePayload, Hashable {
     package var lang: Bool?
     /// Those of the request that the server knows, in its order. Absent when the request had none.
     package var capabilities: [String]?
-    /// Those of the request that the server knows. Absent when the request had none.
+    /// Those of the request that the server knows, in the order of their names, decided for the device.
+    /// Absent when the request had none.
     package var features: [SessionFeature]?
 
     package init(
@@ -563,4 +564,47 @@ extension SessionsCloseRequest: WireRequest {
 
     /// The opcode it travels under.
     package static var opcode: Opcode { .sessionsClose }
+}
+
+/// Settings changed. Sent to a logged-in client that named features when the answer about one of them
+/// changes: `config` holds the new hash and all answers, and what it does not hold is as it was.
+package struct NotifConfig: WirePayload, Hashable {
+    /// The settings that changed.
+    package var config: LoginConfig
+
+    package init(
+        config: LoginConfig
+    ) {
+        self.config = config
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var config: LoginConfig?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "config") {
+                    fieldName = "config"
+                    try claim(0, in: &fieldsSeen)
+                    config = try LoginConfig.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let config else { throw missing("config") }
+        return Self(config: config)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("config")
+        config.write(to: &writer)
+    }
 }

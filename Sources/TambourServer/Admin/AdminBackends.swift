@@ -51,7 +51,7 @@ struct LiveAdminBackend: AdminBackend {
 
     var metricsText: String? {
         // Health checks ask for this: a lane, an engine or a reader that hangs must not look healthy.
-        guard let laneDelays = server.laneDelays(), (try? write { _ in }) != nil,
+        guard let lanes = server.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
         else { return nil }
         let now = environment.wallMs()
@@ -72,10 +72,17 @@ struct LiveAdminBackend: AdminBackend {
                 "lane_delay_seconds",
                 "How long a block posted to each lane for this answer has waited.",
                 each: "lane",
-                laneDelays
+                lanes.map(\.delay)
+            ),
+            .init(
+                "feature_connections",
+                "Connections by what they were answered about a feature.",
+                features: lanes.map(\.features)
             ),
         ])
     }
+
+    func reload() throws -> (rules: FeatureRules, told: Int)? { try server.reloadFeatures() }
 }
 
 /// A store that no server has open: commands run here, under the directory's lock.
@@ -135,4 +142,5 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     }
 
     package var metricsText: String? { nil }
+    package func reload() throws -> (rules: FeatureRules, told: Int)? { nil }
 }

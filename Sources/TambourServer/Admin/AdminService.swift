@@ -11,6 +11,8 @@ package protocol AdminBackend: Sendable {
     var limits: Limits { get }
     /// The Prometheus text, or nil when no server runs.
     var metricsText: String? { get }
+    /// Reads the rules of features again; nil when no server runs.
+    func reload() throws -> (rules: FeatureRules, told: Int)?
 }
 
 /// The admin commands, the same through the socket and on a store nobody serves.
@@ -27,6 +29,7 @@ package struct AdminService: Sendable {
         case block(user: String, isBlocked: Bool)
         case metrics
         case check
+        case reload
 
         package var words: [String] {
             switch self {
@@ -35,6 +38,7 @@ package struct AdminService: Sendable {
             case .block(let user, let isBlocked): [isBlocked ? "block" : "unblock", user]
             case .metrics: ["metrics"]
             case .check: ["check"]
+            case .reload: ["reload"]
             }
         }
 
@@ -48,6 +52,7 @@ package struct AdminService: Sendable {
             case ("unblock", 2): self = .block(user: words[1], isBlocked: false)
             case ("metrics", 1): self = .metrics
             case ("check", 1): self = .check
+            case ("reload", 1): self = .reload
             default: return nil
             }
         }
@@ -70,13 +75,17 @@ package struct AdminService: Sendable {
         case .listUsers: try listUsers(output)
         case .block(let user, let isBlocked): try block(user, isBlocked, output)
         case .metrics:
-            guard let text = backend.metricsText else {
-                throw Failure(description: "no server runs on this data directory")
-            }
+            guard let text = backend.metricsText else { throw Self.noServer }
             for line in text.split(separator: "\n") { try output(String(line)) }
         case .check: try check(output)
+        case .reload:
+            guard let result = try backend.reload() else { throw Self.noServer }
+            for line in result.rules.summary { try output(line) }
+            try output("sessions told: \(result.told)")
         }
     }
+
+    private static let noServer = Failure(description: "no server runs on this data directory")
 
     private func createUsers(
         _ count: Int,

@@ -13,6 +13,7 @@ package struct ServerConfiguration: Sendable {
     /// Lanes that serve connections; at least 1.
     package var lanes: Int
     package var limits: Limits
+    package var features: FeatureSource
     package var environment: Environment
     package var logger: Logger
     /// Overwrites the lanes' read buffers after each use, so that a stray pointer shows at once.
@@ -24,6 +25,7 @@ package struct ServerConfiguration: Sendable {
         loginCodes: LoginCodeSource,
         lanes: Int,
         limits: Limits = .standard,
+        features: FeatureSource = .none,
         environment: Environment = .live,
         logger: Logger,
         poisonsBuffers: Bool = false
@@ -33,6 +35,7 @@ package struct ServerConfiguration: Sendable {
         self.loginCodes = loginCodes
         self.lanes = max(1, lanes)
         self.limits = limits
+        self.features = features
         self.environment = environment
         self.logger = logger
         self.poisonsBuffers = poisonsBuffers

@@ -144,6 +144,21 @@ package final class ServerMetrics: Sendable {
             self.help = help
             samples = values.enumerated().map { ("{\(label)=\"\($0)\"}", "\($1)") }
         }
+
+        /// - Parameter features: what each lane counts.
+        init(_ name: String, _ help: String, features: [[String: FeatureCount]]) {
+            self.name = name
+            self.help = help
+            var sums: [String: FeatureCount] = [:]
+            for lane in features {
+                sums.merge(lane) { FeatureCount(on: $0.on + $1.on, off: $0.off + $1.off) }
+            }
+            samples = sums.sorted { $0.key < $1.key }.flatMap { feature, count in
+                [("on", count.on), ("off", count.off)].map { answer, value in
+                    ("{feature=\"\(feature)\",answer=\"\(answer)\"}", "\(value)")
+                }
+            }
+        }
     }
 
     private static func escaped(_ value: String) -> String {

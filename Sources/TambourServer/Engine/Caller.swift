@@ -29,6 +29,8 @@ package final class Requester: Sendable {
     /// What the client said of itself in SESSION_INIT.
     package let origin: SessionOrigin
     package let capabilities: Capabilities
+    /// What the client was answered about the features it named; nil when it named none.
+    package let features: [SessionFeature]?
     /// The token this session logged in with; SESSIONS_CLOSE gives it back.
     package let token: String?
 
@@ -36,11 +38,13 @@ package final class Requester: Sendable {
         caller: Caller? = nil,
         origin: SessionOrigin,
         capabilities: Capabilities = [],
+        features: [SessionFeature]? = nil,
         token: String? = nil
     ) {
         self.caller = caller
         self.origin = origin
         self.capabilities = capabilities
+        self.features = features
         self.token = token
     }
 

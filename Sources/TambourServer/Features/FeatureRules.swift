@@ -36,6 +36,14 @@ package struct FeatureRules: Sendable, Hashable {
         Set(plans.keys).union(Features.table.map(\.name)).sorted()
     }
 
+    /// A line for each feature that somebody could be answered about.
+    package var summary: [String] {
+        names.map { name in
+            guard let plan = plans[name] else { return "\(name): on, no rules" }
+            return "\(name): " + (plan.isKilled ? "killed" : "\(plan.rules.count) rules")
+        }
+    }
+
     /// The answers to those of `names` that are known, in their order.
     package func answers(to names: [String], for subject: FeatureSubject) -> [SessionFeature] {
         names.compactMap { answer(to: $0, for: subject) }

@@ -17,13 +17,14 @@ package struct Dispatcher: Sendable {
         environment: Environment,
         fixedLoginCode: String?,
         presence: PresenceRegistry,
+        settings: ServiceConfig,
         report: @escaping @Sendable (String) -> Void
     ) {
         auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
         contacts = ContactsHandler()
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
-        sync = LoginSync(limits: limits, presence: presence)
+        sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
 
@@ -93,7 +94,7 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         switch request {
         case .login2(let request):
-            return .page(try sync.login2(request, from: caller, in: snapshot))
+            return .page(try sync.login2(request, from: requester, in: snapshot))
         case .contactInfo(let request):
             return .page(try contacts.contactInfo(request, from: caller, in: snapshot))
         case .contactInfoByPhone(let request):
@@ -152,15 +153,16 @@ package struct Dispatcher: Sendable {
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func login(
         _ request: LoginRequest,
-        caller: Caller,
+        from requester: Requester,
         time: Int64,
         on store: StoreConnection
     ) -> Answer {
-        guardedAnswer {
+        let caller = requester.requireCaller()
+        return guardedAnswer {
             try store.read { snapshot in
                 // The token may have died since it was looked up.
                 _ = try auth.session(token: request.token, in: snapshot)
-                let result = try sync.login(request, from: caller, time: time, in: snapshot)
+                let result = try sync.login(request, from: requester, time: time, in: snapshot)
                 var answer = Answer.page(result.reply)
                 answer.following = Answer.Following(
                     watcher: caller.userID,

@@ -14,6 +14,8 @@ enum LaneMessage: Sendable {
     )
     /// The oldest connection of a token that has too many.
     case superseded(Session)
+    /// Features are decided by other rules from now on.
+    case features(FeatureReload)
     case stop
 }
 
@@ -26,11 +28,15 @@ final class LaneGateway: @unchecked Sendable {
     private let mailbox: Mailbox<LaneMessage>
     private var sessions: [ObjectIdentifier: Session] = [:]
     private var byUser: [UserID: [Session]] = [:]
+    /// The sessions whose clients named features.
+    private var withFeatures: [ObjectIdentifier: Session] = [:]
+    private(set) var rules: FeatureRules
     private var isStopping = false
 
-    init(lane: Lane, shared: SharedServices) {
+    init(lane: Lane, shared: SharedServices, rules: FeatureRules) {
         self.lane = lane
         self.shared = shared
+        self.rules = rules
         let addressee = Addressee()
         mailbox = Mailbox(queue: lane.queue) { addressee.gateway?.handle($0) }
         addressee.gateway = self
@@ -61,6 +67,27 @@ final class LaneGateway: @unchecked Sendable {
 
     func closed(_ session: Session) {
         sessions[ObjectIdentifier(session)] = nil
+        withFeatures[ObjectIdentifier(session)] = nil
+    }
+
+    /// Its client named features, or named none any more.
+    func namedFeatures(_ session: Session) {
+        withFeatures[ObjectIdentifier(session)] = session.features == nil ? nil : session
+    }
+
+    /// How many sessions have which answer, by feature.
+    var featureCounts: [String: FeatureCount] {
+        var counts: [String: FeatureCount] = [:]
+        for session in withFeatures.values {
+            for answer in session.features?.answers ?? [] {
+                if answer.enabled {
+                    counts[answer.type, default: FeatureCount()].on += 1
+                } else {
+                    counts[answer.type, default: FeatureCount()].off += 1
+                }
+            }
+        }
+        return counts
     }
 
     /// From now on the session hears what its user's chats bring.
@@ -90,10 +117,31 @@ final class LaneGateway: @unchecked Sendable {
             session.tokenResolved(request, login, found)
         case .superseded(let session):
             session.close(reason: "more connections of this token than allowed")
+        case .features(let reload):
+            rules = reload.rules
+            reload.laneIsDone(told: tellFeatures())
         case .stop:
             isStopping = true
             for session in sessions.values { session.closeForStop() }
         }
+    }
+
+    /// Asks the new rules for every session that is concerned, and tells those whose answers changed.
+    private func tellFeatures() -> Int {
+        var told = 0
+        // Sessions are many, different answers are few.
+        var encoded: [[SessionFeature]: EncodedPush] = [:]
+        for session in withFeatures.values {
+            guard let answers = session.featuresChanged() else { continue }
+            let push = Push.notifConfig(
+                NotifConfig(config: shared.settings.change(to: answers))
+            )
+            var packets = encoded[answers] ?? EncodedPush(push, limits: shared.limits)
+            session.push(packets.packet(session.compression))
+            encoded[answers] = packets
+            told += 1
+        }
+        return told
     }
 
     private func deliver(_ event: Event) {

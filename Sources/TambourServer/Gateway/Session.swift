@@ -47,6 +47,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         didSet { knownRequester = nil }
     }
     private var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
+    /// Nil for clients that named none.
+    private(set) var features: SessionFeatures?
     private var token: String? { didSet { knownRequester = nil } }
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
@@ -224,6 +226,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             // An app that asks for what this server does not have yet is no enemy.
             return send(.protoOpcode, sequence, opcode)
         }
+        // What comes behind a LOGIN is judged by its outcome, when its turn comes.
+        if machine.phase != .loggingIn, isOff(info) { return send(.protoOpcode, sequence, opcode) }
         guard info.states.contains(machine.states) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
@@ -246,6 +250,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .query(let query): admit(Request(.query(query), sequence, opcode))
         case .command(let command): admit(Request(.command(command), sequence, opcode))
         }
+    }
+
+    /// Whether the opcode belongs to a feature that is off for this client.
+    private func isOff(_ info: OpInfo) -> Bool {
+        !info.feature.isEmpty
+            && !info.feature.isDisjoint(with: gateway.rules.killed.union(features?.off ?? []))
     }
 
     /// Answers what needs neither engine nor reader.
@@ -284,18 +294,36 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             address: origin.address
         )
         capabilities = Capabilities(names: hello.capabilities ?? [])
+        features = SessionFeatures(hello)
+        gateway.namedFeatures(self)
+        decideFeatures()
         machine.initialized()
         armTimer()
         let seed = shared.environment.randomBytes(4)
             .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
-        let features = hello.features.map { names in
-            Features(names: names).names.map { SessionFeature(type: $0, enabled: true) }
-        }
         return SessionInitReply(
             callsSeed: seed,
             capabilities: hello.capabilities == nil ? nil : capabilities.names,
-            features: features
+            features: hello.features == nil ? nil : features?.answers ?? []
         )
+    }
+
+    // MARK: - Features
+
+    /// Decides for the user, before LOGIN for the device.
+    @discardableResult
+    private func decideFeatures() -> Bool {
+        knownRequester = nil
+        return features?.decide(by: gateway.rules, for: caller?.userID) ?? false
+    }
+
+    /// The rules are others now.
+    ///
+    /// - Returns: the answers to push, if the client has logged in and they changed. Before that it
+    ///   keeps what it was told, and LOGIN decides.
+    func featuresChanged() -> [SessionFeature]? {
+        guard caller != nil, decideFeatures() else { return nil }
+        return features?.answers
     }
 
     // MARK: - Requests that run elsewhere
@@ -311,11 +339,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         var tickets = tickets[...]
         while let ticket = tickets.popFirst() {
             guard let request = waiting.removeValue(forKey: ticket) else { continue }
-            if request.opcode.info?.states.contains(machine.states) == true {
-                start(request)
-            } else {
+            guard let info = request.opcode.info else {
+                preconditionFailure("the table knows what was decoded")
+            }
+            if !info.states.contains(machine.states) {
                 refuseSoftly(.protoState, request.sequence, request.opcode)
                 tickets += machine.finished(request.turn)
+            } else if isOff(info) {
+                send(.protoOpcode, request.sequence, request.opcode)
+                tickets += machine.finished(request.turn)
+            } else {
+                start(request)
             }
         }
     }
@@ -349,6 +383,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             caller: caller,
             origin: origin,
             capabilities: capabilities,
+            features: features?.answers,
             token: token
         )
         knownRequester = requester
@@ -417,12 +452,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         if caller == nil { register(session) }
         isHoldingPushes = true
-        guard let caller else { return }
+        decideFeatures()
         let shared = shared
         let gateway = gateway
+        let requester = requester
         shared.readers.post { store in
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
-            let answer = shared.dispatcher.login(login, caller: caller, time: time, on: store)
+            let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)
             gateway.post(.answered(self, request, answer))
         }
     }
@@ -469,6 +505,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.tokens.remove(self, from: caller.sessionID)
         self.caller = nil
         token = nil
+        decideFeatures()
     }
 
     /// When the user was last online is stored with the next commit; nobody waits for it.

@@ -16,6 +16,7 @@ final class SharedServices: Sendable {
     let presence: PresenceRegistry
     let router: PushRouter
     let dispatcher: Dispatcher
+    let settings: ServiceConfig
     let tokens: TokenConnections
 
     init(
@@ -28,7 +29,8 @@ final class SharedServices: Sendable {
         clock: CommitClock,
         presence: PresenceRegistry,
         router: PushRouter,
-        dispatcher: Dispatcher
+        dispatcher: Dispatcher,
+        settings: ServiceConfig
     ) {
         self.limits = limits
         self.environment = environment
@@ -40,6 +42,7 @@ final class SharedServices: Sendable {
         self.presence = presence
         self.router = router
         self.dispatcher = dispatcher
+        self.settings = settings
         tokens = TokenConnections(limit: limits.maxConnectionsPerToken)
     }
 }

@@ -34,4 +34,9 @@ package final class PushRouter: Sendable {
         guard !pushes.isEmpty else { return }
         for gateway in gateways.withLock({ $0 }) { gateway.post(.events(pushes)) }
     }
+
+    /// Posts other rules of features to all lanes: behind every push that was routed before.
+    func route(_ reload: FeatureReload) {
+        for gateway in gateways.withLock({ $0 }) { gateway.post(.features(reload)) }
+    }
 }

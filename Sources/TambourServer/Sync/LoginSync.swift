@@ -5,13 +5,7 @@ import TambourStore
 struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
-    private let config: ServiceConfig
-
-    init(limits: Limits, presence: PresenceRegistry) {
-        self.limits = limits
-        self.presence = presence
-        config = ServiceConfig(limits: limits)
-    }
+    let settings: ServiceConfig
 
     /// Answers `LOGIN` (19).
     ///
@@ -24,10 +18,11 @@ struct LoginSync: Sendable {
     ///   ends that by `unwatch`.
     func login(
         _ request: LoginRequest,
-        from caller: Caller,
+        from requester: Requester,
         time: Int64,
         in snapshot: ReadTransaction
     ) throws -> (reply: LoginReply, partners: [UserID]) {
+        let caller = requester.requireCaller()
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
         }
@@ -78,7 +73,6 @@ struct LoginSync: Sendable {
                 contacts.append(account.user(showingPhone: false))
             }
         }
-        let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
         // Followed before it is read: what changes in between is pushed behind the reply.
         presence.watch(partners.map(\.id), by: caller.userID)
         let reply = LoginReply(
@@ -87,7 +81,7 @@ struct LoginSync: Sendable {
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts,
             presence: presence.presence(of: partners, since: mark(request.presenceSync, time) ?? 0),
-            config: knowsConfig ? nil : config.object,
+            config: settings.config(for: requester.features, unlessKnown: request.configHash),
             time: time
         )
         return (reply, partners.map(\.id))
@@ -100,9 +94,10 @@ struct LoginSync: Sendable {
     /// contacts come in parts, and to CONTACT_INFO.
     func login2(
         _ request: Login2Request,
-        from caller: Caller,
+        from requester: Requester,
         in snapshot: ReadTransaction
     ) throws -> Login2Reply {
+        let caller = requester.requireCaller()
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
         }
@@ -117,12 +112,11 @@ struct LoginSync: Sendable {
                 contacts.append(account.user(showingPhone: false))
             }
         }
-        let knowsConfig = request.configHash.map { $0 == config.hash } ?? false
         return Login2Reply(
             profile: Profile(contact: account.user(showingPhone: true)),
             contactInfos: contacts,
             contacts: contacts,
-            config: knowsConfig ? nil : config.object
+            config: settings.config(for: requester.features, unlessKnown: request.configHash)
         )
     }
 
@@ -183,48 +177,5 @@ struct LoginSync: Sendable {
             }
             return try snapshot.account(partner)
         }
-    }
-}
-
-/// The settings of the service that clients are told, and the hash they echo.
-struct ServiceConfig: Sendable {
-    let hash: Text
-    let object: LoginConfig
-
-    init(limits: Limits) {
-        var writer = MessagePackWriter()
-        let numbers: [(StaticString, Int)] = [
-            ("max-msg-length", limits.maxTextUnits),
-            ("max-participants", limits.maxGroupMembers),
-            ("chats-page-size", limits.chatsPageSize),
-            ("max-theme-length", limits.maxTitleUnits),
-            ("max-description-length", limits.maxDescriptionUnits),
-            ("max-readmarks", limits.fanOutMembers),
-            ("disconnect-timeout", limits.idleTimeoutMs / 1000),
-        ]
-        writer.writeMapHeader(numbers.count + 3)
-        for (name, value) in numbers {
-            writer.writeKey(name)
-            writer.writeInt(Int64(value))
-        }
-        // One client reads these three without asking whether they are there.
-        writer.writeKey("white-list-links")
-        writer.writeArrayHeader(0)
-        writer.writeKey("file-upload-unsupported-types")
-        writer.writeArrayHeader(0)
-        writer.writeKey("y-map")
-        writer.writeMapHeader(0)
-        let server = writer.finish()
-        // FNV-1a: it only has to change when the settings do.
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in server { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        self.hash = Text(String(hash, radix: 16))
-        var empty = MessagePackWriter()
-        empty.writeMapHeader(0)
-        object = LoginConfig(
-            hash: self.hash,
-            user: AnyValue(unchecked: Bytes(empty.finish())),
-            server: AnyValue(unchecked: Bytes(server))
-        )
     }
 }

@@ -57,19 +57,51 @@ struct SpecificationCheck {
 
     private mutating func checkNames() {
         for (what, entries) in [
-            ("capability", specification.capabilities), ("feature", specification.features),
+            ("capability", specification.capabilities),
+            ("feature", specification.features.map(\.documented)),
         ] {
             unique(entries.map { ($0.name, $0.origin) }, what)
+            if entries.count > 64 {
+                complain(entries[64].origin, "\(what) \(entries[64].name): more than 64")
+            }
             for entry in entries {
                 documented(entry.doc, since: entry.since, entry.name, entry.origin)
+                if entry.name.wholeMatch(of: /[a-z][a-z0-9-]{0,63}/) == nil {
+                    complain(
+                        entry.origin,
+                        "\(what) \(entry.name): a name is lower-case letters, digits and hyphens"
+                    )
+                }
             }
         }
+        checkFeatures()
         unique(specification.states.map { ($0.name, $0.origin) }, "state")
         if !specification.acceptedVersions.contains(specification.writtenVersion) {
             complain(
                 Origin(file: "protocol.yaml", line: 0),
                 "the version written is not one that is read"
             )
+        }
+    }
+
+    private mutating func checkFeatures() {
+        unique(
+            specification.features.flatMap { feature in
+                feature.opcodes.map { ($0, feature.documented.origin) }
+            },
+            "the feature of"
+        )
+        for feature in specification.features {
+            for name in feature.opcodes {
+                // What a session answers by itself would be judged before LOGIN decides.
+                let kind = specification.opcode(named: name)?.kind
+                if kind != .query, kind != .command {
+                    complain(
+                        feature.documented.origin,
+                        "feature \(feature.name): \(name) is no query and no command"
+                    )
+                }
+            }
         }
     }
 

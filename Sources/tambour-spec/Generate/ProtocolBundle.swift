@@ -29,7 +29,7 @@ struct ProtocolBundle {
             },
             "states": specification.states.map(documented),
             "capabilities": specification.capabilities.map(documented),
-            "features": specification.features.map(documented),
+            "features": specification.features.map(feature),
             "limits": specification.limits.map(limit),
             "errors": specification.errors.map(error),
             "enums": specification.enums.map(enumeration),
@@ -50,6 +50,12 @@ struct ProtocolBundle {
 
     private func documented(_ entry: Specification.Documented) -> [String: Any] {
         ["name": entry.name, "since": entry.since, "doc": entry.doc]
+    }
+
+    private func feature(_ feature: Specification.Feature) -> [String: Any] {
+        var result = documented(feature.documented)
+        result["opcodes"] = feature.opcodes
+        return result
     }
 
     private func limit(_ limit: Specification.Limit) -> [String: Any] {

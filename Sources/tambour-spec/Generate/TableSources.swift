@@ -82,6 +82,8 @@ struct OpcodesSource {
             source.line("package let idempotency: Idempotency?")
             source.doc("What the opcode may answer beside `RequestError.Code.common`.")
             source.line("package let errors: [RequestError.Code]")
+            source.doc("The feature without which it answers `proto.opcode`; empty for most.")
+            source.line("package let feature: Features")
             source.doc(
                 "Whether a request is answered; known numbers that are not answer `proto.opcode`."
             )
@@ -92,10 +94,10 @@ struct OpcodesSource {
                 let last = max(served.last?.number ?? 0, known.last?.number ?? 0)
                 source.line("var table = [OpInfo?](repeating: nil, count: \(last + 1))")
                 source.block(
-                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code])"
+                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code], _ feature: Features = [])"
                 ) { source in
                     source.line(
-                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, isServed: kind != nil)"
+                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, feature: feature, isServed: kind != nil)"
                     )
                 }
                 source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") {
@@ -109,8 +111,10 @@ struct OpcodesSource {
                     }.joined(separator: ", ")
                     let kind = opcode.kind.map { ".\($0.rawValue)" } ?? "nil"
                     let idempotency = opcode.idempotency.map { ".\($0.rawValue)" } ?? "nil"
+                    let feature = specification.features.first { $0.opcodes.contains(opcode.name) }
+                        .map { ", .\(Names.camel(fromSeparated: $0.name))" }
                     source.line(
-                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), [\(errors)])"
+                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), [\(errors)]\(feature ?? ""))"
                     )
                 }
                 for opcode in known {
@@ -357,7 +361,7 @@ struct CapabilitiesSource {
         write(
             "Features",
             "What a client build has code for, as it said in SESSION_INIT.",
-            specification.features,
+            specification.features.map(\.documented),
             &source
         )
         return source.text

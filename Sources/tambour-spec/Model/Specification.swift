@@ -9,7 +9,7 @@ struct Specification: Sendable {
     var idRanges: [IDRange] = []
     var states: [Documented] = []
     var capabilities: [Documented] = []
-    var features: [Documented] = []
+    var features: [Feature] = []
     var limits: [Limit] = []
     var errors: [ErrorCode] = []
     var enums: [EnumType] = []
@@ -26,12 +26,21 @@ struct Specification: Sendable {
         var through: Int
     }
 
-    /// A name with its meaning: a state, capability or feature.
+    /// A name with its meaning: a state or capability.
     struct Documented: Sendable {
         var name: String
         var since: Int
         var doc: String
         var origin: Origin
+    }
+
+    /// What the server may switch for a client build that has code for it.
+    struct Feature: Sendable {
+        var documented: Documented
+        /// Names of those that answer `proto.opcode` where it is off.
+        var opcodes: [String]
+
+        var name: String { documented.name }
     }
 
     struct Limit: Sendable {

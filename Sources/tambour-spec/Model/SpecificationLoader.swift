@@ -111,20 +111,25 @@ struct SpecificationLoader {
         }
         specification.states = documented(map, "states")
         specification.capabilities = documented(map, "capabilities")
-        specification.features = documented(map, "features")
+        specification.features = maps(map, "features").map { entry in
+            let opcodes = entry.strings("opcodes")
+            return .init(documented: documented(entry), opcodes: opcodes)
+        }
         finish(map)
     }
 
     private mutating func documented(_ map: YAMLMap, _ key: String) -> [Specification.Documented] {
-        maps(map, key).map { entry in
-            defer { finish(entry) }
-            return .init(
-                name: entry.required("name"),
-                since: entry.int("since") ?? 1,
-                doc: entry.required("doc"),
-                origin: entry.origin
-            )
-        }
+        maps(map, key).map { documented($0) }
+    }
+
+    private mutating func documented(_ entry: YAMLMap) -> Specification.Documented {
+        defer { finish(entry) }
+        return .init(
+            name: entry.required("name"),
+            since: entry.int("since") ?? 1,
+            doc: entry.required("doc"),
+            origin: entry.origin
+        )
     }
 
     private mutating func loadLimits(into specification: inout Specification) {

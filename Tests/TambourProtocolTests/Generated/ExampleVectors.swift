@@ -170,6 +170,11 @@ extension ExampleVector {
             ],
             reject: []))
         all.append(ExampleVector(
+            name: "LOGIN reply: a feature decided for the user", type: "LoginReply", opcode: 19, command: 1, sequence: 1,
+            hex: "0a01000100130000012988a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981a5636861747390a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a6636f6e66696784a468617368b033663161396332376534356438623036a47573657280a673657276657281ae6d61782d6d73672d6c656e677468cd0fa0a866656174757265739182a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2a474696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LOGIN error: a dead token", type: "ErrorReply", opcode: 19, command: 3, sequence: 1,
             hex: "0a03000100130000002c82a56572726f72ab6c6f67696e2e746f6b656ea76d657373616765b04641494c5f4c4f47494e5f544f4b454e",
             accept: [],
@@ -381,6 +386,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CONTACT_INFO_BY_PHONE error: nobody", type: "ErrorReply", opcode: 46, command: 3, sequence: 8,
             hex: "0a030008002e0000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_INFO_BY_PHONE error: switched off", type: "ErrorReply", opcode: 46, command: 3, sequence: 8,
+            hex: "0a030008002e0000002b82a56572726f72ac70726f746f2e6f70636f6465a76d657373616765ae556e6b6e6f776e206f70636f6465",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -700,6 +710,16 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "NOTIF_CONFIG push: a feature went off", type: "NotifConfig", opcode: 134, command: 0, sequence: 133,
+            hex: "0a00008500860000004581a6636f6e66696782a468617368b033663161396332376534356438623036a866656174757265739182a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_CONFIG push: a feature of the operator's own came on", type: "NotifConfig", opcode: 134, command: 0, sequence: 133,
+            hex: "0a00008500860000007181a6636f6e66696782a468617368b038643230626535313730633466333961a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "PING request: from the foreground", type: "PingRequest", opcode: 1, command: 0, sequence: 2,
             hex: "0a00000200010000000e81ab696e746572616374697665c3",
             accept: [
@@ -759,6 +779,11 @@ extension ExampleVector {
                 .init(name: "a name that is a number", hex: "0a00000000060000001a81ac6361706162696c697469657392a96c7a342d6c6172676505", limits: [:], error: "/capabilities/1: expected a string, found an integer"),
             ]))
         all.append(ExampleVector(
+            name: "SESSION_INIT request: a client that names what it has code for", type: "SessionInitRequest", opcode: 6, command: 0, sequence: 0,
+            hex: "0a00000000060000007283a9757365724167656e7483aa64657669636554797065a74445534b544f50aa61707056657273696f6ea3322e34a66c6f63616c65a564652d4154a86465766963654964a974616d626f75722d31a8666561747572657392ac70686f6e652d6c6f6f6b7570ac6e65772d636f6d706f736572",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "SESSION_INIT request: nothing", type: "SessionInitRequest", opcode: 6, command: 0, sequence: 1,
             hex: "0a00000100060000000180",
             accept: [],
@@ -771,6 +796,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SESSION_INIT reply: to a client that named what it can read", type: "SessionInitReply", opcode: 6, command: 1, sequence: 0,
             hex: "0a01000000060000009c88a963616c6c735365656401af6170702d7570646174652d7479706500a86c6f636174696f6ea24445b07265672d636f756e7472792d636f646592a24445a24652bb70686f6e652d6175746f2d636f6d706c6574652d656e61626c6564c2a46c616e67c3ac6361706162696c697469657391a96c7a342d6c61726765a866656174757265739182a474797065a6647261667473a7656e61626c6564c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SESSION_INIT reply: to a client that named what it has code for", type: "SessionInitReply", opcode: 6, command: 1, sequence: 0,
+            hex: "0a01000000060000006f83a963616c6c735365656401af6170702d7570646174652d7479706500a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c2",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -855,6 +885,7 @@ extension ExampleVector {
             case "SessionsInfoReply": try SessionsInfoReply.decode(payload, limits: limits).encoded()
             case "SessionsCloseRequest": try SessionsCloseRequest.decode(payload, limits: limits).encoded()
             case "SessionsCloseReply": try SessionsCloseReply.decode(payload, limits: limits).encoded()
+            case "NotifConfig": try NotifConfig.decode(payload, limits: limits).encoded()
             case "ErrorReply": try ErrorReply.decode(payload, limits: limits).encoded()
             default: nil
         }

@@ -70,7 +70,9 @@ struct LoginCostTests {
             return (reply, next.receivedBytes - bytes, next.receivedPackets - packets)
         }
 
-        private var configHash: Text { ServiceConfig(limits: .standard).hash }
+        private var configHash: Text? {
+            ServiceConfig(limits: .standard).config(for: nil, unlessKnown: nil)?.hash
+        }
 
         /// What the store does for one delta login.
         func cost() throws -> Cost {
@@ -83,12 +85,19 @@ struct LoginCostTests {
                 clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
                 wall: 0
             )
-            let sync = LoginSync(limits: .standard, presence: presence)
-            let caller = Caller(
-                userID: alice.userID,
-                sessionID: SessionID(1),
-                deviceID: DeviceID(1),
-                connectionID: ConnectionID(1)
+            let sync = LoginSync(
+                limits: .standard,
+                presence: presence,
+                settings: ServiceConfig(limits: .standard)
+            )
+            let requester = Requester(
+                caller: Caller(
+                    userID: alice.userID,
+                    sessionID: SessionID(1),
+                    deviceID: DeviceID(1),
+                    connectionID: ConnectionID(1)
+                ),
+                origin: SessionOrigin(installation: "", client: "", info: "", address: "")
             )
             let request = LoginRequest(
                 token: "",
@@ -98,9 +107,9 @@ struct LoginCostTests {
             )
             // Once before, so that preparing and reading the schema do not count.
             return try store.read { snapshot in
-                _ = try sync.login(request, from: caller, time: clock.now, in: snapshot)
+                _ = try sync.login(request, from: requester, time: clock.now, in: snapshot)
                 let before = Cost(sql)
-                let result = try sync.login(request, from: caller, time: clock.now, in: snapshot)
+                let result = try sync.login(request, from: requester, time: clock.now, in: snapshot)
                 var cost = Cost(sql) - before
                 cost.chats = result.reply.chats.count
                 return cost

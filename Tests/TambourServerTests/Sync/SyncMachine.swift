@@ -92,6 +92,7 @@ final class SyncMachine: @unchecked Sendable {
                 clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
                 wall: 0
             ),
+            settings: ServiceConfig(limits: limits),
             report: { _ in }
         )
         (core, clock) = try Self.started(writing, metrics, world, limits)
@@ -146,8 +147,12 @@ final class SyncMachine: @unchecked Sendable {
 
     /// LOGIN as a session does it: the time is read before the snapshot opens.
     func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
+        let requester = Requester(
+            caller: caller,
+            origin: SessionOrigin(installation: "", client: "", info: "", address: "")
+        )
         let time = clock.safeTime(wall: world.wallMs)
-        let answer = dispatcher.login(request, caller: caller, time: time, on: reading)
+        let answer = dispatcher.login(request, from: requester, time: time, on: reading)
         return try reply(answer)
     }
 

@@ -616,4 +616,5 @@ final class InlineBackend: AdminBackend, @unchecked Sendable {
     var environment: TambourServer.Environment { machine.world.environment }
     var limits: Limits { machine.limits }
     var metricsText: String? { nil }
+    func reload() throws -> (rules: FeatureRules, told: Int)? { nil }
 }

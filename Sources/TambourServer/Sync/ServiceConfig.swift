@@ -1,0 +1,72 @@
+package import TambourProtocol
+
+/// The settings that clients are told, and the hash they echo: of the service, the same for all, and
+/// answers about features.
+package struct ServiceConfig: Sendable {
+    private let service: LoginConfig
+    private let hash: UInt64
+
+    package init(limits: Limits) {
+        var writer = MessagePackWriter()
+        let numbers: [(StaticString, Int)] = [
+            ("max-msg-length", limits.maxTextUnits),
+            ("max-participants", limits.maxGroupMembers),
+            ("chats-page-size", limits.chatsPageSize),
+            ("max-theme-length", limits.maxTitleUnits),
+            ("max-description-length", limits.maxDescriptionUnits),
+            ("max-readmarks", limits.fanOutMembers),
+            ("disconnect-timeout", limits.idleTimeoutMs / 1000),
+        ]
+        writer.writeMapHeader(numbers.count + 3)
+        for (name, value) in numbers {
+            writer.writeKey(name)
+            writer.writeInt(Int64(value))
+        }
+        // One client reads these three without asking whether they are there.
+        writer.writeKey("white-list-links")
+        writer.writeArrayHeader(0)
+        writer.writeKey("file-upload-unsupported-types")
+        writer.writeArrayHeader(0)
+        writer.writeKey("y-map")
+        writer.writeMapHeader(0)
+        let server = writer.finish()
+        hash = Self.hash(server, after: 0xcbf2_9ce4_8422_2325)
+        var empty = MessagePackWriter()
+        empty.writeMapHeader(0)
+        service = LoginConfig(
+            hash: Self.text(hash),
+            user: AnyValue(unchecked: Bytes(empty.finish())),
+            server: AnyValue(unchecked: Bytes(server))
+        )
+    }
+
+    /// What a login brings; nil when the client holds it already.
+    ///
+    /// - Parameter features: the answers of this client; nil when it named no feature.
+    func config(for features: [SessionFeature]?, unlessKnown known: Text?) -> LoginConfig? {
+        var config = service
+        if let features {
+            config.hash = hash(with: features)
+            config.features = features
+        }
+        return config.hash == known ? nil : config
+    }
+
+    /// What a client that holds the settings needs when other answers hold.
+    func change(to features: [SessionFeature]) -> LoginConfig {
+        LoginConfig(hash: hash(with: features), features: features)
+    }
+
+    private func hash(with features: [SessionFeature]) -> Text {
+        var writer = MessagePackWriter()
+        features.write(to: &writer)
+        return Self.text(Self.hash(writer.finish(), after: hash))
+    }
+
+    private static func text(_ hash: UInt64) -> Text { Text(String(hash, radix: 16)) }
+
+    /// FNV-1a: it only has to change when the settings do.
+    private static func hash(_ bytes: [UInt8], after hash: UInt64) -> UInt64 {
+        bytes.reduce(hash) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    }
+}
