@@ -255,13 +255,14 @@ struct NotifConfigTests {
     func addressees() throws {
         try withPair { server, alice, bob, _ in
             let rules = [plan("apple", FeatureRule(userIDs: [alice.userID.rawValue]))]
-            try server.reload(rules + [plan("zebra", FeatureRule())])
+            let mango = plan("mango", FeatureRule())
+            try server.reload(rules + [mango, plan("zebra", FeatureRule())])
             let names = ["zebra", "apple"]
             let (phone, login) = try server.reconnect(alice, features: names)
             let laptop = try server.reconnect(alice, device: "laptop", features: ["apple"]).client
             let other = try server.reconnect(bob, features: ["apple"]).client
             let half = try server.reconnect(bob, features: ["zebra"]).client
-            let stranger = try server.connect(features: names)
+            let stranger = try server.connect(features: ["mango"])
             for client in [alice, bob, phone, laptop, other, half] { _ = try client.news() }
 
             let lines = try server.reload([plan("apple", nil), plan("zebra", FeatureRule())])
@@ -277,9 +278,10 @@ struct NotifConfigTests {
             #expect(told.server == nil && told.user == nil)
             #expect(try change(laptop).features?.map(\.type) == ["apple"])
             for client in [alice, bob, other, half] { try client.expectSilence() }
-            // It was told for the device; LOGIN will tell for the user.
-            try stranger.call(PingRequest())
-            #expect(try stranger.takePushes().isEmpty)
+            // It has not logged in: LOGIN will tell it.
+            try stranger.expectSilence()
+            let late = try stranger.call(LoginRequest(token: bob.token)).config
+            #expect(late?.features == [])
 
             // The hash is what the next login asks by.
             let next = try server.connect(features: names)
