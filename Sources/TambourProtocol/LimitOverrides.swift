@@ -2,6 +2,14 @@
 struct LimitOverrides {
     private var left: [String: Int]
     private var errors: [LimitError] = []
+    private var areLimitsOff = false
+
+    /// No limit limits anything.
+    static var unlimited: LimitOverrides {
+        var overrides = LimitOverrides([:])
+        overrides.areLimitsOff = true
+        return overrides
+    }
 
     init(_ overrides: [String: Int]) {
         left = overrides
@@ -9,6 +17,7 @@ struct LimitOverrides {
 
     /// The value to use for a limit: its override, or `standard` if there is none or it is bad.
     mutating func value(of name: String, standard: Int, max: Int = Int(Int32.max)) -> Int {
+        if areLimitsOff { return max }
         guard let override = left.removeValue(forKey: name) else { return standard }
         if override < 1 {
             errors.append(LimitError(name: name, reason: "\(override) is below 1"))

@@ -54,7 +54,9 @@ struct Generate: ParsableCommand {
             try Data(text.utf8).write(to: folder.appending(path: file))
             root.say("filled in protocol-spec/\(file)")
         }
-        for file in Generator(specification: try root.load()).files() {
+        let sample = SampleSource.file(root: root.url)
+        try root.report(sample.problems)
+        for file in Generator(specification: try root.load()).files() + [sample.file] {
             let url = root.url.appending(path: file.path)
             if (try? String(contentsOf: url, encoding: .utf8)) == file.content { continue }
             try FileManager.default.createDirectory(

@@ -44,6 +44,19 @@ struct SpecificationCheckTests {
             }
         }
 
+        /// Mistakes in the values of an enumeration.
+        static func value(
+            _ name: String,
+            of type: String,
+            _ expected: String,
+            _ change: @escaping @Sendable (inout [EnumType.Value]) -> Void
+        ) -> Mistake {
+            Mistake(name, expected) { specification in
+                let index = try #require(specification.enums.firstIndex { $0.name == type })
+                change(&specification.enums[index].values)
+            }
+        }
+
         /// Mistakes in an opcode.
         static func opcode(
             _ name: String,
@@ -296,6 +309,84 @@ struct SpecificationCheckTests {
         },
         Mistake("a capability twice", "capability lz4-large is there twice") { specification in
             specification.capabilities += specification.capabilities
+        },
+        Mistake("a capability with capitals", "capability LZ4: a name is lower-case") {
+            specification in
+            specification.capabilities[0].name = "LZ4"
+        },
+        Mistake("more capabilities than there are bits", "capability c65: more than 64") {
+            specification in
+            let first = specification.capabilities[0]
+            specification.capabilities = (1...65).map { number in
+                var capability = first
+                capability.name = "c\(number)"
+                return capability
+            }
+        },
+        .field(
+            "a capability of a required field",
+            of: "Chat",
+            "id",
+            "only an optional field can need a capability"
+        ) {
+            $0.capability = "history-more"
+        },
+        .opcode(
+            "a capability of a field that only clients send",
+            of: "PING",
+            "the server sends no requests to keep it from"
+        ) {
+            $0.request?.fields[0].capability = "history-more"
+        },
+        .opcode("a push for nobody", of: "NOTIF_MARK", "unknown capability marks") {
+            $0.capability = "marks"
+        },
+        .opcode("a request for some", of: "PING", "only a push can need a capability") {
+            $0.capability = "history-more"
+        },
+        .value("a capability nobody knows", of: "LinkType", "unknown capability threads") {
+            $0[1].capability = "threads"
+        },
+        .value("a fallback for nothing", of: "LinkType", "a fallback goes with a capability") {
+            $0[1].fallback = "REPLY"
+        },
+        .value("a fallback nobody knows", of: "LinkType", "unknown fallback ANSWER") {
+            $0[1].capability = "history-more"
+            $0[1].fallback = "ANSWER"
+        },
+        .value("a fallback that is gated too", of: "LinkType", "needs a capability itself") {
+            $0[0].capability = "history-more"
+            $0[1].capability = "history-more"
+            $0[1].fallback = "REPLY"
+        },
+        .value("a value that falls back to itself", of: "LinkType", "needs a capability itself") {
+            $0[1].capability = "history-more"
+            $0[1].fallback = "FORWARD"
+        },
+        .value("a capability of what only clients send", of: "MarkType", "a closed enumeration") {
+            $0[0].capability = "history-more"
+        },
+        .value(
+            "a value without a fallback in what cannot be left out",
+            of: "ChatType",
+            "NotifChat.chat: may have to be left out and is required"
+        ) {
+            $0[2].capability = "history-more"
+        },
+        Mistake("a feature twice", "feature phone-lookup is there twice") { specification in
+            specification.features += specification.features
+        },
+        Mistake("an opcode of two features", "the feature of MSG_GET is there twice") {
+            specification in
+            specification.features[0].opcodes = ["MSG_GET", "MSG_GET"]
+        },
+        Mistake("a feature of an opcode nobody knows", "MSG_SET is no query and no command") {
+            specification in
+            specification.features[0].opcodes = ["MSG_SET"]
+        },
+        Mistake("a feature of what has to be there", "LOGIN is no query and no command") {
+            specification in
+            specification.features[0].opcodes = ["LOGIN"]
         },
         Mistake("a value of an enumeration twice", "MarkType: value READ_MESSAGE is there twice") {
             specification in

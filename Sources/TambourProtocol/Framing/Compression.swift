@@ -20,4 +20,9 @@ package enum Compression: Hashable, Sendable {
 
     /// The highest factor that may be written into `flags`; 255 means zstd.
     var maxFactor: Int { self == .large ? 254 : 127 }
+
+    /// What a client named that it can inflate.
+    package init(for capabilities: Capabilities) {
+        self = capabilities.contains(.lz4Large) ? .large : .classic
+    }
 }

@@ -326,7 +326,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
         var fieldCount = 0
         if messages != nil { fieldCount += 1 }
         if chat != nil { fieldCount += 1 }
-        if more != nil { fieldCount += 1 }
+        if more != nil, writer.capabilities.contains(.historyMore) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let messages {
             writer.writeKey("messages")
@@ -339,11 +339,13 @@ package struct ChatHistoryReply: WirePayload, Hashable {
             writer.writeKey("chat")
             chat.write(to: &writer)
         }
-        if let more {
+        if let more, writer.capabilities.contains(.historyMore) {
             writer.writeKey("more")
             writer.writeBool(more)
         }
     }
+
+    package static var gates: Capabilities { [.historyMore] }
 }
 
 extension ChatHistoryRequest: WireRequest {

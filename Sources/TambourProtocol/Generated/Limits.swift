@@ -104,6 +104,9 @@ package final class Limits: Sendable {
     /// The values of the specification.
     package static let standard = Limits()
 
+    /// For what was checked before: nothing is over a limit.
+    static let unlimited = Limits(unlimited: ())
+
     private init(_ overrides: inout LimitOverrides) {
         maxFrameBytes = overrides.value(of: "maxFrameBytes", standard: 1_048_576, max: 16_777_215)
         maxFrameBytesBeforeLogin = overrides.value(of: "maxFrameBytesBeforeLogin", standard: 8192, max: 16_777_215)
@@ -158,6 +161,11 @@ package final class Limits: Sendable {
     private convenience init() {
         var none = LimitOverrides([:])
         self.init(&none)
+    }
+
+    private convenience init(unlimited: Void) {
+        var all = LimitOverrides.unlimited
+        self.init(&all)
     }
 
     /// The values of the specification but for some.

@@ -2,7 +2,7 @@
 // swift-format-ignore-file
 
 /// A push, typed until somebody is to get it: it is encoded once, and only then.
-package indirect enum Push: Sendable {
+package indirect enum Push: WirePush {
     case notifMessage(NotifMessage)
     case notifTyping(NotifTyping)
     case notifMark(NotifMark)
@@ -24,16 +24,19 @@ package indirect enum Push: Sendable {
         }
     }
 
-    /// Lends the payload as it travels to `body`. Valid only during the call.
-    package func withEncoded<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    package var needs: Capabilities { [] }
+
+    package var gates: Capabilities { [] }
+
+    package func withEncoded<R>(for capabilities: Capabilities, _ body: (UnsafeRawBufferPointer) -> R) -> R {
         switch self {
-            case .notifMessage(let push): push.withEncoded(body)
-            case .notifTyping(let push): push.withEncoded(body)
-            case .notifMark(let push): push.withEncoded(body)
-            case .notifPresence(let push): push.withEncoded(body)
-            case .notifConfig(let push): push.withEncoded(body)
-            case .notifChat(let push): push.withEncoded(body)
-            case .notifMsgDelete(let push): push.withEncoded(body)
+            case .notifMessage(let push): push.withEncoded(for: capabilities, body)
+            case .notifTyping(let push): push.withEncoded(for: capabilities, body)
+            case .notifMark(let push): push.withEncoded(for: capabilities, body)
+            case .notifPresence(let push): push.withEncoded(for: capabilities, body)
+            case .notifConfig(let push): push.withEncoded(for: capabilities, body)
+            case .notifChat(let push): push.withEncoded(for: capabilities, body)
+            case .notifMsgDelete(let push): push.withEncoded(for: capabilities, body)
         }
     }
 }

@@ -56,11 +56,18 @@ extension IDMap: WireValue where Value: WireValue {
         return Self(pairs)
     }
 
+    /// Leaves out what the reader cannot be sent.
     package func write(to writer: inout MessagePackWriter) {
+        let capabilities = writer.capabilities
+        let pairs =
+            capabilities.isSuperset(of: Value.gates)
+            ? pairs : pairs.filter { $0.1.canBeRead(with: capabilities) }
         writer.writeMapHeader(pairs.count)
         for (key, value) in pairs {
             writer.writeDecimalKey(key.rawValue)
             value.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { Value.gates }
 }

@@ -9,6 +9,9 @@ package struct MessagePackWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
     private var ownsBuffer = true
+    /// What the reader can read: what it cannot is left out or goes out as something else. Everything
+    /// unless said otherwise.
+    package var capabilities = Capabilities.all
     /// How many bytes have been written.
     package private(set) var count = 0
 

@@ -35,7 +35,24 @@ extension Packed: WireValue {
         return Self(unchecked: bytes)
     }
 
+    /// Copies the bytes; unpacks them only for who cannot read all that may be in there.
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeRaw(bytes)
+        guard let value = unpacked(unlessReadWith: writer.capabilities) else {
+            return writer.writeRaw(bytes)
+        }
+        value.write(to: &writer)
+    }
+
+    package static var gates: Capabilities { Value.gates }
+
+    package func canBeRead(with capabilities: Capabilities) -> Bool {
+        unpacked(unlessReadWith: capabilities)?.canBeRead(with: capabilities) ?? true
+    }
+
+    /// Nil when there is nothing to leave out. Limits may have been narrowed since the bytes were
+    /// checked; bytes that cannot be read at all, of a store that went bad, go out as they are.
+    private func unpacked(unlessReadWith capabilities: Capabilities) -> Value? {
+        if capabilities.isSuperset(of: Value.gates) { return nil }
+        return try? value(limits: .unlimited)
     }
 }

@@ -27,16 +27,46 @@ extension WirePayload {
     }
 
     /// The payload as it travels, in its shortest form.
-    package func encoded() -> [UInt8] {
-        withEncoded { [UInt8]($0) }
+    ///
+    /// - Parameter capabilities: what the reader can read.
+    package func encoded(for capabilities: Capabilities = .all) -> [UInt8] {
+        withEncoded(for: capabilities) { [UInt8]($0) }
     }
 
     /// Lends the payload as it travels to `body`; most take no allocation. Valid only during the call.
-    package func withEncoded<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    ///
+    /// - Parameter capabilities: what the reader can read: fields that need another one are left out,
+    ///   values of enumerations go out as their fallbacks, and what holds one without is left out.
+    package func withEncoded<R>(
+        for capabilities: Capabilities,
+        _ body: (UnsafeRawBufferPointer) -> R
+    ) -> R {
         withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { room in
             var writer = MessagePackWriter(room: room)
+            writer.capabilities = capabilities
             write(to: &writer)
             return writer.withUnsafeBytes(body)
         }
     }
+}
+
+extension Capabilities {
+    /// Every capability there is or will be: of who writes for themselves, or to a server.
+    package static let all = Capabilities(rawValue: .max)
+}
+
+/// What goes out by itself: a push.
+package protocol WirePush: Sendable {
+    /// The opcode it travels under.
+    var opcode: Opcode { get }
+    /// The capabilities without which a client is not sent it.
+    var needs: Capabilities { get }
+    /// The capabilities that decide what is written of it.
+    var gates: Capabilities { get }
+
+    /// Lends the payload as it travels to `body`. Valid only during the call.
+    func withEncoded<R>(
+        for capabilities: Capabilities,
+        _ body: (UnsafeRawBufferPointer) -> R
+    ) -> R
 }

@@ -6,6 +6,19 @@ package protocol WireValue: Sendable {
 
     /// Writes the value in its shortest form.
     func write(to writer: inout MessagePackWriter)
+
+    /// The capabilities that decide what is written of such a value: none for most types, so that
+    /// nothing is asked.
+    static var gates: Capabilities { get }
+
+    /// Whether somebody with these capabilities can be sent it at all.
+    func canBeRead(with capabilities: Capabilities) -> Bool
+}
+
+extension WireValue {
+    package static var gates: Capabilities { [] }
+
+    package func canBeRead(with capabilities: Capabilities) -> Bool { true }
 }
 
 extension Bool: WireValue {
@@ -76,8 +89,15 @@ extension Array: WireValue where Element: WireValue {
         }
     }
 
+    /// Leaves out what the reader cannot be sent.
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeArrayHeader(count)
-        for element in self { element.write(to: &writer) }
+        let capabilities = writer.capabilities
+        let items =
+            capabilities.isSuperset(of: Element.gates)
+            ? self : filter { $0.canBeRead(with: capabilities) }
+        writer.writeArrayHeader(items.count)
+        for item in items { item.write(to: &writer) }
     }
+
+    package static var gates: Capabilities { Element.gates }
 }

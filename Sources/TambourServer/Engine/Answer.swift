@@ -34,8 +34,8 @@ package struct Answer: Sendable {
         Answer(.reply(payload))
     }
 
-    static func page(_ payload: some WirePayload) -> Answer {
-        Answer(.encoded(payload.encoded()))
+    static func page(_ payload: some WirePayload, for requester: Requester) -> Answer {
+        Answer(.encoded(payload.encoded(for: requester.capabilities)))
     }
 
     static func refusal(_ error: RequestError) -> Answer {

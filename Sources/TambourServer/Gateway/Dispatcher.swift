@@ -92,25 +92,20 @@ package struct Dispatcher: Sendable {
         _ snapshot: ReadTransaction,
         _ events: inout [Event]
     ) throws -> Answer {
+        func page(_ payload: some WirePayload) -> Answer { .page(payload, for: requester) }
         switch request {
         case .login2(let request):
-            return .page(try sync.login2(request, from: requester, in: snapshot))
+            return page(try sync.login2(request, from: requester, in: snapshot))
         case .contactInfo(let request):
-            return .page(try contacts.contactInfo(request, from: caller, in: snapshot))
+            return page(try contacts.contactInfo(request, from: caller, in: snapshot))
         case .contactInfoByPhone(let request):
-            return .page(try contacts.contactInfoByPhone(request, in: snapshot))
+            return page(try contacts.contactInfoByPhone(request, in: snapshot))
         case .chatInfo(let request):
-            return .page(try chats.chatInfo(request, from: caller, in: snapshot))
+            return page(try chats.chatInfo(request, from: caller, in: snapshot))
         case .chatHistory(let request):
-            let reply = try chats.chatHistory(
-                request,
-                from: caller,
-                capabilities: requester.capabilities,
-                in: snapshot
-            )
-            return .page(reply)
+            return page(try chats.chatHistory(request, from: caller, in: snapshot))
         case .chatsList(let request):
-            return .page(try chats.chatsList(request, from: caller, in: snapshot))
+            return page(try chats.chatsList(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
             let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
             return Answer(
@@ -123,9 +118,9 @@ package struct Dispatcher: Sendable {
             }
             return .reply(MsgTypingReply())
         case .msgGet(let request):
-            return .page(try messages.msgGet(request, from: caller, in: snapshot))
+            return page(try messages.msgGet(request, from: caller, in: snapshot))
         case .sessionsInfo:
-            return .page(try auth.sessionsInfo(from: caller, in: snapshot))
+            return page(try auth.sessionsInfo(from: caller, in: snapshot))
         }
     }
 
@@ -163,7 +158,7 @@ package struct Dispatcher: Sendable {
                 // The token may have died since it was looked up.
                 _ = try auth.session(token: request.token, in: snapshot)
                 let result = try sync.login(request, from: requester, time: time, in: snapshot)
-                var answer = Answer.page(result.reply)
+                var answer = Answer.page(result.reply, for: requester)
                 answer.following = Answer.Following(
                     watcher: caller.userID,
                     partners: result.partners

@@ -130,16 +130,18 @@ final class LaneGateway: @unchecked Sendable {
     private func tellFeatures() -> Int {
         var told = 0
         // Sessions are many, different answers are few.
-        var encoded: [[SessionFeature]: EncodedPush] = [:]
+        var encoded: [[SessionFeature]: EncodedPush<Push>] = [:]
         for session in withFeatures.values {
             guard let answers = session.featuresChanged() else { continue }
             let push = Push.notifConfig(
                 NotifConfig(config: shared.settings.change(to: answers))
             )
             var packets = encoded[answers] ?? EncodedPush(push, limits: shared.limits)
-            session.push(packets.packet(session.compression))
+            if let packet = packets.packet(for: session.capabilities) {
+                session.push(packet)
+                told += 1
+            }
             encoded[answers] = packets
-            told += 1
         }
         return told
     }
@@ -157,7 +159,9 @@ final class LaneGateway: @unchecked Sendable {
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.noteDialog(dialog) }
-                    session.push(encoded.packet(session.compression))
+                    if let packet = encoded.packet(for: session.capabilities) {
+                        session.push(packet)
+                    }
                 }
             }
         case .sessionsClosed(let ids, let user):

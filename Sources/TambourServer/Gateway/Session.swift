@@ -46,7 +46,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var origin = SessionOrigin(installation: "", client: "", info: "", address: "") {
         didSet { knownRequester = nil }
     }
-    private var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
+    private(set) var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
     /// Nil for clients that named none.
     private(set) var features: SessionFeatures?
     private var token: String? { didSet { knownRequester = nil } }
@@ -91,9 +91,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         return opened
     }
-
-    /// How what is sent to this client may be compressed.
-    var compression: Compression { capabilities.contains(.lz4Large) ? .large : .classic }
 
     // MARK: - Connection
 
@@ -616,13 +613,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        payload.withEncoded { send(.ok, sequence, opcode, $0) }
+        payload.withEncoded(for: capabilities) { send(.ok, sequence, opcode, $0) }
     }
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
         ErrorReply(error: Text(error.code.rawValue), message: Text(error.message))
-            .withEncoded { send(.error, sequence, opcode, $0) }
+            .withEncoded(for: capabilities) { send(.error, sequence, opcode, $0) }
     }
 
     private func send(
@@ -657,7 +654,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             sequence: sequence,
             opcode: opcode.rawValue,
             payload: payload,
-            compression: compression,
+            compression: Compression(for: capabilities),
             compressFrom: limits.compressFromBytes,
             into: &packet
         )

@@ -33,7 +33,6 @@ struct ChatsHandler: Sendable {
     func chatHistory(
         _ request: ChatHistoryRequest,
         from caller: Caller,
-        capabilities: Capabilities,
         in snapshot: ReadTransaction
     ) throws -> ChatHistoryReply {
         guard request.postID == nil else {
@@ -72,7 +71,7 @@ struct ChatsHandler: Sendable {
         return ChatHistoryReply(
             messages: request.getMessages ? page.messages : nil,
             chat: request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil,
-            more: capabilities.contains(.historyMore) ? page.more : nil
+            more: page.more
         )
     }
 

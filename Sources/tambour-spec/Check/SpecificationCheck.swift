@@ -142,6 +142,7 @@ struct SpecificationCheck {
             unique(type.values.map { ($0.swiftName, type.origin) }, "\(type.name): name")
             for value in type.values {
                 documented(value.doc, since: type.since, "\(type.name).\(value.value)", type.origin)
+                check(value, of: type)
             }
         }
         let inbound = inboundTypes()
@@ -150,6 +151,34 @@ struct SpecificationCheck {
             check(type, isInbound: type.role == .request || inbound.contains(type.name))
         }
         checkRecursion()
+    }
+
+    private mutating func check(_ value: EnumType.Value, of type: EnumType) {
+        let place = "\(type.name).\(value.value)"
+        guard let capability = value.capability else {
+            if value.fallback != nil {
+                complain(type.origin, "\(place): a fallback goes with a capability")
+            }
+            return
+        }
+        check(capability: capability, place, type.origin)
+        // What only clients send has nobody to keep it from.
+        if !type.isOpen {
+            complain(type.origin, "\(place): a closed enumeration has no capabilities")
+        }
+        guard let name = value.fallback else { return }
+        guard let fallback = type.values.first(where: { $0.value == name }) else {
+            return complain(type.origin, "\(place): unknown fallback \(name)")
+        }
+        if fallback.capability != nil {
+            complain(type.origin, "\(place): the fallback \(name) needs a capability itself")
+        }
+    }
+
+    private mutating func check(capability: String, _ place: String, _ origin: Origin) {
+        if !specification.capabilities.contains(where: { $0.name == capability }) {
+            complain(origin, "\(place): unknown capability \(capability)")
+        }
     }
 
     /// Names of the structs a client may send.
@@ -194,13 +223,22 @@ struct SpecificationCheck {
             where specification.limit(named: limit) == nil {
                 complain(field.origin, "\(place): unknown limit \(limit)")
             }
-            if let capability = field.capability,
-                !specification.capabilities.contains(where: { $0.name == capability })
-            {
-                complain(field.origin, "\(place): unknown capability \(capability)")
+            if let capability = field.capability {
+                check(capability: capability, place, field.origin)
+                if !field.isOptional {
+                    complain(
+                        field.origin,
+                        "\(place): only an optional field can need a capability"
+                    )
+                }
+                if type.role == .request {
+                    complain(field.origin, "\(place): the server sends no requests to keep it from")
+                }
             }
-            if field.capability != nil, !field.isOptional {
-                complain(field.origin, "\(place): only an optional field can need a capability")
+            if type.role != .object, field.isRequired,
+                Projection(specification: specification).mayBeLeftOut(field.type)
+            {
+                complain(field.origin, "\(place): may have to be left out and is required")
             }
             checkDefault(field, place)
             checkLimits(field, place, isInbound: isInbound)
@@ -354,6 +392,12 @@ struct SpecificationCheck {
         }
         if (opcode.idempotency == .keyed) != (opcode.key != nil) {
             complain(origin, "\(opcode.name): keyed goes with \"key\"")
+        }
+        if let capability = opcode.capability {
+            check(capability: capability, opcode.name, origin)
+            if opcode.push == nil {
+                complain(origin, "\(opcode.name): only a push can need a capability")
+            }
         }
         for state in opcode.states where !specification.states.contains(where: { $0.name == state })
         {

@@ -4,8 +4,9 @@ import Foundation
 enum GeneratedFiles {
     /// One problem for each file that differs, with the first lines that do, and for each file nobody generates.
     static func problems(of specification: Specification, root: URL) -> [Problem] {
-        var problems: [Problem] = []
-        let files = Generator(specification: specification).files()
+        let sample = SampleSource.file(root: root)
+        var problems = sample.problems
+        let files = Generator(specification: specification).files() + [sample.file]
         for file in files {
             let committed = try? String(
                 contentsOf: root.appending(path: file.path),

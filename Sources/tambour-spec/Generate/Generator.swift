@@ -64,19 +64,28 @@ struct Generator {
 
     private func objects() -> String {
         var source = SourceText(from: "protocol-spec/types.yaml")
+        writeObjects(to: &source)
+        return source.text
+    }
+
+    func writeObjects(to source: inout SourceText) {
         for (index, type) in specification.enums.enumerated() {
             if index > 0 { source.line() }
-            EnumSource(type: type).write(to: &source)
+            EnumSource(type: type, specification: specification).write(to: &source)
         }
         for type in specification.structs {
             source.line()
             StructSource(type: type, specification: specification).write(to: &source)
         }
-        return source.text
     }
 
     private func payloads(of family: Specification.Family) -> String {
         var source = SourceText(from: "protocol-spec/opcodes/\(family.name).yaml")
+        writePayloads(of: family, to: &source)
+        return source.text
+    }
+
+    func writePayloads(of family: Specification.Family, to source: inout SourceText) {
         var isFirst = true
         for opcode in family.opcodes {
             for type in [opcode.push, opcode.request, opcode.reply].compactMap({ $0 }) {
@@ -95,6 +104,5 @@ struct Generator {
                 }
             }
         }
-        return source.text
     }
 }

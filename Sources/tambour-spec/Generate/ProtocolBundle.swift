@@ -79,7 +79,12 @@ struct ProtocolBundle {
     private func enumeration(_ type: EnumType) -> [String: Any] {
         [
             "name": type.name, "open": type.isOpen, "since": type.since, "doc": type.doc,
-            "values": type.values.map { ["value": $0.value, "doc": $0.doc] },
+            "values": type.values.map { value in
+                var result = ["value": value.value, "doc": value.doc]
+                result["capability"] = value.capability
+                result["fallback"] = value.fallback
+                return result
+            },
         ]
     }
 
@@ -136,6 +141,7 @@ struct ProtocolBundle {
         result["idempotency"] = opcode.idempotency?.rawValue
         result["key"] = opcode.key
         result["deprecated"] = opcode.deprecated.map(deprecation)
+        result["capability"] = opcode.capability
         result["request"] = opcode.request?.fields.map(field)
         result["reply"] = opcode.reply?.fields.map(field)
         result["push"] = opcode.push?.fields.map(field)

@@ -23,6 +23,7 @@ struct StructSource {
             writeReader(to: &source)
             source.line()
             writeWriter(to: &source)
+            writeProjection(to: &source)
         }
         if type.fields.contains(where: \.isSensitive) { writeMirror(to: &source) }
     }
@@ -231,14 +232,15 @@ struct StructSource {
             } else {
                 source.line("var fieldCount = \(always)")
                 for field in optional {
-                    source.line("if \(field.swiftName) != nil { fieldCount += 1 }")
+                    let condition = presence(field, bound: mayBeLeftOut(field.type))
+                    source.line("if \(condition) { fieldCount += 1 }")
                 }
                 source.line("writer.writeMapHeader(fieldCount)")
             }
             for field in type.fields {
                 let key = "writer.writeKey(\(literal(field.key)))"
                 if field.isOptional {
-                    source.block("if let \(name(field))") { source in
+                    source.block("if \(presence(field, bound: true))") { source in
                         source.line(key)
                         for line in writeStatements(field.type, name(field)) { source.line(line) }
                     }
@@ -250,6 +252,25 @@ struct StructSource {
         }
     }
 
+    /// When an optional field is written.
+    ///
+    /// - Parameter bound: whether its value gets a name of its own.
+    private func presence(_ field: Field, bound: Bool) -> String {
+        var conditions = [bound ? "let \(name(field))" : "\(field.swiftName) != nil"]
+        if let capability = field.capability {
+            let name = Names.camel(fromSeparated: capability)
+            conditions.append("writer.capabilities.contains(.\(name))")
+        }
+        if mayBeLeftOut(field.type) {
+            conditions.append("\(name(field)).canBeRead(with: writer.capabilities)")
+        }
+        return conditions.joined(separator: ", ")
+    }
+
+    private func mayBeLeftOut(_ type: WireType) -> Bool {
+        Projection(specification: specification).mayBeLeftOut(type)
+    }
+
     private func writeStatements(_ type: WireType, _ value: String) -> [String] {
         switch type {
         case .bool: ["writer.writeBool(\(value))"]
@@ -259,6 +280,8 @@ struct StructSource {
         case .text: ["writer.writeText(\(value))"]
         case .string: ["writer.writeString(\(value))"]
         case .bytes: ["writer.writeBytes(\(value))"]
+        // The array itself knows which items to leave out.
+        case .list(let element) where mayBeLeftOut(element): ["\(value).write(to: &writer)"]
         case .list(let element):
             ["writer.writeArrayHeader(\(value).count)", "for item in \(value) {"]
                 + writeStatements(element, "item").map { "    " + $0 } + ["}"]
@@ -267,9 +290,30 @@ struct StructSource {
     }
 }
 
+extension StructSource {
+    /// What the reader's capabilities decide; nothing for most types.
+    private func writeProjection(to source: inout SourceText) {
+        let projection = Projection(specification: specification)
+        let gates = projection.gates(of: type)
+        guard !gates.isEmpty else { return }
+        source.line()
+        source.line("package static var gates: Capabilities { \(swiftSet(gates)) }")
+        let needed = type.fields.filter { $0.isRequired && projection.mayBeLeftOut($0.type) }
+        guard !needed.isEmpty else { return }
+        source.line()
+        source.block("package func canBeRead(with capabilities: Capabilities) -> Bool") { source in
+            let conditions = needed.map {
+                "\(Names.escaped($0.swiftName)).canBeRead(with: capabilities)"
+            }
+            source.line(conditions.joined(separator: " && "))
+        }
+    }
+}
+
 /// Writes the Swift type of one enum.
 struct EnumSource {
     let type: EnumType
+    let specification: Specification
 
     func write(to source: inout SourceText) {
         source.doc(type.doc)
@@ -330,12 +374,41 @@ struct EnumSource {
             source.block("package func write(to writer: inout MessagePackWriter)") { source in
                 source.block("switch self") { source in
                     for value in type.values {
-                        source.line(
-                            "case .\(value.swiftName): writer.writeKey(\(literal(value.value)))"
-                        )
+                        source.line("case .\(value.swiftName): writer.writeKey(\(written(value)))")
                     }
                     if type.isOpen { source.line("case .other(let name): writer.writeText(name)") }
                 }
+            }
+            writeProjection(to: &source)
+        }
+    }
+
+    /// The name that goes out. Who cannot read a value without a fallback is not sent what holds it.
+    private func written(_ value: EnumType.Value) -> String {
+        guard let capability = value.capability, let fallback = value.fallback else {
+            return literal(value.value)
+        }
+        let name = Names.camel(fromSeparated: capability)
+        return
+            "writer.capabilities.contains(.\(name)) ? \(literal(value.value)) : \(literal(fallback))"
+    }
+
+    /// What the reader's capabilities decide; nothing for most types.
+    private func writeProjection(to source: inout SourceText) {
+        let gates = Projection(specification: specification).gates(of: type)
+        guard !gates.isEmpty else { return }
+        source.line()
+        source.line("package static var gates: Capabilities { \(swiftSet(gates)) }")
+        let gated = type.values.filter { $0.capability != nil && $0.fallback == nil }
+        guard !gated.isEmpty else { return }
+        source.line()
+        source.block("package func canBeRead(with capabilities: Capabilities) -> Bool") { source in
+            source.block("switch self") { source in
+                for value in gated {
+                    let name = Names.camel(fromSeparated: value.capability ?? "")
+                    source.line("case .\(value.swiftName): capabilities.contains(.\(name))")
+                }
+                source.line("default: true")
             }
         }
     }

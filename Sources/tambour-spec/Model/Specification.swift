@@ -159,6 +159,8 @@ struct OpcodeEntry: Sendable {
     var kind: Kind?
     var idempotency: Idempotency?
     var key: String?
+    /// The capability without which a client is not sent the push.
+    var capability: String?
     var errors: [String]
     var effects: [Effect]
     var edges: [Edge]
@@ -233,6 +235,10 @@ struct EnumType: Sendable {
     struct Value: Sendable {
         var value: String
         var swiftName: String
+        /// The capability without which it does not go out.
+        var capability: String?
+        /// The value that goes out instead; nil leaves out what holds it.
+        var fallback: String?
         var doc: String
     }
 }

@@ -192,6 +192,8 @@ struct SpecificationLoader {
                             return .init(
                                 value: text,
                                 swiftName: value.string("swift") ?? Names.camel(fromUpper: text),
+                                capability: value.string("capability"),
+                                fallback: value.string("fallback"),
                                 doc: value.required("doc")
                             )
                         },
@@ -338,6 +340,7 @@ struct SpecificationLoader {
             kind: entry.choice("kind"),
             idempotency: entry.choice("idempotency"),
             key: entry.string("key"),
+            capability: entry.string("capability"),
             errors: entry.strings("errors"),
             effects: maps(entry, "effects").map { effect in
                 defer { finish(effect) }

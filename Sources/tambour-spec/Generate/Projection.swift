@@ -1,0 +1,57 @@
+/// What of a type depends on what its reader can read.
+struct Projection {
+    let specification: Specification
+
+    /// The capabilities that decide what is written of a type, in the order of the specification.
+    func gates(of type: StructType) -> [String] { gates(of: type.fields) }
+
+    /// The capabilities that an enumeration's values need, in the order of the specification.
+    func gates(of type: EnumType) -> [String] { ordered(Set(type.values.compactMap(\.capability))) }
+
+    /// Whether a value of this type may have to be left out: a value of an enumeration that has no
+    /// fallback takes along whatever cannot be without it.
+    func mayBeLeftOut(_ type: WireType) -> Bool {
+        var seen: Set<String> = []
+        return mayBeLeftOut(type, &seen)
+    }
+
+    private func gates(of fields: [Field]) -> [String] {
+        var found: Set<String> = []
+        var seen: Set<String> = []
+        var open = fields
+        while let field = open.popLast() {
+            if let capability = field.capability { found.insert(capability) }
+            for name in field.type.mentioned where seen.insert(name).inserted {
+                let values = specification.enumType(named: name)?.values ?? []
+                found.formUnion(values.compactMap(\.capability))
+                open += specification.structType(named: name)?.fields ?? []
+            }
+        }
+        return ordered(found)
+    }
+
+    private func ordered(_ names: Set<String>) -> [String] {
+        specification.capabilities.map(\.name).filter(names.contains)
+    }
+
+    private func mayBeLeftOut(_ type: WireType, _ seen: inout Set<String>) -> Bool {
+        switch type {
+        case .named(let name):
+            if let type = specification.enumType(named: name) {
+                return type.values.contains { $0.capability != nil && $0.fallback == nil }
+            }
+            guard seen.insert(name).inserted,
+                let type = specification.structType(named: name)
+            else { return false }
+            return type.fields.contains { $0.isRequired && mayBeLeftOut($0.type, &seen) }
+        case .packed(let inner): return mayBeLeftOut(inner, &seen)
+        // Lists and maps become shorter.
+        default: return false
+        }
+    }
+}
+
+/// `[.historyMore, .lz4Large]`.
+func swiftSet(_ capabilities: [String]) -> String {
+    "[\(capabilities.map { ".\(Names.camel(fromSeparated: $0))" }.joined(separator: ", "))]"
+}

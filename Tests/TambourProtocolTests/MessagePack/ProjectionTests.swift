@@ -1,0 +1,135 @@
+import TambourProtocol
+import Testing
+
+/// What clients are sent by what they can read, on the types of `Tests/SampleSpecification`: the real
+/// specification gates a field only.
+@Suite("What a client can read")
+struct ProjectionTests {
+    /// What clients can be.
+    static let clients: [Capabilities] = [
+        [], .colours, .shapes, .threads, [.colours, .shapes], [.shapes, .threads],
+        [.colours, .shapes, .threads], .all,
+    ]
+
+    private let dot = Shape(kind: .dot, colour: .red, label: "dot")
+    private let star = Shape(kind: .star, colour: .teal, label: "star")
+    private let plain = Shape(kind: .other("BLOB"), colour: .other("PUCE"))
+
+    private var everything: SampleGetReply {
+        SampleGetReply(
+            shapes: [dot, star, plain],
+            cards: [Card(shape: star, title: "one"), Card(shape: dot, title: "two")],
+            rows: [[star], [dot, star]],
+            kinds: [.star, .dot],
+            colours: [.teal, .red],
+            best: star,
+            kind: .star,
+            packed: Packed([star, dot, star]),
+            cover: Packed(Card(shape: star)),
+            byUser: IDMap([(UserID(1), star), (UserID(2), dot)]),
+            byName: NameMap([("a", Card(shape: dot)), ("b", Card(shape: star))]),
+            note: Note(text: "note")
+        )
+    }
+
+    /// The same by hand: what the client is to get.
+    private func expected(_ client: Capabilities) -> SampleGetReply {
+        func shown(_ shape: Shape) -> Shape? {
+            var shape = shape
+            if !client.contains(.shapes), shape.kind == .star { return nil }
+            if !client.contains(.colours) {
+                shape.label = nil
+                if shape.colour == .teal { shape.colour = .red }
+            }
+            return shape
+        }
+        func shown(_ frame: Card) -> Card? {
+            shown(frame.shape).map { Card(shape: $0, title: frame.title) }
+        }
+        let hasShapes = client.contains(.shapes)
+        return SampleGetReply(
+            shapes: [dot, star, plain].compactMap(shown),
+            cards: [Card(shape: star, title: "one"), Card(shape: dot, title: "two")]
+                .compactMap(shown),
+            rows: [[star], [dot, star]].map { $0.compactMap(shown) },
+            kinds: hasShapes ? [.star, .dot] : [.dot],
+            colours: client.contains(.colours) ? [.teal, .red] : [.red, .red],
+            best: shown(star),
+            kind: hasShapes ? .star : nil,
+            packed: Packed([star, dot, star].compactMap(shown)),
+            cover: shown(Card(shape: star)).map { Packed($0) },
+            byUser: IDMap(
+                [(1, star), (2, dot)].compactMap { id, shape in
+                    shown(shape).map { (UserID(id), $0) }
+                }
+            ),
+            byName: NameMap(
+                [("a", dot), ("b", star)].compactMap { name, shape in
+                    shown(Card(shape: shape)).map { (name, $0) }
+                }
+            ),
+            note: client.contains(.threads) ? Note(text: "note") : nil
+        )
+    }
+
+    @Test("is all they are sent, wherever it stands", arguments: clients)
+    func everywhere(client: Capabilities) throws {
+        let payload = everything.encoded(for: client)
+        let read = try SampleGetReply.decode(payload, limits: .standard)
+        #expect(read == expected(client))
+        // No header counts what is not there.
+        #expect(read.encoded() == payload)
+    }
+
+    @Test("is everything unless somebody says otherwise")
+    func unlessSaid() throws {
+        #expect(everything.encoded() == everything.encoded(for: .all))
+        #expect(try SampleGetReply.decode(everything.encoded(), limits: .standard) == everything)
+    }
+
+    @Test(
+        "bytes that were packed under other limits are unpacked all the same, and broken ones go out as they are"
+    )
+    func packed() throws {
+        let name = Text(String(repeating: "x", count: Limits.standard.maxShortStringBytes + 1))
+        var reply = SampleGetReply(packed: Packed([Shape(kind: .other(name)), star]))
+        let wide = try Limits(overrides: ["maxShortStringBytes": 10_000])
+        let read = try SampleGetReply.decode(reply.encoded(for: []), limits: wide)
+        #expect(try read.packed?.value(limits: wide) == [Shape(kind: .other(name))])
+        reply.packed = Packed(unchecked: Bytes([0x91, 0xC3]))
+        reply.shapes = [star]
+        #expect(reply.encoded(for: []).suffix(2) == [0x91, 0xC3])
+    }
+
+    @Test("is asked about only where it matters")
+    func gates() {
+        #expect(SampleGetReply.gates == [.colours, .shapes, .threads])
+        #expect(NotifShape.gates == [.colours, .shapes])
+        #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
+        #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
+        #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
+        // Sends, and all other pages but those of history, ask nothing.
+        #expect(MsgSendReply.gates == [] && LoginReply.gates == [] && NotifMessage.gates == [])
+        #expect(ChatHistoryReply.gates == .historyMore)
+    }
+
+    @Test("decides which pushes they are sent")
+    func pushes() {
+        let shape = Push.notifShape(NotifShape(shapes: [star]))
+        let note = Push.notifNote(NotifNote(note: Note(text: "note")))
+        #expect(shape.needs == .threads && shape.gates == [.colours, .shapes])
+        #expect(note.needs == [] && note.gates == [])
+        let sent = shape.withEncoded(for: .threads) { [UInt8]($0) }
+        #expect(sent == NotifShape().encoded())
+    }
+
+    @Test("the one gated field of the specification: more of CHAT_HISTORY")
+    func history() throws {
+        let reply = ChatHistoryReply(messages: [], more: true)
+        let classic = reply.encoded(for: [.lz4Large])
+        #expect(try ChatHistoryReply.decode(classic, limits: .standard).more == nil)
+        let modern = reply.encoded(for: [.historyMore])
+        #expect(try ChatHistoryReply.decode(modern, limits: .standard).more == true)
+        #expect(classic == ChatHistoryReply(messages: []).encoded())
+    }
+}
