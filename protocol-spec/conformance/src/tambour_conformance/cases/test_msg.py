@@ -333,11 +333,11 @@ def test_too_many_parts(
 def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) -> None:
     """Neither an answer nor a forward of what the caller does not see in the chat is taken."""
     alice, bob = login("alice"), login("bob")
-    chat = group(alice, bob)
+    chat, other = group(alice, bob), group(alice, bob)
     if original == "unknown":
         target = NOBODY
     elif original == "of another chat":
-        target = say(alice, group(alice, bob), cid())["id"]
+        target = say(alice, other, cid())["id"]
     else:
         target = say(alice, chat, cid())["id"]
         gone = {"chatId": chat, "messageIds": [target], "forMe": original == "hidden"}
@@ -347,6 +347,7 @@ def test_link_to_nothing(login: LogIn, group: Group, cid: Cid, original: str) ->
     for link in (
         {"type": "REPLY", "messageId": target},
         {"type": "REPLY", "messageId": target, "chatId": chat},
+        {"type": "REPLY", "messageId": target, "chatId": other},
         {"type": "FORWARD", "messageId": target, "chatId": chat},
     ):
         alice.refused("not.found", "MSG_SEND", {"chatId": chat, "message": message(cid(), link=link)})
