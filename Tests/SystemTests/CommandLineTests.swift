@@ -243,10 +243,41 @@ struct CommandLineTests {
         let place = try Place()
         let lines = (1...65).map { "f\($0): {kill: true}\n" }
         let file = try place.file("features.yaml", lines.joined())
-        let result = try await run([
-            "serve", "--listen", "127.0.0.1:0", "--data", place.data, "--features", file,
-        ])
+        let result = try await run(
+            ["serve", "--listen", "127.0.0.1:0", "--data", place.data],
+            environment: ["TAMBOUR_FEATURES": file]
+        )
         #expect(result.status != 0 && result.errors.contains("65 features, limit 64"))
+    }
+
+    @Test("the example of the documentation is one")
+    func exampleFeatures() async throws {
+        let place = try Place()
+        let example = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("docs/examples/features.yaml").path
+        let config = try place.file(
+            "config.yaml",
+            "listen: \"127.0.0.1:0\"\ndata: \(place.data)\nfeatures: \(example)\n"
+        )
+        let server = try await serve(["--config", config])
+        let client = try WireClient(address: server.addresses[0])
+        let names = ["phone-lookup", "new-composer"]
+        let reply = try client.call(SessionInitRequest(features: names))
+        // Without a device there is no percentage that it could be in.
+        #expect(
+            reply.features == [
+                SessionFeature(type: "new-composer", enabled: false),
+                SessionFeature(type: "phone-lookup", enabled: false),
+            ]
+        )
+        let done = try await run(["admin", "reload", "--data", place.data])
+        #expect(
+            done.lines == [
+                "new-composer: 2 rules", "phone-lookup: 3 rules", "sessions told: 0",
+            ]
+        )
+        try await stop(server.child)
     }
 
     @Test("one process serves a data directory, and others may not read it")
