@@ -55,8 +55,12 @@ struct Generate: ParsableCommand {
             root.say("filled in protocol-spec/\(file)")
         }
         let sample = SampleSource.file(root: root.url)
-        try root.report(sample.problems)
-        for file in Generator(specification: try root.load()).files() + [sample.file] {
+        let specification = try root.load()
+        let dissector = DissectorSource.file(of: specification, root: root.url)
+        try root.report(sample.problems + dissector.problems)
+        let files =
+            Generator(specification: specification).files() + [sample.file, dissector.file]
+        for file in files {
             let url = root.url.appending(path: file.path)
             if (try? String(contentsOf: url, encoding: .utf8)) == file.content { continue }
             try FileManager.default.createDirectory(

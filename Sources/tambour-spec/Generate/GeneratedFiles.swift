@@ -5,8 +5,10 @@ enum GeneratedFiles {
     /// One problem for each file that differs, with the first lines that do, and for each file nobody generates.
     static func problems(of specification: Specification, root: URL) -> [Problem] {
         let sample = SampleSource.file(root: root)
-        var problems = sample.problems
-        let files = Generator(specification: specification).files() + [sample.file]
+        let dissector = DissectorSource.file(of: specification, root: root)
+        var problems = sample.problems + dissector.problems
+        let files =
+            Generator(specification: specification).files() + [sample.file, dissector.file]
         for file in files {
             let committed = try? String(
                 contentsOf: root.appending(path: file.path),
