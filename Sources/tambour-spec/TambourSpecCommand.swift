@@ -5,8 +5,9 @@ import Foundation
 struct TambourSpecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tambour-spec",
-        abstract: "Checks protocol-spec/ and writes the code that is generated from it.",
-        subcommands: [Generate.self, Check.self]
+        abstract:
+            "Checks protocol-spec/, writes the code that is generated from it, and reads packets.",
+        subcommands: [Generate.self, Check.self, Decode.self]
     )
 }
 

@@ -861,7 +861,7 @@ end
 
 -- What an LZ4 block inflates to, at most `limit` bytes; or nil and why not, in the server's words.
 local function inflate(block, limit)
-    local damaged = "not an LZ4 block"
+    local damaged, too_long = "not an LZ4 block", string.format("inflates to more than %d bytes", limit)
     local bytes, size, at = {}, 0, 1
     -- Of the last match: where it began in the block and in the output, and where it ended in the output.
     local match_at, match_from, match_to
@@ -871,9 +871,7 @@ local function inflate(block, limit)
         local literals, length
         literals, at = run_length(block, at + 1, math.floor(token / 16))
         if not literals or literals > #block - at + 1 then return nil, damaged end
-        if size + literals > limit then
-            return nil, string.format("inflates to more than %d bytes", limit)
-        end
+        if size + literals > limit then return nil, too_long end
         for index = at, at + literals - 1 do
             size = size + 1
             bytes[size] = block:byte(index)
@@ -896,10 +894,8 @@ local function inflate(block, limit)
         length, at = run_length(block, at + 2, token % 16)
         if not length then return nil, damaged end
         length = length + 4
-        -- Too long already: nothing is copied, the next literals say so.
-        if size + length <= limit then
-            for index = size + 1, size + length do bytes[index] = bytes[index - offset] end
-        end
+        if size + length > limit then return nil, too_long end
+        for index = size + 1, size + length do bytes[index] = bytes[index - offset] end
         size = size + length
         match_to = size
     end
@@ -1511,6 +1507,7 @@ local fields = {
     kind = ProtoField.string("tambour.kind", "Kind"),
     inflated = ProtoField.uint32("tambour.inflated", "Inflated length"),
     payload = ProtoField.none("tambour.payload", "Payload"),
+    problem = ProtoField.string("tambour.problem", "Problem"),
     error = ProtoField.string("tambour.error", "Error"),
     error_class = ProtoField.string("tambour.error.class", "Class"),
     error_retry = ProtoField.string("tambour.error.retry", "Retry"),
@@ -1610,8 +1607,9 @@ local function kind_of(header, pinfo)
     local direction = opcode and opcode.direction or "both"
     if direction == "clientToServer" then return "request" end
     if direction == "serverToClient" then return "push" end
+    -- Both sides send it: the port tells, where there are ports.
     local port = server_ports[stream_number()] or pinfo.match
-    return port == pinfo.dst_port and "request" or "push"
+    return port == pinfo.dst_port and port ~= pinfo.src_port and "request" or "push"
 end
 
 -- What is known of a packet: its kind and, once it is known, the frame of its counterpart and the time between.
@@ -1656,12 +1654,16 @@ local function spend(pinfo, name, amount)
     pinfo.private["tambour_" .. name] = string.format("%d", spent(pinfo, name) + amount)
 end
 
+-- A text that Wireshark does not take for ended at a NUL.
+local function without_nul(text)
+    return (text:gsub("\0", "\\u0000"))
+end
+
 -- The value of a node for a filter field of a kind; nil if it does not fit.
 local function field_value(node, kind)
     if node.is_secret and not tambour.prefs.show_secrets then return kind == "string" and SECRET or nil end
     if kind == "string" then
-        -- A NUL would end the string.
-        if node.kind == "string" then return utf16_units(node.value) and (node.value:gsub("\0", "\\u0000")) or nil end
+        if node.kind == "string" then return utf16_units(node.value) and without_nul(node.value) or nil end
         return not node.children and node.text or nil
     end
     if kind == "int64" then
@@ -1696,7 +1698,7 @@ local function show(node, tree, view)
     if node == view.root then
         item = tree:add(fields.payload, range)
     elseif node.children then
-        item = kind == false and tree:add(key_fields[key], range) or tree:add(range, label)
+        item = kind == false and node.key and tree:add(key_fields[key], range) or tree:add(range, label)
     else
         local value = kind and field_value(node, kind)
         if value ~= nil and value ~= false or value == false and kind == "bool" then
@@ -1733,7 +1735,7 @@ local function show_error(node, tree, range)
     end
     if not code then return nil end
     local known = spec.errors[code]
-    local item = tree:add(fields.error, range, (code:gsub("\0", "\\u0000")))
+    local item = tree:add(fields.error, range, without_nul(code))
     item:set_text("Error: " .. escaped(code)):set_generated()
     if known then
         item:add(fields.error_class, range, known.class):set_generated()
@@ -1767,12 +1769,15 @@ local function show_payload(header, known, tvb, pinfo, tree)
     end
     local bytes, source = plain_payload(header, tvb, pinfo)
     if not bytes then
-        tree:add(fields.payload, wire):set_text("Payload: " .. source)
+        tree:add(fields.problem, wire, source):set_generated()
         tree:add_proto_expert_info(experts.malformed, source)
         return nil
     end
     if header.flags ~= 0 then tree:add(fields.inflated, wire, #bytes):set_generated() end
     local node, reader = decode(bytes, struct_of(header, known.kind))
+    if reader.first_problem then
+        tree:add(fields.problem, wire, without_nul(reader.first_problem)):set_generated()
+    end
     local view = { tvb = source, empty = wire, root = node, lines = lines, problems = MAX_PROBLEMS }
     show(node, tree, view)
     if reader.failure then tree:add_proto_expert_info(experts.malformed, reader.failure) end

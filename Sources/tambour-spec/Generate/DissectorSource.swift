@@ -117,7 +117,8 @@ struct DissectorSource {
             case .list(let inner): add(type, "list", inner)
             case .packed(let inner): add(type, "packed", inner)
             case .names(let inner): add(type, "names", inner)
-            case .map(let key, let inner): add(type, "map", inner, [.named("key", .string(key.yaml))])
+            case .map(let key, let inner):
+                add(type, "map", inner, [.named("key", .string(key.yaml))])
             default: break
             }
         }

@@ -2,26 +2,58 @@
 ///
 /// An independent opinion: it shares nothing with `TambourProtocol`.
 struct WireDecoder {
+    /// Why bytes are not one value, in the words of the runtime.
     struct Failure: Error, CustomStringConvertible {
         var description: String
+        /// Where the decoder stood: a number of bytes from the first.
+        var offset: Int
+    }
+
+    /// What a value may take of stack and memory.
+    struct Bounds {
+        /// Levels of containers in each other.
+        var depth = Int.max
+        /// Items and entries of all containers together.
+        var elements = Int.max
     }
 
     private let bytes: [UInt8]
+    private let bounds: Bounds
     private var position = 0
+    private var depth = 0
+    private var elements = 0
 
-    private init(_ bytes: [UInt8]) {
+    private init(_ bytes: [UInt8], bounds: Bounds) {
         self.bytes = bytes
+        self.bounds = bounds
     }
 
     /// The one value the bytes hold; zero bytes are an empty map.
-    static func decode(_ bytes: [UInt8]) throws(Failure) -> WireNode {
+    ///
+    /// - Parameter bounds: For bytes of strangers; what we wrote ourselves needs none.
+    static func decode(
+        _ bytes: [UInt8],
+        bounds: Bounds = Bounds()
+    ) throws(Failure) -> WireNode {
         guard !bytes.isEmpty else { return .map([]) }
-        var decoder = WireDecoder(bytes)
+        var decoder = WireDecoder(bytes, bounds: bounds)
         let node = try decoder.next()
         let left = bytes.count - decoder.position
-        guard left == 0 else { throw Failure(description: "\(left) bytes after the payload") }
+        guard left == 0 else {
+            throw decoder.failure("\(Self.counted(left)) after the payload")
+        }
         return node
     }
+
+    private static func counted(_ bytes: Int) -> String {
+        bytes == 1 ? "1 byte" : "\(bytes) bytes"
+    }
+
+    private func failure(_ description: String) -> Failure {
+        Failure(description: description, offset: position)
+    }
+
+    private func truncated() -> Failure { failure("ends after \(Self.counted(bytes.count))") }
 
     private mutating func next() throws(Failure) -> WireNode {
         let first = UInt8(truncatingIfNeeded: try number(1))
@@ -60,7 +92,7 @@ struct WireDecoder {
         case 0xDE: return try map(Int(try number(2)))
         case 0xDF: return try map(Int(try number(4)))
         case 0xE0...0xFF: return .int(Int64(Int8(bitPattern: first)))
-        default: throw Failure(description: "the byte \(Hex.text([first])) starts no value")
+        default: throw failure("the byte 0x\(Hex.text([first])) is not MessagePack")
         }
     }
 
@@ -69,9 +101,7 @@ struct WireDecoder {
     }
 
     private mutating func take(_ count: Int) throws(Failure) -> [UInt8] {
-        guard count <= bytes.count - position else {
-            throw Failure(description: "ends after \(bytes.count) bytes")
-        }
+        guard count <= bytes.count - position else { throw truncated() }
         defer { position += count }
         return Array(bytes[position..<position + count])
     }
@@ -87,25 +117,33 @@ struct WireDecoder {
     }
 
     private mutating func array(_ count: Int) throws(Failure) -> WireNode {
-        try expect(count)
+        try enter(count, values: 1)
         var items: [WireNode] = []
         for _ in 0..<count { items.append(try next()) }
+        depth -= 1
         return .array(items)
     }
 
     private mutating func map(_ count: Int) throws(Failure) -> WireNode {
-        try expect(count * 2)
+        try enter(count, values: 2)
         var pairs: [WireNode.Pair] = []
         for _ in 0..<count {
             let key = try next()
             pairs.append(.init(key: key, value: try next()))
         }
+        depth -= 1
         return .map(pairs)
     }
 
-    private func expect(_ items: Int) throws(Failure) {
-        guard items <= bytes.count - position else {
-            throw Failure(description: "ends after \(bytes.count) bytes")
+    /// Enters a container of `count` entries of `values` values each.
+    private mutating func enter(_ count: Int, values: Int) throws(Failure) {
+        // No value is shorter than a byte.
+        guard count * values <= bytes.count - position else { throw truncated() }
+        depth += 1
+        guard depth <= bounds.depth else { throw failure("nested deeper than \(bounds.depth)") }
+        elements += count
+        guard elements <= bounds.elements else {
+            throw failure("more than \(bounds.elements) elements")
         }
     }
 }

@@ -1,0 +1,74 @@
+/// Reads LZ4 blocks.
+///
+/// An independent opinion: it shares nothing with `TambourProtocol`, which asks the LZ4 library.
+enum WireBlock {
+    struct Failure: Error, Equatable, CustomStringConvertible {
+        var description: String
+
+        static let damaged = Failure(description: "not an LZ4 block")
+    }
+
+    /// What a block inflates to.
+    ///
+    /// - Throws: `Failure`, in the words of the runtime, when it is no block or inflates to more than `limit` bytes.
+    static func inflate(_ block: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var index = 0
+        // Of the last match: where its offset stood in the block, and which bytes it wrote.
+        var lastOffset = -1
+        var lastMatch = 0..<0
+
+        while index < block.count {
+            let token = block[index]
+            index += 1
+            let literals = try length(from: Int(token >> 4), in: block, at: &index)
+            guard literals <= block.count - index else { throw .damaged }
+            guard literals <= limit - bytes.count else {
+                throw Failure(description: "inflates to more than \(limit) bytes")
+            }
+            bytes += block[index..<index + literals]
+            index += literals
+
+            if index == block.count {
+                // The format wants the end to be literals, so that a reader may copy in wide steps before it.
+                let isEnd =
+                    lastOffset < 0
+                    || lastOffset <= block.count - 8 && lastMatch.lowerBound <= bytes.count - 12
+                        && lastMatch.upperBound <= bytes.count - 5
+                guard isEnd else { throw .damaged }
+                return bytes
+            }
+
+            guard block.count - index >= 2 else { throw .damaged }
+            let distance = Int(block[index]) | Int(block[index + 1]) << 8
+            guard distance > 0, distance <= bytes.count else { throw .damaged }
+            lastOffset = index
+            index += 2
+            let count = try length(from: Int(token & 0x0F), in: block, at: &index) + 4
+            guard count <= limit - bytes.count else {
+                throw Failure(description: "inflates to more than \(limit) bytes")
+            }
+            lastMatch = bytes.count..<bytes.count + count
+            // Byte by byte: a match may reach into what it writes.
+            for _ in 0..<count { bytes.append(bytes[bytes.count - distance]) }
+        }
+        throw .damaged
+    }
+
+    /// A length of 15 goes on in bytes that are added up, the last being below 255.
+    private static func length(
+        from start: Int,
+        in block: [UInt8],
+        at index: inout Int
+    ) throws(Failure) -> Int {
+        var length = start
+        guard length == 15 else { return length }
+        while index < block.count {
+            let byte = block[index]
+            index += 1
+            length += Int(byte)
+            if byte != 255 { return length }
+        }
+        throw .damaged
+    }
+}

@@ -1,0 +1,81 @@
+import TambourProtocol
+import Testing
+
+@testable import tambour_spec
+
+/// A packet of the specification's examples with what must be seen in it.
+struct Specimen {
+    var name: String
+    var opcode: OpcodeEntry
+    var role: Example.Role
+    var packet: [UInt8]
+    /// What the payload says; nil when it is not MessagePack.
+    var value: WireNode?
+    var type: StructType
+    /// What the specification says is wrong with it.
+    var problem: String?
+
+    var isToServer: Bool { role == .request }
+    var segment: Segment { Segment(isToServer: isToServer, bytes: packet) }
+
+    /// The header without its length.
+    var sequence: Int { Int(packet[2]) << 8 | Int(packet[3]) }
+    var flags: Int { Int(packet[6]) }
+    var wireLength: Int { packet.count - 10 }
+
+    /// Every example, every other encoding of one, and every refusal that needs no lowered limit.
+    static func all(in specification: Specification) throws -> [Specimen] {
+        var specimens: [Specimen] = []
+        for file in specification.examples {
+            let opcode = try #require(specification.opcode(named: file.opcode))
+            for example in file.examples {
+                let type = try #require(
+                    ExampleCheck.type(of: example, opcode: opcode, in: specification)
+                )
+                func add(_ name: String, _ hex: String?, _ value: WireNode?, _ problem: String?)
+                    throws
+                {
+                    let packet = try #require(hex.flatMap(Hex.bytes))
+                    specimens.append(
+                        Specimen(
+                            name: "\(opcode.name) \(example.role.rawValue): \(name)",
+                            opcode: opcode,
+                            role: example.role,
+                            packet: packet,
+                            value: value ?? (try? WireDecoder.decode(Array(packet[10...]))),
+                            type: type,
+                            problem: problem
+                        )
+                    )
+                }
+                try add(example.name, example.hex, example.value, nil)
+                for accept in example.accepts { try add(accept.name, accept.hex, nil, nil) }
+                for reject in example.rejects where reject.limits.isEmpty {
+                    try add(reject.name, reject.hex, nil, reject.error)
+                }
+            }
+        }
+        try #require(specimens.count > 150)
+        return specimens
+    }
+
+    /// The same with its payload in an LZ4 block: as the server compresses it, or, where that saves nothing, literals only.
+    func compressed() -> Specimen {
+        let payload = Array(packet[10...])
+        let block =
+            payload.withUnsafeBytes { LZ4.compress($0) } ?? Self.literals(payload)
+        var specimen = self
+        specimen.name += ", compressed"
+        specimen.packet = Array(packet[..<6])
+        specimen.packet.append(UInt8(payload.count / block.count + 1))
+        specimen.packet += [16, 8, 0].map { UInt8(truncatingIfNeeded: block.count >> $0) }
+        specimen.packet += block
+        return specimen
+    }
+
+    private static func literals(_ payload: [UInt8]) -> [UInt8] {
+        guard payload.count >= 15 else { return [UInt8(payload.count << 4)] + payload }
+        let left = payload.count - 15
+        return [0xF0] + Array(repeating: 255, count: left / 255) + [UInt8(left % 255)] + payload
+    }
+}

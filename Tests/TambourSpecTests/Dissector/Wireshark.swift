@@ -1,0 +1,134 @@
+import Foundation
+
+@testable import tambour_spec
+
+/// What goes over a connection, as a capture sees it.
+struct Segment {
+    var isToServer: Bool
+    var bytes: [UInt8]
+}
+
+/// tshark with the dissector of this repository, on captures that are made for a test.
+struct Wireshark {
+    static let isInstalled = Tool.path("tshark") != nil && Tool.path("text2pcap") != nil
+    static let missing = "needs tshark and text2pcap: scripts/deps test installs them"
+
+    /// What is printed in front of the values of a field that is there several times.
+    static let aggregator = "|"
+
+    let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func run(_ name: String, _ arguments: [String]) throws -> String {
+        guard let program = Tool.path(name) else {
+            throw Tool.Failure(description: Self.missing)
+        }
+        let outcome = try Tool.run(program, arguments, in: folder)
+        // tshark goes on without a script that does not load.
+        guard outcome.status == 0, !outcome.errors.contains("Lua") else {
+            throw Tool.Failure(description: "\(name): \(outcome.errors)")
+        }
+        return outcome.output
+    }
+
+    /// A capture of one connection, every segment a packet of its own, a microsecond after the one before.
+    func capture(
+        _ segments: [Segment],
+        clientPort: Int = 40_000,
+        serverPort: Int = 7770
+    ) throws -> URL {
+        let lines = segments.map { "\($0.isToServer ? ">" : "<") \(Hex.text($0.bytes))\n" }
+        return try capture(
+            lines.joined(),
+            pattern: #"^(?<dir>[<>])\s(?<data>[0-9a-f]+)$"#,
+            ["-D", "-T", "\(serverPort),\(clientPort)"]
+        )
+    }
+
+    /// A capture in which every frame holds one packet and no connection.
+    func capture(frames: [[UInt8]]) throws -> URL {
+        let lines = frames.map { Hex.text($0) + "\n" }
+        return try capture(lines.joined(), pattern: "^(?<data>[0-9a-f]+)$", ["-P", "tambour"])
+    }
+
+    private func capture(_ text: String, pattern: String, _ more: [String]) throws -> URL {
+        let input = folder.file("\(UUID().uuidString).txt")
+        let output = folder.file("\(UUID().uuidString).pcapng")
+        try Data(text.utf8).write(to: input)
+        _ = try run("text2pcap", ["-q", "-r", pattern] + more + [input.path, output.path])
+        return output
+    }
+
+    /// What tshark prints about a capture.
+    func read(_ capture: URL, _ arguments: [String]) throws -> String {
+        let script = Repository.root.appending(path: Generator.dissector).path
+        return try run("tshark", ["-r", capture.path, "-X", "lua_script:\(script)"] + arguments)
+    }
+
+    /// A row of values for each frame that is shown, by the names of the fields; what is absent is an empty string.
+    func rows(
+        _ capture: URL,
+        _ fields: [String],
+        _ arguments: [String] = []
+    ) throws -> [[String: String]] {
+        let text = try read(
+            capture,
+            ["-T", "fields", "-E", "aggregator=\(Self.aggregator)"] + fields.flatMap { ["-e", $0] }
+                + arguments
+        )
+        return text.split(separator: "\n").map { line in
+            let values = line.split(separator: "\t", omittingEmptySubsequences: false)
+            return Dictionary(zip(fields, values.map(String.init))) { first, _ in first }
+        }
+    }
+
+    /// Every packet in the tree of a capture.
+    func trees(_ capture: URL, _ arguments: [String] = []) throws -> [PacketTree] {
+        PacketTree.all(in: try read(capture, ["-V", "-O", "tambour"] + arguments))
+    }
+}
+
+/// A packet as the tree shows it.
+struct PacketTree: Equatable {
+    /// `MSG_SEND request, seq 23, 57 bytes`.
+    var title: String
+    /// The lines below it without those of the payload, not indented.
+    var header: [String] = []
+    /// The lines of the payload, two blanks for each level, without expert information.
+    var payload: [String] = []
+
+    /// Every packet in what tshark prints with `-V`.
+    static func all(in text: String) -> [PacketTree] {
+        var trees: [PacketTree] = []
+        // Deeper lines than this belong to something that is left out.
+        var skipped = Int.max
+        var isOurs = false
+        var isPayload = false
+        for line in text.split(separator: "\n") {
+            let level = line.prefix { $0 == " " }.count / 4
+            let content = String(line.drop { $0 == " " })
+            if level == 0 {
+                isOurs = content.hasPrefix("Tambour")
+                isPayload = false
+                skipped = .max
+                if isOurs { trees.append(PacketTree(title: content)) }
+                continue
+            }
+            guard isOurs, level <= skipped else { continue }
+            skipped = .max
+            if content.hasPrefix("[Expert Info") {
+                skipped = level
+                continue
+            }
+            if level == 1 { isPayload = content.hasPrefix("Payload: ") }
+            if isPayload, level > 1 {
+                let indent = String(repeating: "  ", count: level - 2)
+                trees[trees.count - 1].payload.append(indent + content)
+            } else {
+                trees[trees.count - 1].header.append(content)
+            }
+        }
+        return trees
+    }
+}
