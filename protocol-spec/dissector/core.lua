@@ -60,6 +60,8 @@ local function inflate(block, limit)
         at = at + literals
 
         if at > #block then
+            -- Nothing has one form only.
+            if size == 0 and token ~= 0 then return nil, damaged end
             -- The format wants the end to be literals, so that a reader may copy in wide steps before it.
             if match_at and (match_at > #block - 7 or match_from > size - 12 or match_to > size - 5) then
                 return nil, damaged
@@ -609,6 +611,12 @@ function read(reader, node, type, field)
     node.stop = reader.at
 end
 
+-- Fails if bytes are left.
+local function expect_end(reader)
+    local left = #reader.bytes - reader.at
+    if left > 0 then fail(reader, string.format("%d byte%s after the payload", left, left == 1 and "" or "s")) end
+end
+
 -- Reads a payload as a struct of the specification, or as anything when `type` is nil.
 --
 -- Returns the node of the payload and the reader, which knows `failure` (why it could not be read to its end)
@@ -622,21 +630,16 @@ local function decode(bytes, type)
             if type then read_struct(reader, node, type, 0) end
             return
         end
-        -- An extension of type 1 is MessagePack in MessagePack.
         local first = bytes:byte(1)
-        if KINDS[first] == "extension" then
-            read(reader, node)
-            if node.extension == 1 and reader.at == #bytes then
-                reader.at, node.value, node.extension = node.content_at, nil, nil
-                read(reader, node, type, {})
-            elseif type then
-                complain(reader, node, "expected a map, found an extension")
-            end
-        else
-            read(reader, node, type, {})
+        if KINDS[first] == "extension" and number_at(reader, 1 + (WIDTHS[first] or 0), 1) == 1 then
+            -- An extension of type 1 that is all there is: MessagePack in MessagePack.
+            local outer = {}
+            read(reader, outer)
+            expect_end(reader)
+            reader.at = outer.content_at
         end
-        local left = #bytes - reader.at
-        if left > 0 then fail(reader, string.format("%d byte%s after the payload", left, left == 1 and "" or "s")) end
+        read(reader, node, type, {})
+        expect_end(reader)
     end)
     if not ok then
         if caught ~= reader then error(caught, 0) end
@@ -649,6 +652,7 @@ end
 -- What a value is for people; nil for what is looked into.
 local function text_of(node, shows_secrets)
     if node.is_secret and not shows_secrets then return SECRET end
+    if not node.stop and not node.children then return "cut short" end
     if node.kind == "string" then
         if not utf16_units(node.value) then return "not UTF-8: " .. hex_of(node.value) end
         return '"' .. escaped(node.value) .. '"'
@@ -667,7 +671,7 @@ local function text_of(node, shows_secrets)
                 os.date("!%Y-%m-%d %H:%M:%S", math.floor(milliseconds / 1000)), milliseconds % 1000)
         end
     end
-    return node.text or "cut short"
+    return node.text
 end
 
 ----------------------------------------------------------------------------------------------------------------------
@@ -842,6 +846,7 @@ end
 
 -- The value of a node for a filter field of a kind; nil if it does not fit.
 local function field_value(node, kind)
+    if not node.stop then return nil end
     if node.is_secret and not tambour.prefs.show_secrets then return kind == "string" and SECRET or nil end
     if kind == "string" then
         if node.kind == "string" then return utf16_units(node.value) and without_nul(node.value) or nil end
@@ -912,7 +917,9 @@ end
 local function show_error(node, tree, range)
     local code
     for _, child in ipairs(node.children or {}) do
-        if child.key == "error" and child.kind == "string" and utf16_units(child.value) then code = child.value end
+        if child.key == "error" and child.kind == "string" and child.stop and utf16_units(child.value) then
+            code = child.value
+        end
     end
     if not code then return nil end
     local known = spec.errors[code]
@@ -929,12 +936,10 @@ end
 
 -- The payload as it was before it was compressed, with the buffer that holds it if it has a byte; nil and why not.
 local function plain_payload(header, tvb, pinfo)
-    local length = tvb:len() - HEADER_SIZE
-    if length < header.length then return nil, "the capture holds only a part of the payload" end
     if header.length == 0 and header.flags == 0 then return "", nil end
-    if header.flags == 0 then return tvb:raw(HEADER_SIZE, length), tvb(HEADER_SIZE):tvb() end
+    if header.flags == 0 then return tvb:raw(HEADER_SIZE, header.length), tvb(HEADER_SIZE, header.length):tvb() end
     if header.flags == 255 then return nil, "zstd is not supported" end
-    local bytes, reason = inflate(tvb:raw(HEADER_SIZE, length), spec.limits.maxInflatedBytes)
+    local bytes, reason = inflate(tvb:raw(HEADER_SIZE, header.length), spec.limits.maxInflatedBytes)
     if not bytes then return nil, reason end
     spend(pinfo, "inflated", #bytes)
     return bytes, #bytes > 0 and ByteArray.new(bytes, true):tvb("Inflated payload") or nil
@@ -942,7 +947,11 @@ end
 
 -- Adds the payload to the tree; returns the code of an error.
 local function show_payload(header, known, tvb, pinfo, tree)
-    local wire = tvb(HEADER_SIZE, math.min(header.length, tvb:len() - HEADER_SIZE))
+    if tvb:len() - HEADER_SIZE < header.length then
+        tree:add_proto_expert_info(experts.cut, "the capture holds only a part of the payload")
+        return nil
+    end
+    local wire = tvb(HEADER_SIZE, header.length)
     local lines = MAX_LINES_A_FRAME - spent(pinfo, "lines")
     if lines <= 0 or spent(pinfo, "inflated") > MAX_INFLATED_A_FRAME then
         tree:add_proto_expert_info(experts.cut, "too much in one frame: the payload is not shown")
@@ -1021,6 +1030,8 @@ end
 
 -- How long the packet that begins here is. What is no packet is all there is: nobody knows where the next begins.
 local function length_of_packet(tvb, _, offset)
+    -- Less than a header comes only where nothing is put together again.
+    if tvb:len() - offset < HEADER_SIZE then return HEADER_SIZE end
     local length = tvb(offset + 7, 3):uint()
     if header_problem(tvb(offset, 1):uint(), tvb(offset + 1, 1):uint(), length) then
         return tvb:len() - offset
@@ -1034,6 +1045,12 @@ local function dissect_packet(tvb, pinfo, root)
     spend(pinfo, "lines", 20)
     pinfo.cols.protocol = "Tambour"
     local tree = root:add(tambour, tvb())
+    if tvb:len() < HEADER_SIZE then
+        tree:append_text(", cut short")
+        tree:add_proto_expert_info(experts.cut, "the capture holds only a part of the header")
+        add_info(pinfo, ordinal, "part of a header")
+        return tvb:len()
+    end
     local header = {
         cmd = tvb(1, 1):uint(), seq = tvb(2, 2):uint(), opcode = tvb(4, 2):uint(),
         flags = tvb(6, 1):uint(), length = tvb(7, 3):uint(),

@@ -34,7 +34,8 @@ struct PayloadText {
         let indent = String(repeating: "  ", count: depth)
         let isHidden = place.isSecret && !showsSecrets
         let text = isHidden ? Self.secret : text(of: place.node, as: place.type)
-        let marks = place.marks.isEmpty ? "" : "  # " + place.marks.joined(separator: "; ")
+        let marks =
+            place.marks.isEmpty ? "" : "  # " + Self.printable(place.marks.joined(separator: "; "))
         let line = "\(indent)\(place.name): \(text)\(marks)"
         guard !isHidden else { return [line] }
         return [line] + inner(of: place, path: path, depth: depth + 1)
@@ -226,13 +227,16 @@ struct PayloadText {
         return " (\(seconds).\(String(repeating: "0", count: 3 - rest.count))\(rest) UTC)"
     }
 
-    /// A text in which no control character is left.
+    /// What may stand between quotes: no control character, quote or backslash is left.
     static func escaped(_ text: String) -> String {
+        printable(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))
+    }
+
+    /// A text in which no control character is left: some move a terminal's cursor.
+    private static func printable(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
             switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
             case "\n": result += "\\n"
             case "\r": result += "\\r"
             case "\t": result += "\\t"

@@ -30,6 +30,8 @@ enum WireBlock {
             index += literals
 
             if index == block.count {
+                // Nothing has one form only.
+                guard !bytes.isEmpty || token == 0 else { throw .damaged }
                 // The format wants the end to be literals, so that a reader may copy in wide steps before it.
                 let isEnd =
                     lastOffset < 0

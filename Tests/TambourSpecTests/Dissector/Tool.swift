@@ -14,6 +14,16 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
+    /// Where a program of this package is: beside the tests.
+    static func built(_ name: String) -> URL? {
+        ([Bundle.main] + Bundle.allBundles)
+            .flatMap { [$0.bundleURL, $0.executableURL?.deletingLastPathComponent()] }
+            .compactMap { $0 }
+            .flatMap { [$0, $0.deletingLastPathComponent()] }
+            .map { $0.appending(path: name) }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+
     /// What became of a program.
     struct Outcome {
         var status: Int32

@@ -1,0 +1,182 @@
+import Foundation
+import TambourProtocol
+import Testing
+
+@testable import tambour_spec
+
+/// Packets that were broken at random. `TAMBOUR_SEED` repeats a run, `TAMBOUR_SOAK=1` makes it long.
+@Suite("Dissector on broken packets", .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"))
+struct DissectorFuzzTests {
+    private struct Run {
+        let count: Int
+        let seed: UInt64
+        var random: SplitMix64
+
+        init(_ name: String, count: Int, soak: Int) {
+            let environment = ProcessInfo.processInfo.environment
+            seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+            self.count = environment["TAMBOUR_SOAK"] == "1" ? soak : count
+            random = SplitMix64(seed: seed)
+            // A crash leaves no other trace of the seed.
+            print("\(name): \(self.count) packets, TAMBOUR_SEED=\(seed)")
+        }
+    }
+
+    /// What no line of the tree may begin with.
+    private static let complaints = [
+        "Lua Error", "[Dissector bug", "[Malformed Packet", "[Exception occurred",
+    ]
+
+    @Test("never ends in an error of Lua")
+    func noLuaError() throws {
+        var run = Run("Dissector on broken packets", count: 600, soak: 10_000)
+        let specimens = try Specimen.all(in: Repository.specification())
+        let sources = specimens + specimens.filter { $0.wireLength > 0 }.map { $0.compressed() }
+        var mutants: [[UInt8]] = []
+        for _ in 0..<run.count {
+            var mutant = sources.randomElement(using: &run.random)?.packet ?? []
+            for _ in 0..<Int.random(in: 1...4, using: &run.random) {
+                mutant = mutate(mutant, with: sources, using: &run.random)
+            }
+            // Mostly with a length that is right, so that the payload is looked at.
+            if Int.random(in: 0..<8, using: &run.random) > 0 { mutant = measured(mutant) }
+            if !mutant.isEmpty { mutants.append(mutant) }
+        }
+
+        let wireshark = try Wireshark()
+        for first in stride(from: 0, to: mutants.count, by: 500) {
+            let chunk = Array(mutants[first..<min(first + 500, mutants.count)])
+            try expectNoComplaint(
+                wireshark,
+                try wireshark.capture(frames: chunk),
+                "TAMBOUR_SEED=\(run.seed), packets from \(first), each alone"
+            )
+        }
+        // In a stream a wrong length swallows what follows, so these are short.
+        for first in stride(from: 0, to: mutants.count, by: 100) {
+            let chunk = mutants[first..<min(first + 100, mutants.count)]
+            let segments = chunk.map {
+                Segment(isToServer: Bool.random(using: &run.random), bytes: $0)
+            }
+            try expectNoComplaint(
+                wireshark,
+                try wireshark.capture(segments),
+                "TAMBOUR_SEED=\(run.seed), packets from \(first), in a stream"
+            )
+        }
+    }
+
+    private func expectNoComplaint(
+        _ wireshark: Wireshark,
+        _ capture: URL,
+        _ name: String
+    ) throws {
+        let text = try wireshark.read(capture, ["-V", "-O", "tambour"])
+        var frame = Substring()
+        for line in text.split(separator: "\n") {
+            if line.hasPrefix("Frame ") { frame = line.prefix { $0 != ":" } }
+            let content = line.drop { $0 == " " }
+            if Self.complaints.contains(where: content.hasPrefix) {
+                Issue.record("\(name), \(frame): \(content)")
+            }
+        }
+    }
+
+    @Test("names the problem that a server would name")
+    func problems() throws {
+        var run = Run("Problems of broken requests", count: 1500, soak: 20_000)
+        let specimens = try Specimen.all(in: Repository.specification())
+            .filter { $0.role == .request && $0.wireLength > 0 }
+        let sources = specimens + specimens.map { $0.compressed() }
+        var mutants: [[UInt8]] = []
+        for _ in 0..<run.count {
+            let source = try #require(sources.randomElement(using: &run.random))
+            var mutant = source.packet
+            for _ in 0..<Int.random(in: 1...2, using: &run.random) {
+                mutant = mutate(mutant, with: sources, using: &run.random)
+            }
+            mutants.append(
+                measured(Array(source.packet[..<10]) + mutant.dropFirst(10))
+            )
+        }
+        let wireshark = try Wireshark()
+        let capture = try wireshark.capture(
+            mutants.map { Segment(isToServer: true, bytes: $0) }
+        )
+        let rows = try wireshark.rows(capture, ["tambour.problem", "tambour.kind"])
+        try #require(rows.count == mutants.count)
+        var refused = 0
+        for (index, (mutant, row)) in zip(mutants, rows).enumerated() {
+            let expected = serverProblem(of: mutant) ?? ""
+            if !expected.isEmpty { refused += 1 }
+            // What tshark prints between tabs has no tab or control character in it.
+            guard !expected.unicodeScalars.contains(where: { $0.value < 0x20 || $0 == "\u{7F}" })
+            else { continue }
+            #expect(
+                row["tambour.problem"] == expected,
+                "TAMBOUR_SEED=\(run.seed), packet \(index): \(Hex.text(mutant))"
+            )
+        }
+        #expect(refused > run.count / 3)
+    }
+
+    /// Why the server would refuse a request; nil when it would not.
+    private func serverProblem(of packet: [UInt8]) -> String? {
+        let opcode = Opcode(rawValue: UInt16(packet[4]) << 8 | UInt16(packet[5]))
+        return packet.withUnsafeBytes { bytes in
+            let frame = Frame(
+                header: PacketHeader(bytes),
+                wirePayload: UnsafeRawBufferPointer(rebasing: bytes[10...])
+            )
+            do throws(PayloadError) {
+                let payload = try frame.payload(limits: .standard)
+                _ = try ClientRequest.decode(opcode, payload, limits: .standard)
+                return nil
+            } catch {
+                return error.description
+            }
+        }
+    }
+
+    /// The packet with the length its header should have.
+    private func measured(_ packet: [UInt8]) -> [UInt8] {
+        guard packet.count >= 10 else { return packet }
+        var packet = packet
+        for (index, shift) in [(7, 16), (8, 8), (9, 0)] {
+            packet[index] = UInt8(truncatingIfNeeded: (packet.count - 10) >> shift)
+        }
+        return packet
+    }
+
+    private func mutate(
+        _ packet: [UInt8],
+        with sources: [Specimen],
+        using random: inout SplitMix64
+    ) -> [UInt8] {
+        guard !packet.isEmpty else { return [UInt8.random(in: 0...255, using: &random)] }
+        var packet = packet
+        let at = Int.random(in: packet.indices, using: &random)
+        // First bytes of MessagePack values that promise much.
+        let telling: [UInt8] = [
+            0x80, 0x8F, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC3, 0xC4, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB,
+            0xCF, 0xD3, 0xD4, 0xD8, 0xD9, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF, 0xFF,
+        ]
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: packet[at] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        case 1: packet[at] = UInt8.random(in: 0...255, using: &random)
+        case 2: packet[at] = telling.randomElement(using: &random) ?? 0
+        case 3: packet.insert(telling.randomElement(using: &random) ?? 0, at: at)
+        case 4: packet.remove(at: at)
+        case 5: packet.removeLast(packet.count - at)
+        case 6:
+            let to = min(at + Int.random(in: 1...16, using: &random), packet.count)
+            packet.insert(contentsOf: packet[at..<to], at: at)
+        default:
+            let other = sources.randomElement(using: &random)?.packet ?? []
+            guard other.count > 10 else { return packet }
+            let from = Int.random(in: 10..<other.count, using: &random)
+            packet.replaceSubrange(at..., with: other[from...])
+        }
+        return packet
+    }
+}
