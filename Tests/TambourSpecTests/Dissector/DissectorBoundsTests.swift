@@ -95,6 +95,19 @@ struct DissectorBoundsTests {
         #expect(rows.map { $0["tambour.problem"] } == [greedy.problem])
     }
 
+    @Test(
+        "keeps of a bomb no more than the limit",
+        .enabled(if: PlainLua.isInstalled, "\(PlainLua.missing)")
+    )
+    func memory() throws {
+        // 254 MiB in a megabyte; in a table of Lua they would be four gigabytes.
+        let bomb = Self.packet(flags: 254, Self.zeros(254 << 20))
+        let trees = try PlainLua.trees([bomb], megabytes: 400)
+        #expect(
+            trees.first?.header.contains("[Problem: inflates to more than 1048576 bytes]") == true
+        )
+    }
+
     @Test("does not wait for what a header only claims")
     func claimedLength() throws {
         let wireshark = try Wireshark()

@@ -82,7 +82,7 @@ struct DissectorFuzzTests {
         }
     }
 
-    @Test("names the problem that a server would name")
+    @Test("names the problem that a server would name, and shows what decode shows")
     func problems() throws {
         var run = Run("Problems of broken requests", count: 1500, soak: 20_000)
         let specimens = try Specimen.all(in: Repository.specification())
@@ -99,6 +99,61 @@ struct DissectorFuzzTests {
                 measured(Array(source.packet[..<10]) + mutant.dropFirst(10))
             )
         }
+        let refused = try expectAgreement(on: mutants, "TAMBOUR_SEED=\(run.seed)")
+        #expect(refused > run.count / 3)
+    }
+
+    @Test("judges texts and numbers at their edges as a server does")
+    func edges() throws {
+        func send(id: [UInt8], cid: [UInt8], text: [UInt8]) -> [UInt8] {
+            let message: [UInt8] =
+                [0x82] + WireEncoder.encode(.string("cid")) + cid
+                + WireEncoder.encode(.string("text")) + WireEncoder.encode(.badString(text))
+            return measured(
+                [10, 0, 0, 1, 0, 64, 0, 0, 0, 0, 0x82] + WireEncoder.encode(.string("chatId")) + id
+                    + WireEncoder.encode(.string("message")) + message
+            )
+        }
+        var packets: [[UInt8]] = []
+        // The bytes where UTF-8 changes its mind.
+        let starts: [UInt8] = [
+            0x24, 0x80, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5,
+        ]
+        let seconds: [UInt8] = [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0]
+        for start in starts {
+            packets.append(send(id: [1], cid: [1], text: [start]))
+            for second in seconds {
+                for more in 0...2 {
+                    let text = [start, second] + Array(repeating: 0x80, count: more)
+                    packets.append(send(id: [1], cid: [1], text: text))
+                    packets.append(send(id: [1], cid: [1], text: text.dropLast() + [0xC0]))
+                }
+            }
+        }
+        // As many digits as the largest number has.
+        for digits in ["9999999999999999999", "9300000000000000000", "00000000000000000001"] {
+            let id = WireEncoder.encode(.string(digits))
+            packets.append(send(id: id, cid: [1], text: []))
+        }
+        for power in 0..<64 {
+            let one = UInt64(1) << UInt64(power)
+            let numbers: [UInt64] = [one, one &- 1, 0 &- one, ~one]
+            for number in numbers {
+                let signed = WireNode.forced("i64", .int(Int64(bitPattern: number)))
+                for node in [.uint(number), signed, .string("\(number)"), .string("-\(number)")] {
+                    packets.append(send(id: WireEncoder.encode(node), cid: [1], text: []))
+                }
+                packets.append(send(id: [1], cid: WireEncoder.encode(.uint(number)), text: []))
+                packets.append(send(id: [1], cid: WireEncoder.encode(signed), text: []))
+            }
+        }
+        let refused = try expectAgreement(on: packets, "edges")
+        #expect(refused > packets.count / 4 && refused < packets.count)
+    }
+
+    /// Compares what the dissector says of requests with what the server would answer and what `decode` tells.
+    /// - Returns: How many are refused.
+    private func expectAgreement(on mutants: [[UInt8]], _ name: String) throws -> Int {
         let wireshark = try Wireshark()
         let capture = try wireshark.capture(
             mutants.map { Segment(isToServer: true, bytes: $0) }
@@ -114,10 +169,35 @@ struct DissectorFuzzTests {
             else { continue }
             #expect(
                 row["tambour.problem"] == expected,
-                "TAMBOUR_SEED=\(run.seed), packet \(index): \(Hex.text(mutant))"
+                "\(name), packet \(index): \(Hex.text(mutant))"
             )
         }
-        #expect(refused > run.count / 3)
+        // Where it can be read at all, the tree says what `decode` says.
+        let specification = try Repository.specification()
+        let text = PayloadText(specification: specification)
+        let trees = try wireshark.trees(capture)
+        try #require(trees.count == mutants.count)
+        for (index, (mutant, tree)) in zip(mutants, trees).enumerated() {
+            let opcode = Int(mutant[4]) << 8 | Int(mutant[5])
+            let request = specification.families.flatMap(\.opcodes)
+                .first { $0.number == opcode }?.request
+            guard let payload = inflated(mutant), let node = try? WireDecoder.decode(payload),
+                case .map = node
+            else { continue }
+            let expected = text.linesWithoutMarks(of: node, as: request)
+            // A label holds some 240 bytes.
+            guard expected.allSatisfy({ $0.utf8.count < 200 }) else { continue }
+            #expect(
+                tree.payload == expected,
+                "\(name), packet \(index): \(Hex.text(mutant))"
+            )
+        }
+        return refused
+    }
+
+    private func inflated(_ packet: [UInt8]) -> [UInt8]? {
+        let payload = Array(packet[10...])
+        return packet[6] == 0 ? payload : try? WireBlock.inflate(payload, limit: 1 << 20)
     }
 
     /// Why the server would refuse a request; nil when it would not.

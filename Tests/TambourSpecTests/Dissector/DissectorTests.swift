@@ -139,7 +139,7 @@ struct DissectorTests {
             #expect(tree.title.hasSuffix(", \(specimen.packet.count) bytes"), "\(specimen.name)")
             guard let value = specimen.value else { continue }
             guard case .map = value else { continue }
-            let expected = withoutMarks(text.lines(of: value, as: specimen.type))
+            let expected = text.linesWithoutMarks(of: value, as: specimen.type)
             #expect(tree.payload == expected, "\(specimen.name)")
         }
         // A secret that is not masked would be found by its text.
@@ -148,14 +148,6 @@ struct DissectorTests {
         let secrets = specimens.flatMap { self.secrets(in: $0, specification) }
         try #require(secrets.count > 20)
         for secret in secrets { #expect(shown.contains(secret) == showsSecrets, "\(secret)") }
-    }
-
-    /// Lines as the tree has them: marks are expert information there.
-    private func withoutMarks(_ lines: [String]) -> [String] {
-        lines.compactMap { line in
-            if line.drop(while: { $0 == " " }).hasPrefix("# ") { return nil }
-            return line.range(of: "  # ").map { String(line[..<$0.lowerBound]) } ?? line
-        }
     }
 
     /// Texts of sensitive fields that are long enough to be found by chance nowhere else.
@@ -171,26 +163,12 @@ struct DissectorTests {
 
     @Test(
         "is read alike by a later Lua",
-        .enabled(if: Tool.path("lua5.4") != nil, "needs lua5.4: scripts/deps test installs it")
+        .enabled(if: PlainLua.isInstalled, "\(PlainLua.missing)")
     )
     func laterLua() throws {
-        let program = try #require(Tool.path("lua5.4"))
         let wireshark = try Wireshark()
         let specimens = try Self.specimens()
-        let outcome = try Tool.run(
-            program,
-            [
-                URL(filePath: #filePath).deletingLastPathComponent().appending(
-                    path: "wireshark.lua"
-                )
-                .path,
-                Repository.root.appending(path: Generator.dissector).path,
-            ],
-            input: Data(specimens.map { Hex.text($0.packet) + "\n" }.joined().utf8),
-            in: wireshark.folder
-        )
-        try #require(outcome.status == 0, "\(outcome.errors)")
-        let plain = PacketTree.all(in: outcome.output)
+        let plain = try PlainLua.trees(specimens.map(\.packet))
         let frames = try wireshark.trees(try wireshark.capture(frames: specimens.map(\.packet)))
         try #require(plain.count == specimens.count && frames.count == specimens.count)
         for index in specimens.indices {

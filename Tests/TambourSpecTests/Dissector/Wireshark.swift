@@ -89,6 +89,30 @@ struct Wireshark {
     }
 }
 
+/// The dissector in a plain interpreter of the Lua that later versions of Wireshark have.
+enum PlainLua {
+    static let isInstalled = Tool.path("lua5.4") != nil
+    static let missing = "needs lua5.4: scripts/deps test installs it"
+
+    /// What the dissector shows of packets.
+    /// - Parameter megabytes: How much memory the interpreter may have.
+    static func trees(_ packets: [[UInt8]], megabytes: Int = 2000) throws -> [PacketTree] {
+        let stage = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "wireshark.lua")
+        let outcome = try Tool.run(
+            URL(filePath: "/bin/sh"),
+            [
+                "-c", "ulimit -v \(megabytes * 1024); exec lua5.4 \"$@\"", "lua5.4", stage.path,
+                Repository.root.appending(path: Generator.dissector).path,
+            ],
+            input: Data(packets.map { Hex.text($0) + "\n" }.joined().utf8),
+            in: try TemporaryFolder()
+        )
+        guard outcome.status == 0 else { throw Tool.Failure(description: outcome.errors) }
+        return PacketTree.all(in: outcome.output)
+    }
+}
+
 /// A packet as the tree shows it.
 struct PacketTree: Equatable {
     /// `MSG_SEND request, seq 23, 57 bytes`.
@@ -130,5 +154,15 @@ struct PacketTree: Equatable {
             }
         }
         return trees
+    }
+}
+
+extension PayloadText {
+    /// Lines as the tree has them: marks are expert information there.
+    func linesWithoutMarks(of node: WireNode, as type: StructType?) -> [String] {
+        lines(of: node, as: type).compactMap { line in
+            if line.drop(while: { $0 == " " }).hasPrefix("# ") { return nil }
+            return line.range(of: "  # ").map { String(line[..<$0.lowerBound]) } ?? line
+        }
     }
 }
