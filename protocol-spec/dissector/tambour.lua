@@ -44,6 +44,7 @@ local spec = {
         maxURLBytes = 2048,
         maxVCardBytes = 8192,
         maxCapabilities = 64,
+        maxFeatures = 64,
         maxAttaches = 12,
         maxElementsPerText = 1000,
         maxIDsPerRequest = 1000,
@@ -170,7 +171,7 @@ local spec = {
         [130] = { name = "NOTIF_MARK", direction = "serverToClient", push = "NotifMark" },
         [131] = { name = "NOTIF_CONTACT", direction = "serverToClient" },
         [132] = { name = "NOTIF_PRESENCE", direction = "serverToClient", push = "NotifPresence" },
-        [134] = { name = "NOTIF_CONFIG", direction = "serverToClient" },
+        [134] = { name = "NOTIF_CONFIG", direction = "serverToClient", push = "NotifConfig" },
         [135] = { name = "NOTIF_CHAT", direction = "serverToClient", push = "NotifChat" },
         [136] = { name = "NOTIF_ATTACH", direction = "serverToClient" },
         [137] = { name = "NOTIF_CALL_START", direction = "serverToClient" },
@@ -505,6 +506,7 @@ local spec = {
             { key = "server", type = "any" },
             { key = "chats", type = "map<chatId, any>" },
             { key = "chatFolders", type = "any" },
+            { key = "features", type = "list<SessionFeature>" },
         },
         NewAttach = {
             { key = "_type", type = "AttachType", required = true },
@@ -808,6 +810,9 @@ local spec = {
         SessionsCloseRequest = {},
         SessionsCloseReply = {
             { key = "token", type = "string", sensitive = true },
+        },
+        NotifConfig = {
+            { key = "config", type = "LoginConfig", required = true },
         },
     },
     sensitive = {

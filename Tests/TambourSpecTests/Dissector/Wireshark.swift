@@ -62,7 +62,7 @@ struct Wireshark {
 
     /// What tshark prints about a capture.
     func read(_ capture: URL, _ arguments: [String]) throws -> String {
-        let script = Repository.root.appending(path: Generator.dissector).path
+        let script = Repository.root.appending(path: DissectorSource.path).path
         return try run("tshark", ["-r", capture.path, "-X", "lua_script:\(script)"] + arguments)
     }
 
@@ -103,7 +103,7 @@ enum PlainLua {
             URL(filePath: "/bin/sh"),
             [
                 "-c", "ulimit -v \(megabytes * 1024); exec lua5.4 \"$@\"", "lua5.4", stage.path,
-                Repository.root.appending(path: Generator.dissector).path,
+                Repository.root.appending(path: DissectorSource.path).path,
             ],
             input: Data(packets.map { Hex.text($0) + "\n" }.joined().utf8),
             in: try TemporaryFolder()
