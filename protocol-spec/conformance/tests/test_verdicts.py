@@ -49,7 +49,7 @@ def test_x(note):
 """,
     "ERROR": """
 @case("FRM-01")
-def test_x(stranger): stranger.call("PING")["nothing"]
+def test_x(stranger): stranger.call("PING") / 0
 """,
 }
 #: An answer that is wrong goes before a close that is wrong.

@@ -141,7 +141,11 @@ def error_code(frame: Frame) -> str:
         return ""
 
 
-_SHORT = reprlib.Repr()
+class _Short(reprlib.Repr):
+    repr_Payload = reprlib.Repr.repr_dict  # noqa: N815
+
+
+_SHORT = _Short()
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxstring, _SHORT.maxother = 5, 16, 4, 80, 80
 
 

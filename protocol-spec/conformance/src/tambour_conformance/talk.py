@@ -72,15 +72,24 @@ def history(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
     return device.call("CHAT_HISTORY", {"chatId": chat, **fields})["messages"]
 
 
+def newest(device: Device, chat: int) -> dict[str, Any]:
+    """The newest message of a chat."""
+    return only(history(device, chat, backward=1), "message")
+
+
+def only(items: Sequence[Any], what: str) -> Any:
+    """The one item of a list that should have one."""
+    check(len(items) == 1, f"one {what}", f"{len(items)}: {items!r:.200}")
+    return items[0]
+
+
 def ids(messages: Iterable[dict[str, Any]]) -> list[int]:
     return [each["id"] for each in messages]
 
 
 def chat_of(device: Device, chat: int) -> dict[str, Any]:
     """The chat as CHAT_INFO has it."""
-    chats = device.call("CHAT_INFO", {"chatIds": [chat]})["chats"]
-    check(len(chats) == 1, f"chat {chat} for {device.name}", chats)
-    return chats[0]
+    return only(device.call("CHAT_INFO", {"chatIds": [chat]})["chats"], f"chat {chat} of {device.name}")
 
 
 def login_again(device: Device, **fields: Any) -> Frame:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import lz4.block
 import msgpack
+
+from tambour_conformance.verdict import Failed
 
 HEADER_SIZE = 10
 #: The longest payload that the header can announce.
@@ -28,6 +30,13 @@ _HEADER = struct.Struct(">BBHHI")
 
 class BadPacket(ValueError):
     """Bytes that no reader of this protocol can make sense of."""
+
+
+class Payload(dict[Any, Any]):
+    """A map as it came. A key that a case reads and the server did not write is the server's fault."""
+
+    def __missing__(self, key: Any) -> NoReturn:
+        raise Failed(f"a key {key!r}", f"only {sorted(map(str, self))}")
 
 
 @dataclass(frozen=True)
@@ -122,8 +131,8 @@ def decode(payload: bytes) -> Any:
         raise BadPacket(f"not one MessagePack value: {type(error).__name__}: {error}") from error
 
 
-def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    value = dict(pairs)
+def _unique(pairs: list[tuple[Any, Any]]) -> Payload:
+    value = Payload(pairs)
     if len(value) != len(pairs):
         raise BadPacket(f"a key comes twice among {[key for key, _ in pairs]}")
     return value

@@ -18,6 +18,7 @@ from tambour_conformance.talk import (
     dialog,
     history,
     ids,
+    only,
     rise,
     same_refusal,
     say,
@@ -45,7 +46,10 @@ def quiet_chat(device: Device, group: Group, cid: Cid, count: int) -> tuple[int,
     """A group of one with so many messages behind the event that made it: all of them."""
     chat = group(device)
     burst(device, chat, [cid() for _ in range(count)])
-    return chat, history(device, chat, backward=count + 1)
+    messages = history(device, chat, backward=count + 1)
+    equal(len(messages), count + 1, "messages of the chat")
+    rise([each["time"] for each in messages], "times of a page")
+    return chat, messages
 
 
 # Anchors.
@@ -175,6 +179,7 @@ def test_walk_back(login: LogIn, group: Group, cid: Cid, rng: random.Random, siz
         if not page:
             break
         check(len(page) <= size, f"at most {size} messages", len(page))
+        check(anchor is None or page[-1]["time"] <= anchor, f"messages at or before {anchor}", page[-1])
         walked = page + walked
         anchor = page[0]["time"] - 1
     rise(ids(walked), "ids of the walk, no one twice")
@@ -198,6 +203,7 @@ def test_walk_forward(login: LogIn, group: Group, cid: Cid, size: int) -> None:
     while True:
         page = history(alice, chat, forward=size, **{"from": anchor})
         if page:
+            check(page[0]["time"] > anchor, f"messages behind {anchor}", page[0])
             walked += page
             anchor = page[-1]["time"]
         elif left == 0:
@@ -292,7 +298,7 @@ def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Li
     alice = login("alice", capabilities=["history-more", "lz4-large"])
     chat = group(alice)
     sent = ids(burst(alice, chat, [cid() for _ in range(count)], text))
-    whole = [history(alice, chat, forward=1, **{"from": 0})[0]["id"], *sent]
+    whole = [only(history(alice, chat, forward=1, **{"from": 0}), "message")["id"], *sent]
 
     walked: list[int] = []
     anchor = None if direction == "backward" else 0
@@ -301,6 +307,7 @@ def test_page_that_does_not_fit(login: LogIn, group: Group, cid: Cid, limits: Li
         page = reply["messages"]
         if not page:
             break
+        check(len(walked) + len(page) <= len(whole), "no message twice", len(walked) + len(page))
         check(len(reply.payload) <= limits["maxReplyBytes"], "at most maxReplyBytes", len(reply.payload))
         if not walked:
             check(count // 2 < len(page) < count, f"most of {count} messages, and not all", len(page))

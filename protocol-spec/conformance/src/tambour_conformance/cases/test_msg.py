@@ -20,6 +20,7 @@ from tambour_conformance.talk import (
     ids,
     login_again,
     marks,
+    newest,
     rise,
     same_refusal,
     say,
@@ -372,7 +373,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
         expected = bob.call("MSG_EDIT", edit)["message"]
     elif change == "deleted":
         bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [original["id"]]})
-    found = history(alice, chat, backward=1)[0]
+    found = newest(alice, chat)
     equal(found["id"], stored["id"], "the newest message")
     if change == "deleted":
         check("link" not in found, "no link", found)
@@ -474,7 +475,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
     equal(told_once(carol, stored["id"])["message"], stored, "the message pushed")
     bob.call("MSG_EDIT", {"chatId": chat, "messageId": original["id"], "text": "changed"})
     bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [original["id"]]})
-    found = history(carol, target, backward=1)[0]
+    found = newest(carol, target)
     equal((found["id"], found["sender"]), (stored["id"], alice.user_id), "the newest message")
     equal(found["link"]["type"], "FORWARD", "its link")
     copy = found["link"]["message"]
@@ -644,7 +645,7 @@ def test_owner_deletes_others_message(login: LogIn, group: Group, cid: Cid) -> N
     """The owner of a group may delete what others wrote in it, though not the event that made it."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
-    event = history(alice, chat, backward=1)[0]["id"]
+    event = newest(alice, chat)["id"]
     sent = say(bob, chat, cid())["id"]
     reply = alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [sent, event]})
     equal((reply["messageIds"], reply["failedMessageIds"]), ([sent], [event]), "gone, and not")

@@ -21,6 +21,8 @@ from tambour_conformance.talk import (
     dialog,
     history,
     ids,
+    newest,
+    only,
     rise,
     say,
     time_out,
@@ -41,6 +43,10 @@ def messages_pushed(device: Device) -> list[Frame]:
     return device.pushes("NOTIF_MESSAGE")
 
 
+def only_push(device: Device) -> Frame:
+    return only(messages_pushed(device), f"message pushed to {device.name}")
+
+
 # Messages.
 
 
@@ -49,11 +55,11 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
     """Every connection of every member gets every message, with the id of the one before it."""
     alice, others = login("alice"), [login("bob"), login("bob", "laptop"), login("carol"), login("dave")]
     chat = group(alice, *others)
-    last = history(alice, chat, backward=1)[0]["id"]
+    last = newest(alice, chat)["id"]
     for text in ("one", "two", "three"):
         sent = say(alice, chat, cid(), text)
         for each in others:
-            (push,) = messages_pushed(each)
+            push = only_push(each)
             equal((push["chatId"], push["message"]), (chat, sent), "chat and message pushed")
             equal(push["prevMessageId"], last, "prevMessageId")
         last = sent["id"]
@@ -69,7 +75,7 @@ def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> 
         alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [gone], "forMe": for_me})
         drained(bob)
         say(alice, chat, cid())
-        equal(messages_pushed(bob)[0]["prevMessageId"], gone, "prevMessageId")
+        equal(only_push(bob)["prevMessageId"], gone, "prevMessageId")
 
 
 @case("PSH-01")
@@ -78,7 +84,10 @@ def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -
     alice, nina = login("alice"), login(newcomer("nina"))
     sent = say(nina, dialog(alice, nina), cid())
     alice.fence()
-    announced, pushed = alice.pushes("NOTIF_CHAT", "NOTIF_MESSAGE")
+    announced, pushed = alice.push("NOTIF_CHAT"), only_push(alice)
+    check(
+        alice.received.index(announced) < alice.received.index(pushed), "the chat before the message", "not"
+    )
     equal(announced["chat"]["id"], dialog(alice, nina), "the chat announced")
     equal(pushed["message"]["id"], sent["id"], "the message pushed")
     check("prevMessageId" not in pushed.value, "no prevMessageId", pushed.value)
@@ -128,12 +137,12 @@ def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     drained(phone, laptop, bob)
     number = cid()
     sent = say(phone, chat, number)
-    (push,) = messages_pushed(laptop)
+    push = only_push(laptop)
     equal((push["chatId"], push["message"]), (chat, sent), "the push")
     equal(push["message"]["cid"], number, "its cid")
     phone.silence_by_fence()
     say(laptop, chat, number)
-    (push,) = messages_pushed(phone)
+    push = only_push(phone)
     equal(push["message"]["cid"], number, "cid of the laptop's message")
     laptop.silence_by_fence()
 
@@ -276,7 +285,7 @@ def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
     chat = group(alice, bob)
     for _ in range(5):
         sent = say(alice, chat, cid())
-        (push,) = messages_pushed(bob)
+        push = only_push(bob)
         equal(push["message"]["id"], sent["id"], "the message pushed")
         value = {"chatId": chat, "messageId": str(sent["id"])}
         for _ in range(2 if receipt == "both, twice" else 1):

@@ -83,9 +83,10 @@ def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limit
     nina = login(newcomer("nina"))
     newest = make_chats(nina, cid, limits["chatsPageSize"] + 3)[::-1]
     for fields, count in (({}, limits["chatsPageSize"]), ({"chatsCount": 4}, 4), ({"chatsCount": 1}, 1)):
-        reply = login_again(nina, **fields)
-        equal(ids(reply["chats"]), newest[:count], f"chats with {fields}")
-        check(reply.get("chatMarker", 0) > 0, "chatMarker when there is more", reply.get("chatMarker"))
+        for mark in (None, 0, -1):
+            reply = login_again(nina, chatsSync=mark, contactsSync=mark, **fields)
+            equal(ids(reply["chats"]), newest[:count], f"chats with mark {mark} and {fields}")
+            check(reply.get("chatMarker", 0) > 0, "chatMarker when there is more", reply.get("chatMarker"))
 
 
 @case("SYN-08")
