@@ -7,7 +7,10 @@ struct TambourSpecCommand: ParsableCommand {
         commandName: "tambour-spec",
         abstract:
             "Checks protocol-spec/, writes the code that is generated from it, and reads packets.",
-        subcommands: [Generate.self, Check.self, Decode.self]
+        subcommands: [
+            Generate.self, Check.self, Decode.self, Release.self, Breaking.self, Diff.self,
+            Schema.self,
+        ]
     )
 }
 
@@ -86,6 +89,7 @@ struct Check: ParsableCommand {
         let specification = try root.load()
         var problems = SpecificationCheck.problems(of: specification)
         problems += GeneratedFiles.problems(of: specification, root: root.url)
+        problems += Releases(root: root.url).problems(of: specification)
         try root.report(problems)
         root.say("protocol-spec: \(specification.summary)")
     }

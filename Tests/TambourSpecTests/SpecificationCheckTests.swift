@@ -144,6 +144,20 @@ struct SpecificationCheckTests {
         },
         .opcode("keyed by nothing", of: "MSG_SEND", "keyed goes with \"key\"") { $0.key = nil },
         .opcode(
+            "a request with a capability",
+            of: "MSG_SEND",
+            "only a push can need a capability"
+        ) {
+            $0.capability = "lz4-large"
+        },
+        .opcode(
+            "a push with a capability nobody knows",
+            of: "NOTIF_CHAT",
+            "unknown capability chats"
+        ) {
+            $0.capability = "chats"
+        },
+        .opcode(
             "a request without an answer",
             of: "MSG_SEND",
             "a request has a request and a reply"

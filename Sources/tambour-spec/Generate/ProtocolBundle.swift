@@ -6,11 +6,31 @@ import Foundation
 struct ProtocolBundle {
     let specification: Specification
 
-    func text() -> String {
+    func text() -> String { Self.text(of: document()) }
+
+    /// What a release promises: everything but the examples, the flows and the wording of edge cases, which stands among the requirements.
+    func surface() -> String {
+        var surface = document()
+        surface["examples"] = nil
+        surface["flows"] = nil
+        surface["families"] = specification.families.map { entry in
+            var family = self.family(entry)
+            family["opcodes"] = entry.opcodes.map { entry in
+                var opcode = self.opcode(entry)
+                opcode["edges"] = nil
+                return opcode
+            }
+            return family
+        }
+        return Self.text(of: surface)
+    }
+
+    /// JSON in the one form in which it is written: indented, keys sorted, a line break at the end.
+    static func text(of document: [String: Any]) -> String {
         let options: JSONSerialization.WritingOptions = [
             .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
         ]
-        guard let data = try? JSONSerialization.data(withJSONObject: document(), options: options)
+        guard let data = try? JSONSerialization.data(withJSONObject: document, options: options)
         else {
             preconditionFailure("the bundle holds nothing but JSON values")
         }
@@ -60,8 +80,8 @@ struct ProtocolBundle {
 
     private func limit(_ limit: Specification.Limit) -> [String: Any] {
         var result: [String: Any] = [
-            "name": limit.name, "value": limit.value, "unit": limit.unit, "reason": limit.reason,
-            "since": limit.since,
+            "name": limit.name, "value": limit.value, "change": limit.change.rawValue,
+            "unit": limit.unit, "reason": limit.reason, "since": limit.since,
         ]
         result["max"] = limit.max
         return result
@@ -140,6 +160,7 @@ struct ProtocolBundle {
         result["kind"] = opcode.kind?.rawValue
         result["idempotency"] = opcode.idempotency?.rawValue
         result["key"] = opcode.key
+        result["capability"] = opcode.capability
         result["deprecated"] = opcode.deprecated.map(deprecation)
         result["capability"] = opcode.capability
         result["request"] = opcode.request?.fields.map(field)

@@ -44,10 +44,23 @@ struct Specification: Sendable {
     }
 
     struct Limit: Sendable {
+        /// How a later release may change the value.
+        enum Change: String, CaseIterable, Sendable {
+            /// Only upwards: below it lies what clients already send or wait for.
+            case wider
+            /// Only downwards: above it lies what clients cannot take.
+            case narrower
+            /// Either way: clients cannot tell.
+            case any
+            /// Not at all: clients count on the number itself.
+            case never
+        }
+
         var name: String
         var value: Int
         /// The largest legal override, nil where any is legal.
         var max: Int?
+        var change = Change.wider
         var unit: String
         var reason: String
         var since: Int

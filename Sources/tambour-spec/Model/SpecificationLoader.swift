@@ -140,6 +140,7 @@ struct SpecificationLoader {
                     name: entry.required("name"),
                     value: entry.requiredInt("value"),
                     max: entry.int("max"),
+                    change: entry.choice("change") ?? .wider,
                     unit: entry.required("unit"),
                     reason: entry.required("reason"),
                     since: entry.requiredInt("since"),

@@ -1,0 +1,108 @@
+import Foundation
+import Yams
+
+/// Why a release differs from the one before: one file under `protocol-spec/changes/<version>/` for each change.
+///
+/// Front matter says whom it concerns and what it touches; the rest is Markdown.
+struct ChangeNote: Sendable {
+    enum Audience: String, Sendable {
+        case client, server, both
+    }
+
+    /// The stem of its file.
+    var name: String
+    var audience: Audience
+    /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
+    var touches: [String]
+    var text: String
+    var origin: Origin
+
+    /// Reads the notes of a release.
+    static func load(_ version: Int, root: URL) -> (notes: [ChangeNote], problems: [Problem]) {
+        let folder = "protocol-spec/changes/\(version)"
+        let names =
+            (try? FileManager.default.contentsOfDirectory(
+                atPath: root.appending(path: folder).path
+            )) ?? []
+        var notes: [ChangeNote] = []
+        var problems: [Problem] = []
+        for name in names.sorted() where name.hasSuffix(".md") {
+            let file = "\(folder)/\(name)"
+            let text = (try? String(contentsOf: root.appending(path: file), encoding: .utf8)) ?? ""
+            let (note, found) = parse(text, file: file)
+            problems += found
+            if let note { notes.append(note) }
+        }
+        return (notes, problems)
+    }
+
+    /// - Parameter file: its path from the root of the repository.
+    static func parse(_ text: String, file: String) -> (note: ChangeNote?, problems: [Problem]) {
+        let origin = Origin(file: file, line: 1)
+        let parts = text.split(separator: "---\n", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].isEmpty,
+            let node = try? Yams.compose(yaml: String(parts[1])),
+            let map = YAMLMap(node, file: file)
+        else {
+            return (nil, [Problem(origin: origin, text: "has no front matter between two ---")])
+        }
+        let note = ChangeNote(
+            name: String(file.split(separator: "/").last?.dropLast(".md".count) ?? ""),
+            audience: map.choice("audience") ?? .both,
+            touches: map.strings("touches"),
+            text: parts[2].trimmingCharacters(in: .whitespacesAndNewlines),
+            origin: origin
+        )
+        var problems = map.problems()
+        if note.text.isEmpty {
+            problems.append(Problem(origin: origin, text: "does not say why"))
+        }
+        return (note, problems)
+    }
+
+    /// Changes that no note explains, and notes that explain nothing.
+    static func problems(
+        of notes: [ChangeNote],
+        for check: CompatibilityCheck,
+        origins: SurfaceOrigins
+    ) -> [Problem] {
+        var changed: Set<String> = []
+        var problems: [Problem] = []
+        let explained = Set(notes.flatMap(\.touches))
+        for difference in check.differences() where difference.item.kind != .known {
+            let item = difference.item
+            let subject = check.subject(of: item)
+            if changed.insert(subject).inserted, !explained.contains(subject) {
+                problems.append(
+                    Problem(
+                        origin: origins.origin(of: item),
+                        text:
+                            "\(item.title) differs from release \(check.before.version), and no note in "
+                            + "protocol-spec/changes/\(check.after.version) touches \(subject)"
+                    )
+                )
+            }
+        }
+        for note in notes {
+            for name in note.touches where !changed.contains(name) {
+                problems.append(
+                    Problem(origin: note.origin, text: "touches \(name), which has not changed")
+                )
+            }
+        }
+        return problems
+    }
+}
+
+extension CompatibilityCheck {
+    /// What a note names to explain a change: the opcode, the type, or the thing itself.
+    func subject(of item: SurfaceItem) -> String {
+        if let owner = item.owner.flatMap({ after[$0] ?? before[$0] }) { return subject(of: owner) }
+        switch item.kind {
+        case .opcode: return item[.name] ?? item.title
+        case .framing, .version: return "header"
+        case .state, .capability, .feature, .limit, .error: return item.lastWord
+        default: return item.id
+        }
+    }
+}

@@ -1,0 +1,115 @@
+/// Compares two surfaces by the rules of `CompatibilityRule.table`.
+struct CompatibilityCheck {
+    /// A change that clients of the old release do not survive.
+    struct Breakage: Sendable {
+        var rule: CompatibilityRule
+        var item: SurfaceItem
+        /// What happened, as "removed" or "type int → text".
+        var what: String
+
+        var text: String { "\(item.title): \(what): \(rule.reason)" }
+    }
+
+    /// A change, for better or worse.
+    struct Difference: Sendable {
+        var old: SurfaceItem?
+        var new: SurfaceItem?
+        /// Empty when it was added or removed.
+        var facts: [SurfaceItem.Fact] = []
+
+        var item: SurfaceItem {
+            guard let item = new ?? old else { preconditionFailure("of two nothings") }
+            return item
+        }
+    }
+
+    let before: SurfaceIndex
+    let after: SurfaceIndex
+    /// The rules by what they are about.
+    private let rules: [Subject: [CompatibilityRule]]
+
+    private struct Subject: Hashable {
+        var kind: SurfaceItem.Kind
+        var change: CompatibilityRule.Change
+    }
+
+    init(
+        from before: Surface,
+        to after: Surface,
+        by rules: [CompatibilityRule] = CompatibilityRule.table
+    ) {
+        self.init(from: SurfaceIndex(before), to: SurfaceIndex(after), by: rules)
+    }
+
+    init(
+        from before: SurfaceIndex,
+        to after: SurfaceIndex,
+        by rules: [CompatibilityRule] = CompatibilityRule.table
+    ) {
+        self.before = before
+        self.after = after
+        self.rules = Dictionary(grouping: rules) { Subject(kind: $0.kind, change: $0.change) }
+    }
+
+    /// All that was removed or changed, in the order of the old surface, then all that was added.
+    ///
+    /// Of what belongs to something that was added or removed itself, nothing is said.
+    func differences() -> [Difference] {
+        var result: [Difference] = []
+        for old in before.items {
+            if let owner = old.owner, after[owner] == nil { continue }
+            guard let new = after[old.id] else {
+                result.append(Difference(old: old))
+                continue
+            }
+            let facts = SurfaceItem.Fact.allCases.filter { old[$0] != new[$0] }
+            if !facts.isEmpty { result.append(Difference(old: old, new: new, facts: facts)) }
+        }
+        for new in after.items where before[new.id] == nil {
+            if let owner = new.owner, before[owner] == nil { continue }
+            result.append(Difference(new: new))
+        }
+        return result
+    }
+
+    func breakages() -> [Breakage] {
+        differences().flatMap { difference in
+            changes(of: difference).flatMap { change, what in
+                let rules = rules[Subject(kind: difference.item.kind, change: change)] ?? []
+                let subject = CompatibilityRule.Case(
+                    old: difference.old,
+                    new: difference.new,
+                    before: before,
+                    after: after
+                )
+                return rules.filter { $0.applies(subject) }.map {
+                    Breakage(rule: $0, item: difference.old ?? difference.item, what: what)
+                }
+            }
+        }
+    }
+
+    private func changes(
+        of difference: Difference
+    ) -> [(change: CompatibilityRule.Change, what: String)] {
+        guard let old = difference.old else { return [(.added, "added")] }
+        guard let new = difference.new else { return [(.removed, "removed")] }
+        return difference.facts.map { fact in
+            (.changed(fact), "\(fact.rawValue) \(old[fact] ?? "none") → \(new[fact] ?? "none")")
+        }
+    }
+}
+
+extension CompatibilityCheck {
+    /// What a specification breaks of a release, each with the place to look at.
+    static func problems(of specification: Specification, against release: Surface) -> [Problem] {
+        let origins = SurfaceOrigins(specification)
+        let check = CompatibilityCheck(from: release, to: Surface(of: specification))
+        return check.breakages().map { breakage in
+            Problem(
+                origin: origins.origin(of: breakage.item),
+                text: "release \(release.version) is broken: \(breakage.text)"
+            )
+        }
+    }
+}

@@ -1,0 +1,101 @@
+/// What the rules of the table ask.
+extension CompatibilityRule.Case {
+    // MARK: Errors
+
+    /// Whether an error's name extends that of an error clients of the old release know, and asks no more of them.
+    var hasParent: Bool {
+        guard let new else { return false }
+        var code = new.lastWord[...]
+        while let dot = code.lastIndex(of: ".") {
+            code = code[..<dot]
+            if let parent = before["error \(code)"] { return parent[.class] == new[.class] }
+        }
+        return false
+    }
+
+    // MARK: Fields
+
+    /// Whether what one side writes by one of the two types is read alike by the other.
+    func typeIsReadAlike(_ flow: SurfaceItem.Flow) -> Bool {
+        guard let was = was(.type).flatMap(WireType.init),
+            let becomes = becomes(.type).flatMap(WireType.init)
+        else { return false }
+        return becomes.isReadAlike(was, flow)
+    }
+
+    /// Whether another limit than before lets less through. Of the same one the rules of limits speak.
+    func narrows(_ fact: SurfaceItem.Fact) -> Bool {
+        guard let becomes = becomes(fact) else { return false }
+        guard let was = was(fact) else { return true }
+        return value(of: becomes, in: after) < value(of: was, in: before)
+    }
+
+    private func value(of limit: String, in index: SurfaceIndex) -> Int {
+        index["limit \(limit)"]?.number(.value) ?? .max
+    }
+
+    // MARK: Opcodes
+
+    /// Whether a removed opcode has another number now.
+    var isServedElsewhere: Bool {
+        after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
+    }
+
+    /// Whether a number is from our own range, or is what is known of the wild.
+    var hasOwnNumber: Bool {
+        guard let new, let number = new.number(.number) else { return false }
+        return after.ranges.contains {
+            $0.name == "tambour" && ($0.from...$0.through).contains(number)
+        } || before["known opcode \(number)"]?[.name] == new[.name]
+    }
+
+    /// Whether a client that repeats a request as it may today does harm.
+    var isLessRepeatable: Bool {
+        let order: [OpcodeEntry.Idempotency] = [.unsafe, .keyed, .idempotent, .safe]
+        func rank(_ text: String?) -> Int {
+            text.flatMap(OpcodeEntry.Idempotency.init).flatMap(order.firstIndex) ?? 0
+        }
+        return rank(becomes(.idempotency)) < rank(was(.idempotency))
+    }
+
+    // MARK: Requirements
+
+    /// Whether less than half of the words are left. An edit for clarity leaves more.
+    var saysSomethingElse: Bool {
+        func words(_ text: String?) -> Set<String> {
+            let words = (text ?? "").lowercased().split { !$0.isLetter && !$0.isNumber }
+            return Set(words.map(String.init)).filter { $0.count > 3 }
+                .subtracting(["must", "should", "given", "with", "that", "from", "have"])
+        }
+        let old = words(was(.text))
+        let new = words(becomes(.text))
+        return 2 * old.intersection(new).count < max(old.count, new.count)
+    }
+}
+
+extension SurfaceItem {
+    /// The name without its kind: the code of an error, also of one of an opcode.
+    var lastWord: String { String(id.split(separator: " ").last ?? "") }
+}
+
+extension WireType {
+    /// Whether values of an older type are read alike by this one: always when both mean the same on the wire.
+    ///
+    /// What comes from clients may also be read by a wider type; what goes to them may not be written by one.
+    func isReadAlike(_ older: WireType, _ flow: SurfaceItem.Flow) -> Bool {
+        switch (older, self) {
+        case (self, older): true
+        case (.packed(let inner), _): isReadAlike(inner, flow)
+        case (_, .packed(let inner)): inner.isReadAlike(older, flow)
+        case (.text, .string), (.string, .text): true
+        // An id is written as an integer.
+        case (.int, .chatID), (.int, .userID), (.int, .messageID): true
+        case (.list(let older), .list(let newer)), (.names(let older), .names(let newer)):
+            newer.isReadAlike(older, flow)
+        case (.map(let olderKey, let older), .map(let newerKey, let newer)):
+            olderKey == newerKey && newer.isReadAlike(older, flow)
+        case (.int, .double), (.text, .bytes), (.string, .bytes), (_, .any): flow == .toServer
+        default: false
+        }
+    }
+}

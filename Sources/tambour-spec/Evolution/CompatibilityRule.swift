@@ -1,0 +1,472 @@
+/// One way to break clients that are out there, and why it does.
+///
+/// What no rule of the table refuses is allowed.
+struct CompatibilityRule: Sendable {
+    enum Change: Hashable, Sendable {
+        case added, removed
+        case changed(SurfaceItem.Fact)
+    }
+
+    /// A thing before and after; one of the two is nil when it was added or removed.
+    struct Case: Sendable {
+        var old: SurfaceItem?
+        var new: SurfaceItem?
+        var before: SurfaceIndex
+        var after: SurfaceIndex
+
+        /// Clients of the old release send it.
+        var isSent: Bool { old?.flow.contains(.toServer) == true }
+        /// Clients of the old release are sent it.
+        var isReceived: Bool { old?.flow.contains(.toClient) == true }
+
+        func was(_ fact: SurfaceItem.Fact) -> String? { old?[fact] }
+        func becomes(_ fact: SurfaceItem.Fact) -> String? { new?[fact] }
+
+        /// Whether a number got smaller.
+        func falls(_ fact: SurfaceItem.Fact) -> Bool {
+            guard let was = old?.number(fact), let becomes = new?.number(fact) else { return false }
+            return becomes < was
+        }
+    }
+
+    /// For tests and messages; never two alike.
+    let name: String
+    let kind: SurfaceItem.Kind
+    let change: Change
+    let reason: String
+    /// Narrows the rule; without it every such change is refused.
+    let applies: @Sendable (Case) -> Bool
+
+    private init(
+        _ name: String,
+        _ kind: SurfaceItem.Kind,
+        _ change: Change,
+        _ reason: String,
+        where applies: @escaping @Sendable (Case) -> Bool = { _ in true }
+    ) {
+        self.name = name
+        self.kind = kind
+        self.change = change
+        self.reason = reason
+        self.applies = applies
+    }
+
+    static let table: [CompatibilityRule] =
+        framing + names + limits + errors + types + fields + opcodes + requirements + releases
+
+    // MARK: Framing and names
+
+    private static let framing = [
+        CompatibilityRule(
+            "version-removed",
+            .version,
+            .removed,
+            "clients send it in every header"
+        ),
+        CompatibilityRule(
+            "answer-version",
+            .framing,
+            .changed(.written),
+            "clients were promised answers under the old one"
+        ),
+    ]
+
+    private static let names = [
+        CompatibilityRule(
+            "state-removed",
+            .state,
+            .removed,
+            "clients go through it"
+        ),
+        CompatibilityRule(
+            "capability-removed",
+            .capability,
+            .removed,
+            "clients name it and count on what it brings; keep it and say in its text what became of it"
+        ),
+        CompatibilityRule(
+            "feature-removed",
+            .feature,
+            .removed,
+            "a name is never used again, so it must stay to be remembered; say in its text what became of it"
+        ),
+    ]
+
+    // MARK: Limits
+
+    private static let limits = [
+        CompatibilityRule(
+            "limit-removed",
+            .limit,
+            .removed,
+            "clients keep to it, and operators override it by its name"
+        ),
+        CompatibilityRule(
+            "limit-lowered",
+            .limit,
+            .changed(.value),
+            "clients of today reach up to the old value",
+            where: { $0.was(.change) == "wider" && $0.falls(.value) }
+        ),
+        CompatibilityRule(
+            "limit-raised",
+            .limit,
+            .changed(.value),
+            "clients of today bear no more than the old value",
+            where: { $0.was(.change) == "narrower" && !$0.falls(.value) }
+        ),
+        CompatibilityRule(
+            "limit-changed",
+            .limit,
+            .changed(.value),
+            "clients of today count on the number itself",
+            where: { $0.was(.change) == "never" }
+        ),
+        CompatibilityRule(
+            "limit-unit",
+            .limit,
+            .changed(.unit),
+            "the same number would mean something else"
+        ),
+        CompatibilityRule(
+            "limit-freed",
+            .limit,
+            .changed(.change),
+            "how a limit may change was promised with it",
+            where: { $0.was(.change) != "any" }
+        ),
+    ]
+
+    // MARK: Errors
+
+    private static let errors = [
+        CompatibilityRule(
+            "error-removed",
+            .error,
+            .removed,
+            "clients know what to do about it; stop answering it and say so in its text"
+        ),
+        CompatibilityRule(
+            "error-harder",
+            .error,
+            .changed(.class),
+            "clients carry on after it and would find the connection closed",
+            where: { $0.becomes(.class) == "hard" }
+        ),
+        CompatibilityRule(
+            "error-retry",
+            .error,
+            .changed(.retry),
+            "clients of today go on doing what they were told",
+            where: { $0.was(.retry) != "never" }
+        ),
+        CompatibilityRule(
+            "error-message",
+            .error,
+            .changed(.message),
+            "clients read this text by machine"
+        ),
+        CompatibilityRule(
+            "error-without-parent",
+            .error,
+            .added,
+            "any old opcode may answer it or close with it, so its name must extend that of an older error of the same class: clients look for the longest part they know",
+            where: {
+                ($0.becomes(.common) == "true" || $0.becomes(.class) == "hard") && !$0.hasParent
+            }
+        ),
+        CompatibilityRule(
+            "opcode-error-hard",
+            .opcodeError,
+            .added,
+            "clients of today carry on after every error of this opcode",
+            where: { added in
+                let code = added.new?.lastWord ?? ""
+                return added.after["error \(code)"]?[.class] == "hard"
+            }
+        ),
+    ]
+
+    // MARK: Types
+
+    private static let types = [
+        CompatibilityRule(
+            "enum-removed",
+            .enumeration,
+            .removed,
+            "fields of clients have this type"
+        ),
+        CompatibilityRule(
+            "enum-closed",
+            .enumeration,
+            .changed(.open),
+            "what clients send beside the listed values was let through, and would be refused",
+            where: { $0.becomes(.open) == "false" }
+        ),
+        CompatibilityRule(
+            "enum-opened",
+            .enumeration,
+            .changed(.open),
+            "clients of today refuse values they do not know",
+            where: { $0.becomes(.open) == "true" && $0.isReceived }
+        ),
+        CompatibilityRule(
+            "value-removed",
+            .value,
+            .removed,
+            "clients send it or look for it; stop writing it and say so in its text"
+        ),
+        CompatibilityRule(
+            "value-added-to-closed",
+            .value,
+            .added,
+            "clients of today refuse values they do not know; send it in a new field that needs a capability",
+            where: { added in
+                guard let type = added.new?.owner.flatMap({ added.before[$0] }) else {
+                    return false
+                }
+                return type[.open] == "false" && type.flow.contains(.toClient)
+            }
+        ),
+        CompatibilityRule(
+            "struct-removed",
+            .object,
+            .removed,
+            "fields of clients have this type"
+        ),
+    ]
+
+    // MARK: Fields
+
+    private static let fields = [
+        CompatibilityRule(
+            "field-removed-from-server",
+            .field,
+            .removed,
+            "clients send it, and what they mean by it would be skipped; go on reading it, or say in its text that it is ignored",
+            where: \.isSent
+        ),
+        CompatibilityRule(
+            "field-removed-from-clients",
+            .field,
+            .removed,
+            "clients read it; it may only go where it was optional, by not writing it and saying so in its text",
+            where: \.isReceived
+        ),
+        CompatibilityRule(
+            "field-added-required",
+            .field,
+            .added,
+            "the other side may be older and not send it; make it optional or give it a default",
+            where: { $0.becomes(.presence) == "required" }
+        ),
+        CompatibilityRule(
+            "field-type-from-clients",
+            .field,
+            .changed(.type),
+            "what clients send as the old type would be refused or read as something else",
+            where: { $0.isSent && !$0.typeIsReadAlike(.toServer) }
+        ),
+        CompatibilityRule(
+            "field-type-to-clients",
+            .field,
+            .changed(.type),
+            "clients of today read the old type",
+            where: { $0.isReceived && !$0.typeIsReadAlike(.toClient) }
+        ),
+        CompatibilityRule(
+            "field-made-required",
+            .field,
+            .changed(.presence),
+            "the other side may be older and leave it out",
+            where: { $0.becomes(.presence) == "required" }
+        ),
+        CompatibilityRule(
+            "field-no-longer-sure",
+            .field,
+            .changed(.presence),
+            "clients count on its being there",
+            where: { $0.becomes(.presence) == "optional" && $0.isReceived }
+        ),
+        CompatibilityRule(
+            "field-default",
+            .field,
+            .changed(.default),
+            "to an older side its absence means what it meant",
+            // What was always there has no absence; that it may be absent now is for other rules.
+            where: { $0.was(.presence) != "required" }
+        ),
+        CompatibilityRule(
+            "field-limit",
+            .field,
+            .changed(.limit),
+            "clients of today send more",
+            where: { $0.isSent && $0.narrows(.limit) }
+        ),
+        CompatibilityRule(
+            "field-limit-bytes",
+            .field,
+            .changed(.limitBytes),
+            "clients of today send more",
+            where: { $0.isSent && $0.narrows(.limitBytes) }
+        ),
+        CompatibilityRule(
+            "field-limit-items",
+            .field,
+            .changed(.limitItems),
+            "clients of today send more",
+            where: { $0.isSent && $0.narrows(.limitItems) }
+        ),
+        CompatibilityRule(
+            "field-capability",
+            .field,
+            .changed(.capability),
+            "clients of today get it, or go without it, by what they named so far; a new meaning is a new field"
+        ),
+    ]
+
+    // MARK: Opcodes
+
+    private static let opcodes = [
+        CompatibilityRule(
+            "opcode-renumbered",
+            .opcode,
+            .removed,
+            "clients send or expect the old number",
+            where: \.isServedElsewhere
+        ),
+        CompatibilityRule(
+            "opcode-removed",
+            .opcode,
+            .removed,
+            "clients send or expect it; go on serving it and say so in its text",
+            where: { !$0.isServedElsewhere }
+        ),
+        CompatibilityRule(
+            "opcode-renamed",
+            .opcode,
+            .changed(.name),
+            "its name is that of its types, its documents and its handler everywhere"
+        ),
+        CompatibilityRule(
+            "opcode-direction",
+            .opcode,
+            .changed(.direction),
+            "clients send it or wait for it as it was",
+            // That clients may send back what they are sent takes nothing from them.
+            where: { $0.was(.direction) != "serverToClient" || $0.becomes(.direction) != "both" }
+        ),
+        CompatibilityRule(
+            "opcode-retries",
+            .opcode,
+            .changed(.idempotency),
+            "clients repeat it after a lost reply as they were told they may",
+            where: \.isLessRepeatable
+        ),
+        CompatibilityRule(
+            "opcode-key",
+            .opcode,
+            .changed(.key),
+            "clients count on what makes two requests one"
+        ),
+        CompatibilityRule(
+            "opcode-capability",
+            .opcode,
+            .changed(.capability),
+            "clients of today get it, or go without it, by what they named so far"
+        ),
+        CompatibilityRule(
+            "opcode-number",
+            .opcode,
+            .added,
+            "its number is neither one of our own nor was it known under this name: it may mean something else in the wild",
+            where: { !$0.hasOwnNumber }
+        ),
+        CompatibilityRule(
+            "push-added",
+            .opcode,
+            .added,
+            "clients of today have never seen this push; let it need a capability",
+            where: {
+                $0.becomes(.direction) != "clientToServer" && $0.becomes(.capability) == nil
+            }
+        ),
+        CompatibilityRule(
+            "opcode-state-removed",
+            .opcodeState,
+            .removed,
+            "clients send it then"
+        ),
+        CompatibilityRule(
+            "effect-removed",
+            .effect,
+            .removed,
+            "other clients are no longer told what was done"
+        ),
+        CompatibilityRule(
+            "known-removed",
+            .known,
+            .removed,
+            "the number means something in the wild and would become free",
+            where: { known in
+                known.old?[.number].map { known.after["opcode \($0)"] == nil } ?? true
+            }
+        ),
+    ]
+
+    // MARK: Requirements and releases
+
+    private static let requirements = [
+        CompatibilityRule(
+            "requirement-removed",
+            .requirement,
+            .removed,
+            "what was promised by this id is promised for ever"
+        ),
+        CompatibilityRule(
+            "requirement-level",
+            .requirement,
+            .changed(.level),
+            "MUST to SHOULD breaks a promise, SHOULD to MUST makes a new one: say it under a new id"
+        ),
+        CompatibilityRule(
+            "requirement-reused",
+            .requirement,
+            .changed(.text),
+            "so few words of the text are left that it is another requirement: give it a new id",
+            where: \.saysSomethingElse
+        ),
+        CompatibilityRule(
+            "requirement-on-clients",
+            .requirement,
+            .added,
+            "clients of today cannot keep what was never asked of them",
+            where: { $0.new?[.text]?.contains(/\b[Cc]lients? MUST\b/) == true }
+        ),
+    ]
+
+    /// What came when must stay true.
+    private static let releases = [
+        SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
+        .field,
+        .opcode,
+    ].flatMap { kind in
+        [
+            CompatibilityRule(
+                "since-of-added-\(kind.rawValue)",
+                kind,
+                .added,
+                "the newest release does not have it: `since` must be the release that is being written",
+                where: { added in
+                    added.new?.number(.since).map { $0 != added.after.version } ?? false
+                }
+            ),
+            CompatibilityRule(
+                "since-of-\(kind.rawValue)",
+                kind,
+                .changed(.since),
+                "a release that is out has it since then"
+            ),
+        ]
+    }
+}

@@ -1,0 +1,153 @@
+/// What is new in a release, as Markdown: by subject, and in each what was added, changed, deprecated and removed.
+struct ReleaseNotes {
+    private let check: CompatibilityCheck
+    private let notes: [ChangeNote]
+
+    /// - Parameter notes: why it was done; those of every release after the first of the two.
+    init(from before: Surface, to after: Surface, notes: [ChangeNote] = []) {
+        check = CompatibilityCheck(from: before, to: after)
+        self.notes = notes
+    }
+
+    private enum Verb: String, CaseIterable {
+        case added = "Added"
+        case changed = "Changed"
+        case deprecated = "Deprecated"
+        case removed = "Removed"
+    }
+
+    func text() -> String {
+        var entries: [String: [Verb: [String]]] = [:]
+        for difference in check.differences() {
+            let subject = subject(of: difference.item)
+            switch (difference.old, difference.new) {
+            case (nil, let new?): entries[subject, default: [:]][.added, default: []] += added(new)
+            case (let old?, nil):
+                entries[subject, default: [:]][.removed, default: []].append("- \(name(old))")
+            default:
+                entries[subject, default: [:]][.changed, default: []] += changed(difference)
+            }
+        }
+        for new in check.after.items where isDeprecated(new) {
+            if let old = check.before[new.id], isDeprecated(old) { continue }
+            entries[subject(of: new), default: [:]][.deprecated, default: []].append(
+                "- \(name(new)): \(new.doc)"
+            )
+        }
+        var sections = [
+            "# Release \(check.after.version)",
+            "What changed in the protocol since release \(check.before.version).",
+        ]
+        if entries.isEmpty { sections.append("Nothing.") }
+        if !notes.isEmpty {
+            sections.append("## Why")
+            sections += notes.map { note in
+                "**\(note.touches.joined(separator: ", "))** (\(audience(note)))\n\n\(note.text)"
+            }
+        }
+        for subject in subjects {
+            guard let verbs = entries[subject] else { continue }
+            sections.append("## \(subject)")
+            for verb in Verb.allCases {
+                guard let lines = verbs[verb] else { continue }
+                sections.append("### \(verb.rawValue)")
+                sections.append(lines.joined(separator: "\n"))
+            }
+        }
+        return sections.joined(separator: "\n\n") + "\n"
+    }
+
+    // MARK: Subjects
+
+    /// The headings, in their order: each family of opcodes, then what they share.
+    private var subjects: [String] {
+        var families: [String] = []
+        for item in check.after.items + check.before.items where item.kind == .opcode {
+            let family = subject(of: item)
+            if !families.contains(family) { families.append(family) }
+        }
+        return ["Handshake"] + families + ["Objects", "Limits", "Errors", "Requirements"]
+    }
+
+    private func subject(of item: SurfaceItem) -> String {
+        switch item.kind {
+        case .framing, .version, .state, .capability, .feature: "Handshake"
+        case .limit: "Limits"
+        case .error: "Errors"
+        case .requirement: "Requirements"
+        case .enumeration, .value, .object: "Objects"
+        case .field where item.file == "types.yaml": "Objects"
+        default:
+            "Opcodes: \(item.file.split(separator: "/").last?.prefix { $0 != "." } ?? "")"
+        }
+    }
+
+    private func audience(_ note: ChangeNote) -> String {
+        switch note.audience {
+        case .client: "for clients"
+        case .server: "for servers"
+        case .both: "for clients and servers"
+        }
+    }
+
+    private func isDeprecated(_ item: SurfaceItem) -> Bool { item.doc.hasPrefix("Deprecated") }
+
+    // MARK: Lines
+
+    private func name(_ item: SurfaceItem) -> String {
+        switch item.kind {
+        case .opcode: "`\(item.title)` (\(item[.number] ?? ""))"
+        case .limit, .error, .capability, .feature, .state:
+            "\(item.kind.rawValue) `\(item.lastWord)`"
+        case .framing, .version, .requirement, .known, .opcodeState, .opcodeError, .effect:
+            item.title
+        default: "`\(item.title)`"
+        }
+    }
+
+    /// A thing and, below it, its parts.
+    private func added(_ item: SurfaceItem) -> [String] {
+        let head = [name(item) + traits(of: item), item.doc].filter { !$0.isEmpty }
+        let parts = check.after.items.filter { $0.owner == item.id }
+        return ["- " + head.joined(separator: ": ")]
+            + parts.flatMap { part in added(part).map { "    \($0)" } }
+    }
+
+    private func changed(_ difference: CompatibilityCheck.Difference) -> [String] {
+        difference.facts.map { fact in
+            let was = difference.old?[fact] ?? "none"
+            let becomes = difference.new?[fact] ?? "none"
+            return fact == .text
+                ? "- \(name(difference.item)) reads: \(becomes)"
+                : "- \(name(difference.item)): \(fact.rawValue) \(was) → \(becomes)"
+        }
+    }
+
+    /// What a reader wants to know beside the text, in parentheses.
+    private func traits(of item: SurfaceItem) -> String {
+        let traits: [String?] =
+            switch item.kind {
+            case .field:
+                [
+                    item[.type].map { "`\($0)`" },
+                    item[.default].map { "`\($0)` unless given" } ?? item[.presence],
+                    item[.limit].map { "at most `\($0)` units" },
+                    item[.limitBytes].map { "at most `\($0)` bytes" },
+                    item[.limitItems].map { "at most `\($0)` items" },
+                    item[.capability].map { "only with the capability `\($0)`" },
+                ]
+            case .opcode:
+                [
+                    item[.direction], item[.idempotency],
+                    item[.capability].map { "only with the capability `\($0)`" },
+                ]
+            case .limit: ["\(item[.value] ?? "") \(item[.unit] ?? "")"]
+            case .error: [item[.class], "retry \(item[.retry] ?? "")"]
+            case .enumeration: [item[.open] == "true" ? "open" : "closed"]
+            case .requirement: [item[.level]]
+            default: []
+            }
+        let present = traits.compactMap(\.self)
+        return present.isEmpty ? "" : " (\(present.joined(separator: ", ")))"
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+
+/// What a release promises, as `released/<version>/surface.json` holds it and as the specification says it now.
+///
+/// Both come through the same JSON, so what is compared is what is frozen.
+struct Surface: Decodable, Sendable {
+    struct Framing: Decodable, Sendable {
+        var accepted: [Int]
+        var written: Int
+    }
+
+    struct Range: Decodable, Sendable {
+        var name: String
+        var from: Int
+        var through: Int
+    }
+
+    struct Named: Decodable, Sendable {
+        var name: String
+        var since: Int
+        var doc: String
+    }
+
+    struct Limit: Decodable, Sendable {
+        var name: String
+        var value: Int
+        var change: String
+        var unit: String
+        var reason: String
+        var since: Int
+    }
+
+    struct ErrorCode: Decodable, Sendable {
+        var code: String
+        var `class`: String
+        var retry: String
+        var common: Bool
+        var message: String?
+        var when: String
+        var since: Int
+    }
+
+    struct Enumeration: Decodable, Sendable {
+        struct Value: Decodable, Sendable {
+            var value: String
+            var doc: String
+        }
+
+        var name: String
+        var open: Bool
+        var since: Int
+        var doc: String
+        var values: [Value]
+    }
+
+    struct Object: Decodable, Sendable {
+        var name: String
+        var since: Int
+        var doc: String
+        var fields: [Field]
+    }
+
+    struct Field: Decodable, Sendable {
+        var key: String
+        var type: String
+        var since: Int
+        var doc: String
+        var required: Bool?
+        var `default`: Default?
+        var limit: String?
+        var limitBytes: String?
+        var limitItems: String?
+        var capability: String?
+    }
+
+    /// What an absent field means, as text.
+    struct Default: Decodable, Sendable {
+        var text: String
+
+        init(from decoder: any Decoder) throws {
+            if let container = try? decoder.singleValueContainer() {
+                if let bool = try? container.decode(Bool.self) {
+                    text = "\(bool)"
+                    return
+                }
+                if let int = try? container.decode(Int64.self) {
+                    text = "\(int)"
+                    return
+                }
+                if let string = try? container.decode(String.self) {
+                    text = "\"\(string)\""
+                    return
+                }
+            }
+            // Lists and maps are empty: no default holds anything.
+            text = (try? decoder.unkeyedContainer()) != nil ? "[]" : "{}"
+        }
+    }
+
+    struct Effect: Decodable, Sendable {
+        var push: String
+        var to: String
+        var when: String
+    }
+
+    struct Opcode: Decodable, Sendable {
+        var opcode: Int
+        var name: String
+        var direction: Direction
+        var since: Int
+        var doc: String
+        var states: [String]
+        var kind: String?
+        var idempotency: String?
+        var key: String?
+        /// The capability without which the push is not sent.
+        var capability: String?
+        var errors: [String]
+        var effects: [Effect]
+        var request: [Field]?
+        var reply: [Field]?
+        var push: [Field]?
+    }
+
+    struct Known: Decodable, Sendable {
+        var opcode: Int
+        var name: String
+        var direction: Direction
+    }
+
+    struct Family: Decodable, Sendable {
+        var name: String
+        var doc: String
+        var opcodes: [Opcode]
+        var known: [Known]
+    }
+
+    struct Requirement: Decodable, Sendable {
+        var id: String
+        var level: String
+        var text: String
+        var title: String?
+        var chapter: String?
+        var opcode: String?
+    }
+
+    var version: Int
+    var framing: Framing
+    var idRanges: [Range]
+    var states: [Named]
+    var capabilities: [Named]
+    var features: [Named]
+    var limits: [Limit]
+    var errors: [ErrorCode]
+    var enums: [Enumeration]
+    var structs: [Object]
+    var families: [Family]
+    var requirements: [Requirement]
+
+    /// - Throws: `DecodingError` if the text is no surface.
+    init(json: String) throws {
+        self = try JSONDecoder().decode(Surface.self, from: Data(json.utf8))
+    }
+
+    init(of specification: Specification) {
+        do {
+            self = try Surface(json: ProtocolBundle(specification: specification).surface())
+        } catch {
+            preconditionFailure("the bundle lacks what a surface holds: \(error)")
+        }
+    }
+}
+
+extension Direction: Decodable {}

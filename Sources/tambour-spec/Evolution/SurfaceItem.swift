@@ -1,0 +1,333 @@
+/// One thing a release promises, flat: what rules are about.
+struct SurfaceItem: Sendable {
+    enum Kind: String, CaseIterable, Sendable {
+        case framing, version, state, capability, feature, limit, error
+        case enumeration, value, object, field
+        case opcode, opcodeState, opcodeError, effect, known
+        case requirement
+    }
+
+    /// What is said about a thing; which of these depends on its kind.
+    enum Fact: String, CaseIterable, Sendable {
+        case since, written
+        case number, name, direction, kind, idempotency, key, capability
+        case type, presence, `default`, limit, limitBytes, limitItems
+        case change, unit, value
+        case `class`, retry, common, message
+        case open, level, text
+    }
+
+    /// Who reads what it is about.
+    struct Flow: OptionSet, Sendable {
+        let rawValue: Int
+        /// Clients send it: what they send today must stay readable.
+        static let toServer = Flow(rawValue: 1)
+        /// The server sends it: clients of today must be able to read it.
+        static let toClient = Flow(rawValue: 2)
+        static let both: Flow = [.toServer, .toClient]
+    }
+
+    var kind: Kind
+    /// Names it over all releases.
+    var id: String
+    /// As people call it.
+    var title: String
+    /// The id of what it belongs to; when that is gone or new, nobody asks about its parts.
+    var owner: String?
+    var facts: [Fact: String]
+    var flow = Flow.both
+    var doc: String
+    /// Where it is written, from `protocol-spec/`.
+    var file: String
+
+    subscript(fact: Fact) -> String? { facts[fact] }
+    func number(_ fact: Fact) -> Int? { facts[fact].flatMap { Int($0) } }
+}
+
+/// A surface as a list of things, each to be found by its id.
+struct SurfaceIndex: Sendable {
+    let version: Int
+    let ranges: [Surface.Range]
+    private(set) var items: [SurfaceItem] = []
+    private var positions: [String: Int] = [:]
+    private let flows: [String: SurfaceItem.Flow]
+
+    init(_ surface: Surface) {
+        version = surface.version
+        ranges = surface.idRanges
+        flows = Self.flows(of: surface)
+        addFraming(surface)
+        for limit in surface.limits {
+            add(
+                .limit,
+                "limit \(limit.name)",
+                [
+                    .value: "\(limit.value)", .change: limit.change, .unit: limit.unit,
+                    .since: "\(limit.since)",
+                ],
+                doc: limit.reason,
+                file: "limits.yaml"
+            )
+        }
+        for error in surface.errors {
+            add(
+                .error,
+                "error \(error.code)",
+                [
+                    .class: error.class, .retry: error.retry, .common: "\(error.common)",
+                    .message: error.message, .since: "\(error.since)",
+                ],
+                doc: error.when,
+                file: "errors.yaml"
+            )
+        }
+        for type in surface.enums { add(type) }
+        for type in surface.structs {
+            let id = add(
+                .object,
+                type.name,
+                [.since: "\(type.since)"],
+                doc: type.doc,
+                file: "types.yaml"
+            )
+            add(
+                type.fields,
+                of: id,
+                titled: type.name,
+                flow: flows[type.name] ?? .both,
+                file: "types.yaml"
+            )
+        }
+        for family in surface.families { add(family) }
+        let files = Dictionary(
+            surface.families.flatMap { family in
+                family.opcodes.map { ($0.name, "opcodes/\(family.name).yaml") }
+            }
+        ) { first, _ in first }
+        for requirement in surface.requirements {
+            add(
+                .requirement,
+                requirement.id,
+                [.level: requirement.level, .text: requirement.text],
+                title: "requirement \(requirement.id)",
+                doc: requirement.text,
+                file: requirement.chapter.map { "prose/\($0).md" }
+                    ?? requirement.opcode.flatMap { files[$0] } ?? "prose"
+            )
+        }
+    }
+
+    subscript(id: String) -> SurfaceItem? { positions[id].map { items[$0] } }
+
+    // MARK: Adding
+
+    @discardableResult
+    private mutating func add(
+        _ kind: SurfaceItem.Kind,
+        _ id: String,
+        _ facts: [SurfaceItem.Fact: String?],
+        title: String? = nil,
+        owner: String? = nil,
+        flow: SurfaceItem.Flow = .both,
+        doc: String,
+        file: String
+    ) -> String {
+        positions[id] = items.count
+        items.append(
+            SurfaceItem(
+                kind: kind,
+                id: id,
+                title: title ?? id,
+                owner: owner,
+                facts: facts.compactMapValues(\.self),
+                flow: flow,
+                doc: doc,
+                file: file
+            )
+        )
+        return id
+    }
+
+    private mutating func addFraming(_ surface: Surface) {
+        let file = "protocol.yaml"
+        let written = "\(surface.framing.written)"
+        add(.framing, "header version of answers", [.written: written], doc: "", file: file)
+        for version in surface.framing.accepted {
+            add(.version, "header version \(version)", [:], doc: "", file: file)
+        }
+        for (kind, entries) in [
+            (SurfaceItem.Kind.state, surface.states), (.capability, surface.capabilities),
+            (.feature, surface.features),
+        ] {
+            for entry in entries {
+                add(
+                    kind,
+                    "\(kind.rawValue) \(entry.name)",
+                    [.since: "\(entry.since)"],
+                    doc: entry.doc,
+                    file: file
+                )
+            }
+        }
+    }
+
+    private mutating func add(_ type: Surface.Enumeration) {
+        let flow = flows[type.name] ?? .both
+        add(
+            .enumeration,
+            type.name,
+            [.open: "\(type.open)", .since: "\(type.since)"],
+            flow: flow,
+            doc: type.doc,
+            file: "types.yaml"
+        )
+        for value in type.values {
+            add(
+                .value,
+                "\(type.name).\(value.value)",
+                [.open: "\(type.open)"],
+                owner: type.name,
+                flow: flow,
+                doc: value.doc,
+                file: "types.yaml"
+            )
+        }
+    }
+
+    private mutating func add(
+        _ fields: [Surface.Field],
+        of owner: String,
+        as role: String = "field",
+        titled title: String,
+        flow: SurfaceItem.Flow,
+        file: String
+    ) {
+        for field in fields {
+            let presence =
+                field.required == true
+                ? "required" : field.default == nil ? "optional" : "default"
+            add(
+                .field,
+                "\(owner) \(role) \(field.key)",
+                [
+                    .type: field.type, .presence: presence, .default: field.default?.text,
+                    .limit: field.limit, .limitBytes: field.limitBytes,
+                    .limitItems: field.limitItems, .capability: field.capability,
+                    .since: "\(field.since)",
+                ],
+                title: "\(title).\(field.key)",
+                owner: owner,
+                flow: flow,
+                doc: field.doc,
+                file: file
+            )
+        }
+    }
+
+    private mutating func add(_ family: Surface.Family) {
+        let file = "opcodes/\(family.name).yaml"
+        for opcode in family.opcodes {
+            // By number: it is what travels.
+            let id = add(
+                .opcode,
+                "opcode \(opcode.opcode)",
+                [
+                    .number: "\(opcode.opcode)", .name: opcode.name,
+                    .direction: opcode.direction.rawValue, .kind: opcode.kind,
+                    .idempotency: opcode.idempotency, .key: opcode.key,
+                    .capability: opcode.capability, .since: "\(opcode.since)",
+                ],
+                title: opcode.name,
+                doc: opcode.doc,
+                file: file
+            )
+            for state in opcode.states {
+                add(
+                    .opcodeState,
+                    "\(id) state \(state)",
+                    [:],
+                    title: "\(opcode.name) in the state \(state)",
+                    owner: id,
+                    doc: "",
+                    file: file
+                )
+            }
+            for code in opcode.errors {
+                add(
+                    .opcodeError,
+                    "\(id) error \(code)",
+                    [:],
+                    title: "\(opcode.name): error \(code)",
+                    owner: id,
+                    doc: "",
+                    file: file
+                )
+            }
+            for effect in opcode.effects {
+                add(
+                    .effect,
+                    "\(id) effect \(effect.push)",
+                    [:],
+                    title: "\(opcode.name): push \(effect.push)",
+                    owner: id,
+                    doc: "To \(effect.to), when \(effect.when).",
+                    file: file
+                )
+            }
+            for (role, fields, flow) in [
+                ("request", opcode.request, SurfaceItem.Flow.toServer),
+                ("reply", opcode.reply, .toClient), ("push", opcode.push, .toClient),
+            ] {
+                add(
+                    fields ?? [],
+                    of: id,
+                    as: role,
+                    titled: "\(opcode.name) \(role)",
+                    flow: flow,
+                    file: file
+                )
+            }
+        }
+        for known in family.known {
+            add(
+                .known,
+                "known opcode \(known.opcode)",
+                [
+                    .number: "\(known.opcode)", .name: known.name,
+                    .direction: known.direction.rawValue,
+                ],
+                title: "known opcode \(known.opcode) \(known.name)",
+                doc: "",
+                file: file
+            )
+        }
+    }
+
+    // MARK: Who reads what
+
+    /// The ways that each struct and enum travels.
+    private static func flows(of surface: Surface) -> [String: SurfaceItem.Flow] {
+        let types = Dictionary(surface.structs.map { ($0.name, $0.fields) }) { first, _ in first }
+        let opcodes = surface.families.flatMap(\.opcodes)
+        // Every opcode may be answered with an error.
+        var flows: [String: SurfaceItem.Flow] = ["ErrorReply": .toClient]
+        for (fields, flow) in [
+            (opcodes.flatMap { $0.request ?? [] }, SurfaceItem.Flow.toServer),
+            (
+                opcodes.flatMap { ($0.reply ?? []) + ($0.push ?? []) }
+                    + (types["ErrorReply"] ?? []),
+                .toClient
+            ),
+        ] {
+            var open = fields
+            var seen: Set<String> = []
+            while let field = open.popLast() {
+                for name in WireType(field.type)?.mentioned ?? [] where seen.insert(name).inserted {
+                    flows[name, default: []].insert(flow)
+                    open += types[name] ?? []
+                }
+            }
+        }
+        return flows
+    }
+}

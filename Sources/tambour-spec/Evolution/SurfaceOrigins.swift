@@ -1,0 +1,38 @@
+/// Where the things of a surface are written in the specification.
+struct SurfaceOrigins {
+    private var origins: [String: Origin] = [:]
+
+    init(_ specification: Specification) {
+        for entry in specification.states { origins["state \(entry.name)"] = entry.origin }
+        for entry in specification.capabilities {
+            origins["capability \(entry.name)"] = entry.origin
+        }
+        for entry in specification.features { origins["feature \(entry.name)"] = entry.origin }
+        for limit in specification.limits { origins["limit \(limit.name)"] = limit.origin }
+        for error in specification.errors { origins["error \(error.code)"] = error.origin }
+        for type in specification.enums { origins[type.name] = type.origin }
+        for type in specification.structs {
+            origins[type.name] = type.origin
+            add(type.fields, of: type.name, as: "field")
+        }
+        for opcode in specification.families.flatMap(\.opcodes) {
+            let id = "opcode \(opcode.number)"
+            origins[id] = opcode.origin
+            add(opcode.request?.fields, of: id, as: "request")
+            add(opcode.reply?.fields, of: id, as: "reply")
+            add(opcode.push?.fields, of: id, as: "push")
+        }
+        for requirement in specification.requirements {
+            origins[requirement.id] = requirement.origin
+        }
+    }
+
+    private mutating func add(_ fields: [Field]?, of owner: String, as role: String) {
+        for field in fields ?? [] { origins["\(owner) \(role) \(field.key)"] = field.origin }
+    }
+
+    /// The line of the thing; of what it belonged to when it is gone; else the file.
+    func origin(of item: SurfaceItem) -> Origin {
+        origins[item.id] ?? item.owner.flatMap { origins[$0] } ?? Origin(file: item.file, line: 0)
+    }
+}

@@ -1,0 +1,147 @@
+/// A JSON Schema (draft 2020-12) for each request, reply, push and error, for those who know a payload as JSON.
+///
+/// A schema accepts whatever a reader accepts: ids also as digits, nil for what may be absent, keys nobody knows. A byte
+/// string is `{"$bytes": hex}`. JSON Schema counts characters, so a limit in UTF-16 units or bytes is a little wider here.
+struct PayloadSchemas {
+    static let dialect = "https://json-schema.org/draft/2020-12/schema"
+
+    let specification: Specification
+
+    /// Path and content of every schema, in the order of their paths: `schema/<OPCODE>.<role>.json`.
+    func files() -> [(path: String, content: String)] {
+        var files: [(path: String, content: String)] = []
+        func add(_ opcode: OpcodeEntry, _ role: Example.Role, _ type: StructType?) {
+            guard let type else { return }
+            let name = "\(opcode.name).\(role.rawValue).json"
+            files.append(
+                ("schema/\(name)", ProtocolBundle.text(of: schema(name, opcode, role, type)))
+            )
+        }
+        for opcode in specification.families.flatMap(\.opcodes) {
+            add(opcode, .request, opcode.request)
+            add(opcode, .reply, opcode.reply)
+            add(opcode, .push, opcode.push)
+            if opcode.request != nil {
+                add(opcode, .error, specification.structType(named: "ErrorReply"))
+            }
+        }
+        return files.sorted { $0.path < $1.path }
+    }
+
+    // MARK: Payloads
+
+    private func schema(
+        _ name: String,
+        _ opcode: OpcodeEntry,
+        _ role: Example.Role,
+        _ type: StructType
+    ) -> [String: Any] {
+        var schema = object(type)
+        schema["$schema"] = Self.dialect
+        schema["$id"] = name
+        schema["title"] = "\(opcode.name) (\(opcode.number)), \(role.rawValue)"
+        schema["description"] = role == .error ? type.doc : opcode.doc
+        var definitions: [String: Any] = [:]
+        for name in mentioned(by: type) {
+            definitions[name] =
+                specification.structType(named: name).map(object)
+                ?? specification.enumType(named: name).map(enumeration)
+        }
+        if !definitions.isEmpty { schema["$defs"] = definitions }
+        return schema
+    }
+
+    /// The names of all structs and enums a payload may hold, at whatever depth.
+    private func mentioned(by type: StructType) -> Set<String> {
+        var found: Set<String> = []
+        var open = type.fields
+        while let field = open.popLast() {
+            for name in field.type.mentioned where found.insert(name).inserted {
+                open += specification.structType(named: name)?.fields ?? []
+            }
+        }
+        return found
+    }
+
+    private func object(_ type: StructType) -> [String: Any] {
+        var schema: [String: Any] = [
+            "type": "object", "description": type.doc,
+            "properties": Dictionary(type.fields.map { ($0.key, property($0)) }) { first, _ in first
+            },
+        ]
+        let required = type.fields.filter(\.isRequired).map(\.key)
+        if !required.isEmpty { schema["required"] = required }
+        return schema
+    }
+
+    private func property(_ field: Field) -> [String: Any] {
+        let value = self.schema(of: field.type, field)
+        var schema: [String: Any] =
+            field.isRequired || value.isEmpty ? value : ["anyOf": [value, ["type": "null"]]]
+        schema["description"] = field.doc
+        schema["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
+        schema["x-since"] = field.since
+        schema["x-capability"] = field.capability
+        if field.isSensitive { schema["x-sensitive"] = true }
+        return schema
+    }
+
+    private func enumeration(_ type: EnumType) -> [String: Any] {
+        var values: [[String: Any]] = type.values.map {
+            ["const": $0.value, "description": $0.doc]
+        }
+        if type.isOpen { values.append(["description": "A value this release does not know."]) }
+        return [
+            "type": "string", "description": type.doc,
+            "maxLength": limit("maxShortStringBytes") ?? .max, "anyOf": values,
+        ]
+    }
+
+    // MARK: Types
+
+    private static let digits = "^-?[0-9]+$"
+
+    private func schema(of type: WireType, _ field: Field) -> [String: Any] {
+        switch type {
+        case .bool: return ["type": "boolean"]
+        case .int, .ms:
+            return ["type": "integer", "minimum": Int64.min, "maximum": Int64.max]
+        case .double: return ["type": "number"]
+        case .chatID, .userID, .messageID:
+            let integer = schema(of: .int, field)
+            return ["anyOf": [integer, ["type": "string", "pattern": Self.digits]]]
+        case .text, .string:
+            var schema: [String: Any] = ["type": "string"]
+            schema["maxLength"] = [field.limitUnits, field.limitBytes].compactMap(limit).min()
+            return schema
+        case .bytes:
+            var hex: [String: Any] = ["type": "string", "pattern": "^([0-9a-f]{2})*$"]
+            hex["maxLength"] = limit(field.limitBytes).map { $0 * 2 }
+            let bytes: [String: Any] = [
+                "type": "object", "properties": ["$bytes": hex], "required": ["$bytes"],
+                "additionalProperties": false,
+            ]
+            return ["anyOf": [bytes, schema(of: .string, field)]]
+        case .any: return [:]
+        case .list(let element):
+            var schema: [String: Any] = [
+                "type": "array", "items": self.schema(of: element, field),
+            ]
+            schema["maxItems"] = limit(field.limitItems)
+            return schema
+        case .map(_, let value):
+            return [
+                "type": "object", "propertyNames": ["pattern": Self.digits],
+                "additionalProperties": schema(of: value, field),
+            ]
+        case .names(let value):
+            return ["type": "object", "additionalProperties": schema(of: value, field)]
+        case .packed(let inner): return schema(of: inner, field)
+        case .named(let name): return ["$ref": "#/$defs/\(name)"]
+        }
+    }
+
+    private func limit(_ name: String?) -> Int? {
+        name.flatMap { specification.limit(named: $0)?.value }
+    }
+}

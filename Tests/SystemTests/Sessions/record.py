@@ -1,0 +1,357 @@
+"""Records sessions: a proxy between clients and a server that writes down what they say, for `replay.py`.
+
+    python record.py --tambourd PROGRAM --out FOLDER [SCENARIO ...]
+    python record.py --tambourd PROGRAM --out FOLDER --command NAME 'PROGRAM {address} {codes}'
+
+Each scenario of the stock client, or each command, gets a server and a data directory of its own. `make
+record-sessions` calls it; `session.py` says what a recording looks like. Tokens, codes and ids are replaced by names:
+a recording holds no secret, and two recordings of the same conversation are nearly the same file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from server import tambourd
+from session import dump, escaped
+from wire import (
+    ERROR,
+    PROTOCOL,
+    REPLY,
+    REQUEST,
+    Leaf,
+    Packet,
+    Specification,
+    Type,
+    leaves,
+    packet,
+    plain,
+    read_packet,
+)
+
+HERE = Path(__file__).parent
+
+#: Presence would depend on how long a run takes: nobody goes offline unless a scenario is about that.
+LIMITS = {"presenceOfflineDelayMs": 3_600_000}
+OWN_LIMITS = {"presence": {"presenceOfflineDelayMs": 50}}
+
+#: What is not recorded unless it is named: one restarts the server, the others send hundreds of messages at once, whose
+#: times and order are others each time.
+LEFT_OUT = {"reconnect", "history", "relogin", "chat_list"}
+
+#: Milliseconds above this are a time, below it a mark like 0 or -1.
+FIRST_TIME = 10**12
+DAY = 86_400_000
+
+#: The proxy's own PING; no client counts so far.
+FENCE = packet(bytes([10, REQUEST, 0xFF, 0xFF, 0, 1, 0]), b"\x80")
+FENCE_SEQ = 0xFFFF
+
+#: What differs from run to run although its type does not say so.
+NAMED = {
+    "AUTH_CONFIRM reply.userToken": "user",
+    "LoginConfig.hash": "hash",
+    "SessionInfo.id": "session",
+    "Presence.seen": "int",
+    "SESSION_INIT reply.callsSeed": "int",
+}
+IDS = {"userId": "user", "chatId": "chat", "messageId": "message"}
+
+
+class Mark:
+    """A time in an answer; it has a name once a request sends it back."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.name: str | None = None
+
+
+@dataclass
+class Codes:
+    """The file that the server appends login codes to."""
+
+    path: Path
+
+    def find(self, code: str) -> tuple[str, int] | None:
+        """The digits of the phone, and which of its codes it is, from 1."""
+        seen: dict[str, int] = {}
+        with suppress(FileNotFoundError):
+            for line in self.path.read_text().splitlines():
+                phone, found = line.split()
+                digits = "".join(filter(str.isdigit, phone))
+                seen[digits] = seen.get(digits, 0) + 1
+                if found == code:
+                    return digits, seen[digits]
+        return None
+
+
+class Recorder:
+    """Turns packets into events."""
+
+    def __init__(self, specification: Specification, codes: Codes) -> None:
+        self.specification, self.codes = specification, codes
+        self.events: list[dict[str, Any]] = []
+        self._names: dict[tuple[str, Any], str] = {}
+        self._marks: list[Mark] = []
+        self._users: dict[str, int] = {}
+
+    # What clients send
+
+    def request(self, connection: str, sent: Packet) -> None:
+        if sent.is_compressed:
+            raise ValueError("a compressed request cannot be recorded")
+        if sent.cmd != REQUEST:
+            raise ValueError(f"a packet of cmd {sent.cmd} from a client cannot be recorded")
+        payload = sent.payload
+        type = self.specification.payload(sent.opcode, "request")
+        text, done = "", 0
+        for leaf in leaves(payload, type):
+            name = self._name_of_sent(connection, leaf)
+            if name:
+                text += f"{payload[done : leaf.start].hex()}{{{name}:{payload[leaf.start]:02x}}}"
+                done = leaf.end
+        self.events.append(
+            {
+                "request": self.specification.name(sent.opcode),
+                "on": connection,
+                "head": sent.raw[:7].hex(),
+                "payload": text + payload[done:].hex(),
+            }
+        )
+
+    def _name_of_sent(self, connection: str, leaf: Leaf) -> str | None:
+        """What stands for a scalar of a request; None when it is the same in every run."""
+        value = leaf.value
+        if leaf.type == "ms":
+            return self._name_of_time(value)
+        if kind := IDS.get(leaf.type):
+            number = int(value)
+            return self._names.get((kind, number)) or (
+                self._dialog(connection, number) if kind == "chat" else None
+            )
+        if not isinstance(value, str):
+            return None
+        if leaf.field == "AUTH request.verifyCode":
+            found = self.codes.find(value)
+            return f"code{found[0]}.{found[1]}" if found else None
+        return self._names.get(("token", value)) or self._names.get(("hash", value))
+
+    def _name_of_time(self, value: int) -> str | None:
+        if value < FIRST_TIME:
+            return None
+        for mark in reversed(self._marks):
+            if mark.value == value:
+                mark.name = mark.name or f"time{sum(1 for other in self._marks if other.name) + 1}"
+                return mark.name
+        ahead = value - now()
+        return f"now{ahead:+}" if abs(ahead) < DAY else None
+
+    def _dialog(self, connection: str, chat: int) -> str | None:
+        """The name of a dialog that a client made up from two users; the client's own user goes first."""
+        users = {value: name for (kind, value), name in self._names.items() if kind == "user"}
+        own = self._users.get(connection)
+        for one in ([own] if own in users else []) + list(users):
+            if one is not None and chat != 0 and one ^ chat in users:
+                name = self._new("chat", chat)
+                self.events.append({"let": name, "xor": [users[one], users[one ^ chat]]})
+                return name
+        return None
+
+    # What the server sends
+
+    def answer(self, connection: str, came: Packet) -> None:
+        kind = {REQUEST: "push", REPLY: "reply", ERROR: "error"}[came.cmd]
+        value = came.value
+        if kind == "reply" and self.specification.name(came.opcode) == "LOGIN":
+            self._users[connection] = value["profile"]["contact"]["id"]
+        event: dict[str, Any] = {kind: self.specification.name(came.opcode), "on": connection}
+        event["opcode"] = came.opcode
+        if kind != "push":
+            event["seq"] = came.seq
+        event["value"] = self._marked(value, self.specification.payload(came.opcode, kind), "", False)
+        self.events.append(event)
+
+    def _marked(self, value: Any, type: Type, field: str, is_sensitive: bool) -> Any:
+        """A value with names for what differs from run to run."""
+        if isinstance(value, dict):
+            fields = type.fields or {}
+            return {
+                self._marked_key(key, type): self._marked(
+                    item,
+                    type.field(str(key)),
+                    f"{type.text}.{key}" if fields else field,
+                    bool(fields.get(key, {}).get("sensitive")),
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._marked(item, type.item, field, is_sensitive) for item in value]
+        kind = NAMED.get(field) or IDS.get(type.text)
+        if is_sensitive and isinstance(value, str):
+            kind = "token"
+        if type.text == "ms" and value >= FIRST_TIME:
+            self._marks.append(Mark(value))
+            return self._marks[-1]
+        if kind == "int":
+            return "$int"
+        if kind is None or value == 0:
+            return escaped(plain(value))
+        return f"${self._new(kind, value)}"
+
+    def _marked_key(self, key: Any, type: Type) -> str:
+        kind = IDS.get(type.key or "")
+        return f"${self._new(kind, int(key))}" if kind else str(key)
+
+    def _new(self, kind: str, value: Any) -> str:
+        count = sum(1 for other, _ in self._names if other == kind)
+        return self._names.setdefault((kind, value), f"{kind}{count + 1}")
+
+    # The end
+
+    def text(self, head: dict[str, Any]) -> str:
+        def resolved(value: Any) -> Any:
+            match value:
+                case Mark():
+                    return f"$ms:{value.name}" if value.name else "$ms"
+                case dict():
+                    return {key: resolved(item) for key, item in value.items()}
+                case list():
+                    return [resolved(item) for item in value]
+                case _:
+                    return value
+
+        return dump(head, resolved(self.events))
+
+
+class Proxy:
+    """Stands between clients and a server, and tells a recorder everything before it passes on."""
+
+    def __init__(self, server: str, recorder: Recorder) -> None:
+        host, _, port = server.rpartition(":")
+        self._server = (host, int(port))
+        self._recorder = recorder
+        self._count = 0
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> str:
+        """Where clients connect."""
+        listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+
+    async def finish(self) -> None:
+        """Waits until all connections are gone."""
+        await asyncio.gather(*self._open)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._open.add(task)
+        self._count += 1
+        name = f"c{self._count}"
+        self._recorder.events.append({"connect": name})
+        server_reader, server_writer = await asyncio.open_connection(*self._server)
+        fenced = asyncio.Event()
+        back = asyncio.create_task(self._pass_back(name, server_reader, writer, fenced))
+        while sent := await read_packet(reader):
+            self._recorder.request(name, sent)
+            server_writer.write(sent.raw)
+        if not back.done():
+            # What was on its way when the client left belongs to the recording; afterwards nothing can come.
+            with suppress(ConnectionError):
+                server_writer.write(FENCE)
+                await asyncio.wait(
+                    [back, asyncio.create_task(fenced.wait())], return_when=asyncio.FIRST_COMPLETED
+                )
+        if not back.done():
+            self._recorder.events.append({"close": name})
+            back.cancel()
+        server_writer.close()
+        with suppress(asyncio.CancelledError):
+            await back
+
+    async def _pass_back(
+        self,
+        name: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        fenced: asyncio.Event,
+    ) -> None:
+        while came := await read_packet(reader):
+            if came.seq == FENCE_SEQ and came.cmd == REPLY:
+                fenced.set()
+                continue
+            self._recorder.answer(name, came)
+            with suppress(ConnectionError):
+                writer.write(came.raw)
+        self._recorder.events.append({"closed": name})
+        writer.close()
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def record(name: str, title: str, command: list[str], arguments: argparse.Namespace) -> None:
+    """Runs a command against a server of its own and writes what was said to `<name>.json`."""
+    limits = OWN_LIMITS.get(name, LIMITS)
+    specification = Specification(arguments.protocol)
+    async with tambourd(arguments.tambourd, limits) as server:
+        recorder = Recorder(specification, Codes(server.codes))
+        proxy = Proxy(server.address, recorder)
+        places = {"address": await proxy.start(), "codes": str(server.codes)}
+        client = await asyncio.create_subprocess_exec(*[part.format(**places) for part in command])
+        if status := await client.wait():
+            raise SystemExit(f"{name} ended with {status}")
+        await proxy.finish()
+    head = {
+        "release": specification.version,
+        "session": name,
+        "title": title,
+        "client": arguments.client,
+        "limits": limits,
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    file = arguments.out / f"{name}.json"
+    file.write_text(recorder.text(head))
+    print(f"wrote {file}: {len(recorder.events)} events", flush=True)
+
+
+async def scenarios(arguments: argparse.Namespace) -> None:
+    """Records scenarios of the stock client."""
+    script = str(HERE.parent / "StockClient/scenarios.py")
+    sys.path.insert(0, str(HERE.parent / "StockClient"))
+    from scenarios import SCENARIOS
+
+    for name in arguments.scenario or [name for name in SCENARIOS if name not in LEFT_OUT]:
+        title = (SCENARIOS[name].__doc__ or "").strip()
+        await record(name, title, [sys.executable, script, "{address}", "{codes}", name], arguments)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("scenario", nargs="*", help="scenarios of the stock client; nearly all unless named")
+    parser.add_argument("--tambourd", required=True, help="the server to record")
+    parser.add_argument("--out", required=True, type=Path, help="the folder for the recordings")
+    parser.add_argument("--protocol", type=Path, default=PROTOCOL, help="what the server speaks")
+    parser.add_argument("--command", nargs=2, metavar=("NAME", "COMMAND"), help="record this instead")
+    stock_client = f"maxapi-python {version('maxapi-python')}"
+    parser.add_argument("--client", default=stock_client, help="who is recorded")
+    arguments = parser.parse_args()
+    if arguments.command:
+        name, command = arguments.command
+        asyncio.run(record(name, "", shlex.split(command), arguments))
+    else:
+        asyncio.run(scenarios(arguments))
+
+
+if __name__ == "__main__":
+    main()

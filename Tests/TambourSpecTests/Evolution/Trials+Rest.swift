@@ -1,0 +1,570 @@
+@testable import tambour_spec
+
+/// Trials of everything but fields.
+extension Trials {
+    private func broken(_ titles: [String], _ rules: String...) -> [Broken] {
+        titles.flatMap { title in rules.map { Broken(title: title, rule: $0) } }
+    }
+
+    // MARK: Enums and structs
+
+    /// A release that also sends clients the closed enums; the real one only reads them.
+    private static let sendingClosed: Specification = {
+        var release = old
+        guard let chat = release.structs.firstIndex(where: { $0.name == "Chat" }),
+            let field = release.structs[chat].fields.first(where: \.isOptional)
+        else { return release }
+        for type in release.enums where !type.isOpen {
+            var field = field
+            field.key = "a\(type.name)"
+            field.type = .named(type.name)
+            release.structs[chat].fields.append(field)
+        }
+        return release
+    }()
+
+    mutating func addTypes() {
+        let old = Self.old
+        let enums = old.enums.map(\.name)
+        add("an enum is removed", enums, breaks: broken(enums, "enum-removed")) { $0.enums = [] }
+        let structs = old.structs.map(\.name)
+        add("a struct is removed", structs, breaks: broken(structs, "struct-removed")) {
+            $0.structs = []
+        }
+        let values = old.enums.flatMap { type in type.values.map { "\(type.name).\($0.value)" } }
+        add("a value is removed", values, breaks: broken(values, "value-removed")) {
+            for index in $0.enums.indices { $0.enums[index].values = [] }
+        }
+        let open = old.enums.filter(\.isOpen).map(\.name)
+        let closed = old.enums.filter { !$0.isOpen }.map(\.name)
+        add("an open enum gets a value", open) { Self.addValue(to: open, &$0) }
+        add("an open enum is closed", open, breaks: broken(open, "enum-closed")) {
+            for index in $0.enums.indices { $0.enums[index].isOpen = false }
+        }
+        add("a closed enum that only clients send gets a value", closed) {
+            Self.addValue(to: closed, &$0)
+        }
+        add("a closed enum that only clients send is opened", closed) {
+            for index in $0.enums.indices { $0.enums[index].isOpen = true }
+        }
+        add(
+            "a closed enum that clients receive gets a value",
+            closed,
+            breaks: broken(closed.map { "\($0).ADDED_LATER" }, "value-added-to-closed"),
+            release: Self.sendingClosed
+        ) {
+            Self.addValue(to: closed, &$0)
+        }
+        add(
+            "a closed enum that clients receive is opened",
+            closed,
+            breaks: broken(closed, "enum-opened"),
+            release: Self.sendingClosed
+        ) {
+            for index in $0.enums.indices { $0.enums[index].isOpen = true }
+        }
+        for (what, since, rules) in [
+            ("an enum is added", Self.next.version, []),
+            ("an enum is added and dated back", old.version, ["since-of-added-enumeration"]),
+        ] as [(String, Int, [String])] {
+            add(what, ["Added"], breaks: rules.map { Broken(title: "Added", rule: $0) }) {
+                var type = $0.enums[0]
+                type.name = "Added"
+                type.since = since
+                $0.enums.append(type)
+            }
+        }
+        for (what, since, rules) in [
+            ("a struct is added", Self.next.version, []),
+            ("a struct is added and dated back", old.version, ["since-of-added-object"]),
+        ] as [(String, Int, [String])] {
+            add(what, ["Added"], breaks: rules.map { Broken(title: "Added", rule: $0) }) {
+                var type = $0.structs[0]
+                type.name = "Added"
+                type.since = since
+                $0.structs.append(type)
+            }
+        }
+        add("an enum is dated anew", enums, breaks: broken(enums, "since-of-enumeration")) {
+            for index in $0.enums.indices { $0.enums[index].since = Self.next.version }
+        }
+        add("a struct is dated anew", structs, breaks: broken(structs, "since-of-object")) {
+            for index in $0.structs.indices { $0.structs[index].since = Self.next.version }
+        }
+    }
+
+    private static func addValue(to types: [String], _ specification: inout Specification) {
+        for index in specification.enums.indices
+        where types.contains(specification.enums[index].name) {
+            specification.enums[index].values.append(
+                .init(value: "ADDED_LATER", swiftName: "addedLater", doc: "Added later.")
+            )
+        }
+    }
+
+    // MARK: Limits
+
+    mutating func addLimits() {
+        func titles(_ changes: Specification.Limit.Change...) -> [String] {
+            Self.old.limits.filter { changes.contains($0.change) }.map { "limit \($0.name)" }
+        }
+        let all = Self.old.limits.map { "limit \($0.name)" }
+        add(
+            "a limit is lowered",
+            all,
+            breaks: broken(titles(.wider), "limit-lowered")
+                + broken(titles(.never), "limit-changed")
+        ) {
+            for index in $0.limits.indices { $0.limits[index].value -= 1 }
+        }
+        add(
+            "a limit is raised",
+            all,
+            breaks: broken(titles(.narrower), "limit-raised")
+                + broken(titles(.never), "limit-changed")
+        ) {
+            for index in $0.limits.indices { $0.limits[index].value += 1 }
+        }
+        add("a limit is removed", all, breaks: broken(all, "limit-removed")) { $0.limits = [] }
+        add("a limit gets another unit", all, breaks: broken(all, "limit-unit")) {
+            for index in $0.limits.indices { $0.limits[index].unit = "parsecs" }
+        }
+        add(
+            "a limit may change in another way",
+            all,
+            breaks: broken(titles(.wider, .narrower, .never), "limit-freed")
+        ) {
+            for index in $0.limits.indices {
+                $0.limits[index].change = $0.limits[index].change == .any ? .never : .any
+            }
+        }
+        add("a limit is dated anew", all, breaks: broken(all, "since-of-limit")) {
+            for index in $0.limits.indices { $0.limits[index].since = Self.next.version }
+        }
+        for (what, since, rules) in [
+            ("a limit is added", Self.next.version, []),
+            ("a limit is added and dated back", Self.old.version, ["since-of-added-limit"]),
+        ] as [(String, Int, [String])] {
+            add(what, ["added"], breaks: rules.map { Broken(title: "limit added", rule: $0) }) {
+                var limit = $0.limits[0]
+                limit.name = "added"
+                limit.since = since
+                $0.limits.append(limit)
+            }
+        }
+    }
+
+    // MARK: Errors
+
+    mutating func addErrors() {
+        func titles(_ belongs: (Specification.ErrorCode) -> Bool) -> [String] {
+            Self.old.errors.filter(belongs).map { "error \($0.code)" }
+        }
+        let all = titles { _ in true }
+        add("an error is removed", all, breaks: broken(all, "error-removed")) { $0.errors = [] }
+        let soft = titles { $0.errorClass == .soft }
+        add("a soft error becomes hard", soft, breaks: broken(soft, "error-harder")) {
+            for index in $0.errors.indices { $0.errors[index].errorClass = .hard }
+        }
+        add("a hard error becomes soft", titles { $0.errorClass == .hard }) {
+            for index in $0.errors.indices { $0.errors[index].errorClass = .soft }
+        }
+        for retry in Specification.ErrorCode.Retry.allCases {
+            let changed = titles { $0.retry != retry }
+            add(
+                "an error asks to retry \(retry.rawValue)",
+                changed,
+                breaks: broken(
+                    titles { $0.retry != retry && $0.retry != .never },
+                    "error-retry"
+                )
+            ) {
+                for index in $0.errors.indices { $0.errors[index].retry = retry }
+            }
+        }
+        add("an error gets another message", all, breaks: broken(all, "error-message")) {
+            for index in $0.errors.indices { $0.errors[index].message = "Something else" }
+        }
+        add("an error becomes common, or no longer is", all) {
+            for index in $0.errors.indices { $0.errors[index].isCommon.toggle() }
+        }
+        add("an error is dated anew", all, breaks: broken(all, "since-of-error")) {
+            for index in $0.errors.indices { $0.errors[index].since = Self.next.version }
+        }
+        addNewErrors()
+    }
+
+    private mutating func addNewErrors() {
+        func new(
+            _ what: String,
+            _ code: String,
+            _ errorClass: Specification.ErrorCode.Class,
+            isCommon: Bool,
+            since: Int = Self.next.version,
+            breaks: [Broken] = []
+        ) {
+            add(what, [code], breaks: breaks) { specification in
+                var error = specification.errors[0]
+                error.code = code
+                error.errorClass = errorClass
+                error.isCommon = isCommon
+                error.since = since
+                specification.errors.append(error)
+                guard !isCommon else { return }
+                Self.forEachOpcode(&specification) {
+                    if $0.name == "PING" { $0.errors.append(code) }
+                }
+            }
+        }
+        let orphan = Broken(title: "error chat.locked", rule: "error-without-parent")
+        new("a soft error is added to an opcode", "chat.locked", .soft, isCommon: false)
+        new(
+            "a hard error is added to an opcode",
+            "chat.locked",
+            .hard,
+            isCommon: false,
+            breaks: [
+                orphan, Broken(title: "PING: error chat.locked", rule: "opcode-error-hard"),
+            ]
+        )
+        new("a common error is added", "chat.locked", .soft, isCommon: true, breaks: [orphan])
+        new("a common error with a parent is added", "internal.disk", .soft, isCommon: true)
+        new("a hard error with a hard parent is added", "proto.frame.length", .hard, isCommon: true)
+        new(
+            "a hard error with a soft parent is added",
+            "internal.disk",
+            .hard,
+            isCommon: true,
+            breaks: [Broken(title: "error internal.disk", rule: "error-without-parent")]
+        )
+        new(
+            "an error is added and dated back",
+            "chat.locked",
+            .soft,
+            isCommon: false,
+            since: Self.old.version,
+            breaks: [Broken(title: "error chat.locked", rule: "since-of-added-error")]
+        )
+        let others = Self.opcodes.filter { !$0.errors.contains("not.allowed") }.map(\.name)
+        add("an opcode answers an error that others answer", others) {
+            Self.forEachOpcode(&$0) {
+                if others.contains($0.name) { $0.errors.append("not.allowed") }
+            }
+        }
+        let answering = Self.opcodes.filter { !$0.errors.isEmpty }.map(\.name)
+        add("an opcode no longer answers an error", answering) {
+            Self.forEachOpcode(&$0) { $0.errors = [] }
+        }
+    }
+
+    // MARK: Opcodes
+
+    mutating func addOpcodes() {
+        let names = Self.opcodes.map(\.name)
+        let requirements = Self.opcodes.flatMap(\.edges).map { "requirement \($0.id)" }
+        add(
+            "an opcode is removed",
+            names,
+            breaks: broken(names, "opcode-removed")
+                + broken(requirements, "requirement-removed")
+        ) {
+            for index in $0.families.indices { $0.families[index].opcodes = [] }
+        }
+        let pushes = Self.opcodes.filter { $0.push != nil }.map(\.name)
+        add(
+            "an opcode is renumbered",
+            names,
+            breaks: broken(names, "opcode-renumbered") + broken(pushes, "push-added")
+        ) {
+            var number = 1024
+            Self.forEachOpcode(&$0) {
+                $0.number = number
+                $0.since = Self.next.version
+                number += 1
+            }
+        }
+        add("an opcode is renamed", names, breaks: broken(names, "opcode-renamed")) {
+            Self.forEachOpcode(&$0) { $0.name += "_RENAMED" }
+        }
+        for direction in Direction.allCases {
+            let changed = Self.opcodes.filter { $0.direction != direction }
+            let refused = changed.filter { direction != .both || $0.direction == .clientToServer }
+            add(
+                "the direction of an opcode becomes \(direction)",
+                changed.map(\.name),
+                breaks: broken(refused.map(\.name), "opcode-direction")
+            ) {
+                Self.forEachOpcode(&$0) { $0.direction = direction }
+            }
+        }
+        add("an opcode is dated anew", names, breaks: broken(names, "since-of-opcode")) {
+            Self.forEachOpcode(&$0) { $0.since = Self.next.version }
+        }
+        add(
+            "a push is put behind a capability",
+            pushes,
+            breaks: broken(pushes, "opcode-capability")
+        ) {
+            Self.forEachOpcode(&$0) { if $0.push != nil { $0.capability = "lz4-large" } }
+        }
+        let states = Self.opcodes.flatMap { opcode in
+            opcode.states.map { "\(opcode.name) in the state \($0)" }
+        }
+        add(
+            "an opcode is no longer served in a state",
+            states,
+            breaks: broken(states, "opcode-state-removed")
+        ) {
+            Self.forEachOpcode(&$0) { $0.states = [] }
+        }
+        add("an opcode is served in every state", names) { specification in
+            let all = specification.states.map(\.name)
+            Self.forEachOpcode(&specification) { $0.states = all }
+        }
+        let effects = Self.opcodes.flatMap { opcode in
+            opcode.effects.map { "\(opcode.name): push \($0.push)" }
+        }
+        add("an effect is removed", effects, breaks: broken(effects, "effect-removed")) {
+            Self.forEachOpcode(&$0) { $0.effects = [] }
+        }
+        add("an effect is added", names) {
+            Self.forEachOpcode(&$0) {
+                $0.effects.append(.init(push: "NOTIF_PRESENCE", to: "nobody", when: "never"))
+            }
+        }
+        addIdempotency()
+    }
+
+    private mutating func addIdempotency() {
+        let order: [OpcodeEntry.Idempotency] = [.unsafe, .keyed, .idempotent, .safe]
+        for (rank, idempotency) in order.enumerated() {
+            func names(_ belongs: (Int) -> Bool) -> [String] {
+                Self.opcodes.filter { opcode in
+                    opcode.idempotency.flatMap(order.firstIndex).map(belongs) ?? false
+                }.map(\.name)
+            }
+            add(
+                "a request becomes \(idempotency)",
+                names { $0 != rank },
+                breaks: broken(names { $0 > rank }, "opcode-retries")
+            ) {
+                Self.forEachOpcode(&$0) {
+                    if $0.idempotency != nil { $0.idempotency = idempotency }
+                }
+            }
+        }
+        let keyed = Self.opcodes.filter { $0.key != nil }.map(\.name)
+        add("a request gets another key", keyed, breaks: broken(keyed, "opcode-key")) {
+            Self.forEachOpcode(&$0) { if $0.key != nil { $0.key = "message.text" } }
+        }
+    }
+
+    mutating func addNewOpcodes() {
+        func new(
+            _ what: String,
+            like model: String,
+            _ number: Int,
+            _ name: String,
+            since: Int = Self.next.version,
+            capability: String? = nil,
+            breaks rules: String...
+        ) {
+            add(what, [name], breaks: rules.map { Broken(title: name, rule: $0) }) {
+                guard var opcode = $0.opcode(named: model) else { return }
+                opcode.number = number
+                opcode.name = name
+                opcode.since = since
+                opcode.capability = capability
+                opcode.edges = []
+                $0.families[0].opcodes.append(opcode)
+                for family in $0.families.indices {
+                    $0.families[family].known.removeAll { $0.number == number }
+                }
+            }
+        }
+        new("an opcode of our own is added", like: "PING", 1279, "ADDED")
+        new("a known opcode is served", like: "PING", 63, "CHAT_CREATE")
+        new(
+            "a known number is served under another name",
+            like: "PING",
+            63,
+            "ADDED",
+            breaks: "opcode-number"
+        )
+        new("a number of the wild is taken", like: "PING", 500, "ADDED", breaks: "opcode-number")
+        new("a push is added", like: "NOTIF_CHAT", 1279, "ADDED", breaks: "push-added")
+        new(
+            "a push behind a capability is added",
+            like: "NOTIF_CHAT",
+            1279,
+            "ADDED",
+            capability: "lz4-large"
+        )
+        new(
+            "an opcode is added and dated back",
+            like: "PING",
+            1279,
+            "ADDED",
+            since: Self.old.version,
+            breaks: "since-of-added-opcode"
+        )
+        let known = Self.old.families.flatMap(\.known).map {
+            "known opcode \($0.number) \($0.name)"
+        }
+        add("a known number is removed", known, breaks: broken(known, "known-removed")) {
+            for index in $0.families.indices { $0.families[index].known = [] }
+        }
+    }
+
+    // MARK: Names and versions
+
+    mutating func addNames() {
+        let old = Self.old
+        let versions = old.acceptedVersions.map { "header version \($0)" }
+        add(
+            "a header version is removed",
+            versions,
+            breaks: broken(versions, "version-removed")
+        ) {
+            $0.acceptedVersions = []
+        }
+        add("a header version is added", ["header version 12"]) { $0.acceptedVersions.append(12) }
+        let answers = ["header version of answers"]
+        add("answers get another version", answers, breaks: broken(answers, "answer-version")) {
+            $0.writtenVersion += 1
+        }
+        let states = old.states.map { "state \($0.name)" }
+        add("a state is removed", states, breaks: broken(states, "state-removed")) {
+            $0.states = []
+        }
+        let capabilities = old.capabilities.map { "capability \($0.name)" }
+        add(
+            "a capability is removed",
+            capabilities,
+            breaks: broken(capabilities, "capability-removed")
+        ) {
+            $0.capabilities = []
+        }
+        // There may be no feature yet: let the release have one.
+        var withFeature = old
+        withFeature.features = Self.named(old.capabilities[0], "polls")
+        let feature = ["feature polls"]
+        add(
+            "a feature is removed",
+            feature,
+            breaks: broken(feature, "feature-removed"),
+            release: withFeature
+        ) {
+            $0.features = []
+        }
+        for (kind, list) in [
+            ("state", \Specification.states), ("capability", \.capabilities),
+            ("feature", \.features),
+        ] as [(String, any WritableKeyPath<Specification, [Specification.Documented]> & Sendable)] {
+            let titles = withFeature[keyPath: list].map { "\(kind) \($0.name)" }
+            add(
+                "a \(kind) is dated anew",
+                titles,
+                breaks: broken(titles, "since-of-\(kind)"),
+                release: withFeature
+            ) {
+                for index in $0[keyPath: list].indices {
+                    $0[keyPath: list][index].since = Self.next.version
+                }
+            }
+            let added = ["\(kind) added"]
+            add("a \(kind) is added", added) {
+                var entry = Self.named($0.states[0], "added")[0]
+                entry.since = Self.next.version
+                $0[keyPath: list].append(entry)
+            }
+            add(
+                "a \(kind) is added and dated back",
+                added,
+                breaks: broken(added, "since-of-added-\(kind)")
+            ) {
+                $0[keyPath: list] += Self.named($0.states[0], "added")
+            }
+        }
+    }
+
+    private static func named(
+        _ entry: Specification.Documented,
+        _ name: String
+    ) -> [Specification.Documented] {
+        var entry = entry
+        entry.name = name
+        return [entry]
+    }
+
+    // MARK: Requirements
+
+    /// Changes every requirement: in chapters its text, in edges what follows from what is given.
+    private static func forEachRequirement(
+        _ specification: inout Specification,
+        _ change: (inout String, inout Requirement.Level) -> Void
+    ) {
+        for chapter in specification.chapters.indices {
+            for index in specification.chapters[chapter].requirements.indices {
+                let path = \Specification.chapters[chapter].requirements[index]
+                var requirement = specification[keyPath: path]
+                change(&requirement.text, &requirement.level)
+                specification[keyPath: path] = requirement
+            }
+        }
+        forEachOpcode(&specification) {
+            for index in $0.edges.indices {
+                var edge = $0.edges[index]
+                change(&edge.then, &edge.level)
+                $0.edges[index] = edge
+            }
+        }
+    }
+
+    mutating func addRequirements() {
+        let all = Self.old.requirements.map { "requirement \($0.id)" }
+        add("a requirement is removed", all, breaks: broken(all, "requirement-removed")) {
+            for index in $0.chapters.indices { $0.chapters[index].requirements = [] }
+            Self.forEachOpcode(&$0) { $0.edges = [] }
+        }
+        add("the id of a requirement is used again", all, breaks: broken(all, "requirement-reused"))
+        { specification in
+            for chapter in specification.chapters.indices {
+                for index in specification.chapters[chapter].requirements.indices {
+                    specification.chapters[chapter].requirements[index].text =
+                        "A fence MUST be painted white before anybody may lean on it."
+                }
+            }
+            Self.forEachOpcode(&specification) {
+                for index in $0.edges.indices {
+                    $0.edges[index].given = "a fence"
+                    $0.edges[index].then = "it MUST be painted white before anybody leans on it."
+                }
+            }
+        }
+        add("a requirement is said more clearly", all) {
+            Self.forEachRequirement(&$0) { text, _ in text += " Always." }
+        }
+        add("a requirement binds otherwise", all, breaks: broken(all, "requirement-level")) {
+            Self.forEachRequirement(&$0) { _, level in level = level == .must ? .should : .must }
+        }
+        for (what, text, rules) in [
+            ("a requirement is added", "A PING MUST be answered within a second.", []),
+            (
+                "a requirement on clients is added", "Clients MUST send PING every second.",
+                ["requirement-on-clients"]
+            ),
+        ] as [(String, String, [String])] {
+            add(
+                what,
+                ["SES-99"],
+                breaks: rules.map { Broken(title: "requirement SES-99", rule: $0) }
+            ) {
+                var requirement = $0.chapters[0].requirements[0]
+                requirement.id = "SES-99"
+                requirement.text = text
+                $0.chapters[0].requirements.append(requirement)
+            }
+        }
+    }
+}
