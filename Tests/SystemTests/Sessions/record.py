@@ -4,8 +4,8 @@
     python record.py --tambourd PROGRAM --out FOLDER --command NAME 'PROGRAM {address} {codes}'
 
 Each scenario of the stock client, or each command, gets a server and a data directory of its own. `make
-record-sessions` calls it; `session.py` says what a recording looks like. Tokens, codes and ids are replaced by names:
-a recording holds no secret, and two recordings of the same conversation are nearly the same file.
+record-sessions` calls it; `session.py` says what a recording looks like. Tokens, codes and ids are replaced
+by names: a recording holds no secret, and two recordings of one conversation are nearly the same file.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ HERE = Path(__file__).parent
 LIMITS = {"presenceOfflineDelayMs": 3_600_000}
 OWN_LIMITS = {"presence": {"presenceOfflineDelayMs": 50}}
 
-#: What is not recorded unless it is named: one restarts the server, the others send hundreds of messages at once, whose
-#: times and order are others each time.
+#: What is not recorded unless it is named: one restarts the server, the others send hundreds of messages at
+#: once, whose times and order differ each time.
 LEFT_OUT = {"reconnect", "history", "relogin", "chat_list"}
 
 #: Milliseconds above this are a time, below it a mark like 0 or -1.

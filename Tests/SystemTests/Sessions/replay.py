@@ -2,17 +2,18 @@
 
     python replay.py --tambourd PROGRAM SESSION.json ...
 
-Each session gets a server of its own with the limits it was recorded with. The bytes that the clients sent are sent again
-in the same order; only tokens, ids, times and codes are replaced by what they are this time. Then
+Each session gets a server of its own with the limits it was recorded with. The bytes that the clients sent
+are sent again in the same order; only tokens, ids, times and codes are replaced by what they are now. Then
 
-- every request is answered by a packet of the same kind, opcode and seq, and every push comes, on the same connection;
-- every field is there, with the same type and, where it is not marked as different in every run, the same value;
+- every request is answered by a packet of the same kind, opcode and seq, and every push comes, on the same
+  connection;
+- every field is there, with the same type and, unless it is marked as different in every run, the same value;
 - ids, tokens and hashes that were the same are the same again;
-- a field that was not there is one of the specification as it is now, and needs no capability that the client did not
-  name;
+- a field that was not there is one of the specification as it is now, and needs no capability that the client
+  did not name;
 - nothing else is pushed but presence, which depends on the clock.
 
-Prints a line for each session, with the first thing that does not hold, and ends with status 1 if there is one.
+Prints a line for each session, with the first thing that does not hold; status 1 if there is any.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class Comparison:
             if here not in rest:
                 raise Mismatch(f"{path}/{here}: is no longer there")
             if name := marker(key):
-                self._compare_marked(name, here, f"{path}/{here}")
+                # Keys are digits; as values, ids are integers.
+                self._compare_marked(name, int(here), f"{path}/{here}")
             self.compare(wanted[key], rest.pop(here), type.field(here), f"{path}/{here}")
         for key in rest:
             self._allow(key, type, path)
@@ -145,10 +147,9 @@ class Comparison:
                 self.names[name.removeprefix("ms:")] = found
             return
         is_text = name.startswith(("token", "hash"))
-        if is_text != isinstance(found, str) and not (isinstance(found, str) and found.lstrip("-").isdigit()):
-            raise Mismatch(f"{path}: {brief(found)} is no {name}")
-        value = found if is_text else int(found)
-        if self.names.setdefault(name, value) != value:
+        if not isinstance(found, str if is_text else int):
+            raise Mismatch(f"{path}: {brief(found)} is no {name.rstrip('0123456789')}")
+        if self.names.setdefault(name, found) != found:
             raise Mismatch(f"{path}: {found} instead of {self.names[name]}, which is {name}")
 
     def _allow(self, key: str, type: Type, path: str) -> None:

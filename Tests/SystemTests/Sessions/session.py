@@ -4,7 +4,7 @@ The file is JSON with one event a line, in the order in which a proxy between cl
 
     {"connect": "c1"}                                a client connects; connections are numbered
     {"request": NAME, "on": "c1", "head": HEX, "payload": HEX}
-                                                     a client sends these bytes; between the two stands the length
+                                                     a client sends these bytes, the length between the two
     {"reply": NAME, "on": "c1", "opcode": 64, "seq": 7, "value": {...}}
     {"error": NAME, "on": "c1", "opcode": 64, "seq": 7, "value": {...}}
     {"push": NAME, "on": "c2", "opcode": 128, "value": {...}}
@@ -19,9 +19,9 @@ In a value a string that begins with `$` stands for something else; one that rea
     $ms:time1                                         the same, and a later request sends it back
     $int                                              some integer
 
-In a payload `{message1:d3}` is such a thing as MessagePack, in the form whose first byte is given if it fits. There
-are also `{time1:cf}`, `{now-12:cf}` (milliseconds, counted from when it is sent) and `{code79990000001.2:a6}` (the
-second login code of a phone).
+In a payload `{message1:d3}` is such a thing as MessagePack, in the form whose first byte is given if it fits.
+There are also `{time1:cf}`, `{now-12:cf}` (milliseconds, counted from when it is sent) and
+`{code79990000001.2:a6}` (the second login code of a phone).
 """
 
 from __future__ import annotations
