@@ -102,14 +102,42 @@ struct CompatibilityCheck {
 
 extension CompatibilityCheck {
     /// What a specification breaks of a release, each with the place to look at.
-    static func problems(of specification: Specification, against release: Surface) -> [Problem] {
+    ///
+    /// - Parameter earlier: the releases before that one, whose names and numbers are not free either.
+    static func problems(
+        of specification: Specification,
+        against release: Surface,
+        after earlier: [Surface] = []
+    ) -> [Problem] {
         let origins = SurfaceOrigins(specification)
         let check = CompatibilityCheck(from: release, to: Surface(of: specification))
-        return check.breakages().map { breakage in
+        let broken = check.breakages().map { breakage in
             Problem(
                 origin: origins.origin(of: breakage.item),
                 text: "release \(release.version) is broken: \(breakage.text)"
             )
         }
+        return broken
+            + check.reused(from: earlier.map { SurfaceIndex($0) }).map { item, version in
+                Problem(
+                    origin: origins.origin(of: item),
+                    text:
+                        "\(item.title): was something else in release \(version), and is never used again"
+                )
+            }
+    }
+
+    /// What was added although an earlier release had it: its name or number may still be known somewhere.
+    private func reused(from earlier: [SurfaceIndex]) -> [(item: SurfaceItem, version: Int)] {
+        after.items.filter { before[$0.id] == nil }.compactMap { item in
+            earlier.last { $0[item.id] != nil || $0.hasOpcode(named: item[.name], like: item) }
+                .map { (item, $0.version) }
+        }
+    }
+}
+
+extension SurfaceIndex {
+    fileprivate func hasOpcode(named name: String?, like item: SurfaceItem) -> Bool {
+        item.kind == .opcode && items.contains { $0.kind == .opcode && $0[.name] == name }
     }
 }

@@ -1,5 +1,8 @@
 /// What the rules of the table ask.
 extension CompatibilityRule.Case {
+    /// Whether a release that clients have said that it would be gone by now.
+    var isPastSunset: Bool { old?.number(.sunset).map { $0 <= after.version } ?? false }
+
     // MARK: Errors
 
     /// Whether an error's name extends that of an error clients of the old release know, and asks no more of them.

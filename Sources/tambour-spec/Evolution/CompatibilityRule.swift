@@ -243,15 +243,15 @@ struct CompatibilityRule: Sendable {
             "field-removed-from-server",
             .field,
             .removed,
-            "clients send it, and what they mean by it would be skipped; go on reading it, or say in its text that it is ignored",
-            where: \.isSent
+            "clients send it, and what they mean by it would be skipped; deprecate it first",
+            where: { $0.isSent && !$0.isPastSunset }
         ),
         CompatibilityRule(
             "field-removed-from-clients",
             .field,
             .removed,
-            "clients read it; it may only go where it was optional, by not writing it and saying so in its text",
-            where: \.isReceived
+            "clients read it; deprecate it first",
+            where: { $0.isReceived && !$0.isPastSunset }
         ),
         CompatibilityRule(
             "field-added-required",
@@ -318,6 +318,13 @@ struct CompatibilityRule: Sendable {
             where: { $0.isSent && $0.narrows(.limitItems) }
         ),
         CompatibilityRule(
+            "field-sunset",
+            .field,
+            .changed(.sunset),
+            "clients were told that they have until then",
+            where: { $0.falls(.sunset) }
+        ),
+        CompatibilityRule(
             "field-capability",
             .field,
             .changed(.capability),
@@ -339,8 +346,8 @@ struct CompatibilityRule: Sendable {
             "opcode-removed",
             .opcode,
             .removed,
-            "clients send or expect it; go on serving it and say so in its text",
-            where: { !$0.isServedElsewhere }
+            "clients send or expect it; deprecate it first",
+            where: { !$0.isServedElsewhere && !$0.isPastSunset }
         ),
         CompatibilityRule(
             "opcode-renamed",
@@ -374,6 +381,13 @@ struct CompatibilityRule: Sendable {
             .opcode,
             .changed(.capability),
             "clients of today get it, or go without it, by what they named so far"
+        ),
+        CompatibilityRule(
+            "opcode-sunset",
+            .opcode,
+            .changed(.sunset),
+            "clients were told that they have until then",
+            where: { $0.falls(.sunset) }
         ),
         CompatibilityRule(
             "opcode-number",

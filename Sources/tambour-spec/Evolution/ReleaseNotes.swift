@@ -25,14 +25,11 @@ struct ReleaseNotes {
             case (let old?, nil):
                 entries[subject, default: [:]][.removed, default: []].append("- \(name(old))")
             default:
-                entries[subject, default: [:]][.changed, default: []] += changed(difference)
+                for fact in difference.facts {
+                    let (verb, line) = changed(fact, of: difference)
+                    entries[subject, default: [:]][verb, default: []].append(line)
+                }
             }
-        }
-        for new in check.after.items where isDeprecated(new) {
-            if let old = check.before[new.id], isDeprecated(old) { continue }
-            entries[subject(of: new), default: [:]][.deprecated, default: []].append(
-                "- \(name(new)): \(new.doc)"
-            )
         }
         var sections = [
             "# Release \(check.after.version)",
@@ -90,8 +87,6 @@ struct ReleaseNotes {
         }
     }
 
-    private func isDeprecated(_ item: SurfaceItem) -> Bool { item.doc.hasPrefix("Deprecated") }
-
     // MARK: Lines
 
     private func name(_ item: SurfaceItem) -> String {
@@ -113,13 +108,18 @@ struct ReleaseNotes {
             + parts.flatMap { part in added(part).map { "    \($0)" } }
     }
 
-    private func changed(_ difference: CompatibilityCheck.Difference) -> [String] {
-        difference.facts.map { fact in
-            let was = difference.old?[fact] ?? "none"
-            let becomes = difference.new?[fact] ?? "none"
-            return fact == .text
-                ? "- \(name(difference.item)) reads: \(becomes)"
-                : "- \(name(difference.item)): \(fact.rawValue) \(was) → \(becomes)"
+    private func changed(
+        _ fact: SurfaceItem.Fact,
+        of difference: CompatibilityCheck.Difference
+    ) -> (Verb, String) {
+        let item = difference.item
+        let was = difference.old?[fact] ?? "none"
+        let becomes = difference.new?[fact] ?? "none"
+        switch fact {
+        case .replacement: return (.deprecated, "- \(name(item)): use `\(becomes)` instead")
+        case .sunset: return (.deprecated, "- \(name(item)): may be gone in release \(becomes)")
+        case .text: return (.changed, "- \(name(item)) reads: \(becomes)")
+        default: return (.changed, "- \(name(item)): \(fact.rawValue) \(was) → \(becomes)")
         }
     }
 

@@ -98,9 +98,11 @@ struct Releases {
         for version in versions where version > specification.version {
             complain("release \(version) is later than the one being written")
         }
+        var surfaces: [Surface] = []
         for version in versions {
             do {
                 let surface = try surface(of: version)
+                surfaces.append(surface)
                 if surface.version != version {
                     complain("\(version)/\(Self.surfaceFile) is of release \(surface.version)")
                 }
@@ -109,8 +111,12 @@ struct Releases {
             }
         }
         guard problems.isEmpty else { return problems }
-        if let newest = try? newest() {
-            problems += CompatibilityCheck.problems(of: specification, against: newest)
+        if let newest = surfaces.popLast() {
+            problems += CompatibilityCheck.problems(
+                of: specification,
+                against: newest,
+                after: surfaces
+            )
             if !problems.isEmpty, newest.version == specification.version {
                 complain(
                     "release \(newest.version) is being written: if nobody has it yet, make release-spec accepts this"

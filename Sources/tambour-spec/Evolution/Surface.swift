@@ -71,6 +71,7 @@ struct Surface: Decodable, Sendable {
         var limitBytes: String?
         var limitItems: String?
         var capability: String?
+        var deprecated: Deprecation?
     }
 
     /// What an absent field means, as text.
@@ -120,6 +121,7 @@ struct Surface: Decodable, Sendable {
         var request: [Field]?
         var reply: [Field]?
         var push: [Field]?
+        var deprecated: Deprecation?
     }
 
     struct Known: Decodable, Sendable {

@@ -15,6 +15,7 @@ struct SurfaceItem: Sendable {
         case change, unit, value
         case `class`, retry, common, message
         case open, level, text
+        case replacement, sunset
     }
 
     /// Who reads what it is about.
@@ -213,7 +214,8 @@ struct SurfaceIndex: Sendable {
                     .type: field.type, .presence: presence, .default: field.default?.text,
                     .limit: field.limit, .limitBytes: field.limitBytes,
                     .limitItems: field.limitItems, .capability: field.capability,
-                    .since: "\(field.since)",
+                    .replacement: field.deprecated?.replacement,
+                    .sunset: field.deprecated.map { "\($0.sunset)" }, .since: "\(field.since)",
                 ],
                 title: "\(title).\(field.key)",
                 owner: owner,
@@ -235,7 +237,9 @@ struct SurfaceIndex: Sendable {
                     .number: "\(opcode.opcode)", .name: opcode.name,
                     .direction: opcode.direction.rawValue, .kind: opcode.kind,
                     .idempotency: opcode.idempotency, .key: opcode.key,
-                    .capability: opcode.capability, .since: "\(opcode.since)",
+                    .capability: opcode.capability, .replacement: opcode.deprecated?.replacement,
+                    .sunset: opcode.deprecated.map { "\($0.sunset)" },
+                    .since: "\(opcode.since)",
                 ],
                 title: opcode.name,
                 doc: opcode.doc,

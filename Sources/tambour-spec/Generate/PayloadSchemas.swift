@@ -21,9 +21,7 @@ struct PayloadSchemas {
             add(opcode, .request, opcode.request)
             add(opcode, .reply, opcode.reply)
             add(opcode, .push, opcode.push)
-            if opcode.request != nil {
-                add(opcode, .error, specification.structType(named: "ErrorReply"))
-            }
+            add(opcode, .error, specification.structType(named: "ErrorReply"))
         }
         return files.sorted { $0.path < $1.path }
     }
@@ -76,13 +74,17 @@ struct PayloadSchemas {
 
     private func property(_ field: Field) -> [String: Any] {
         let value = self.schema(of: field.type, field)
-        var schema: [String: Any] =
-            field.isRequired || value.isEmpty ? value : ["anyOf": [value, ["type": "null"]]]
+        var schema = value
+        if !field.isRequired, !value.isEmpty {
+            let choices = value["anyOf"] as? [[String: Any]] ?? [value]
+            schema = ["anyOf": choices + [["type": "null"]]]
+        }
         schema["description"] = field.doc
         schema["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
         schema["x-since"] = field.since
         schema["x-capability"] = field.capability
         if field.isSensitive { schema["x-sensitive"] = true }
+        if field.deprecated != nil { schema["deprecated"] = true }
         return schema
     }
 

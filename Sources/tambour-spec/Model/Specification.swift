@@ -146,7 +146,7 @@ enum Direction: String, CaseIterable, Sendable {
 }
 
 /// A way out for something that should no longer be used.
-struct Deprecation: Sendable {
+struct Deprecation: Decodable, Sendable {
     /// The release that said so.
     var since: Int
     /// What to use instead: an opcode's name, or the key of a field beside it.

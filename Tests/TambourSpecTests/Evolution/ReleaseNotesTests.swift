@@ -31,7 +31,9 @@ struct ReleaseNotesTests {
 
         Trials.forEachOpcode(&next) { opcode in
             if opcode.name == "MSG_TYPING" { opcode.idempotency = .idempotent }
-            if opcode.name == "LOG" { opcode.doc = "Deprecated since 2: nobody reads it." }
+            if opcode.name == "LOG" {
+                opcode.deprecated = Deprecation(since: 2, replacement: "PING", sunset: 4)
+            }
         }
         let chat = try #require(next.structs.firstIndex { $0.name == "Chat" })
         var field = try #require(next.structs[chat].fields.first { $0.key == "title" })
@@ -96,7 +98,8 @@ struct ReleaseNotesTests {
 
             ### Deprecated
 
-            - `LOG` (5): Deprecated since 2: nobody reads it.
+            - `LOG` (5): use `PING` instead
+            - `LOG` (5): may be gone in release 4
 
             ## Objects
 

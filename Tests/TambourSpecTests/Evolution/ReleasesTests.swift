@@ -66,6 +66,41 @@ struct ReleasesTests {
         }
     }
 
+    @Test("keep the names of what is gone from being used again")
+    func reused() throws {
+        try inRepository { root in
+            let releases = Releases(root: root)
+            let first = try Repository.specification()
+            _ = try releases.write(first, again: false)
+            var second = first
+            second.version = 2
+            let chat = try #require(second.structs.firstIndex { $0.name == "Chat" })
+            let title = try #require(
+                second.structs[chat].fields.firstIndex { $0.key == "title" }
+            )
+            second.structs[chat].fields.remove(at: title)
+            Trials.forEachOpcode(&second) { if $0.name == "LOG" { $0.number = 1024 } }
+            _ = try releases.write(second, again: false)
+
+            var third = second
+            third.version = 3
+            var field = first.structs[chat].fields[title]
+            field.since = 3
+            third.structs[chat].fields.append(field)
+            var log = try #require(first.opcode(named: "LOG"))
+            log.since = 3
+            log.name = "LOG_AGAIN"
+            third.families[0].opcodes.append(log)
+            let problems = texts(releases.problems(of: third))
+            for title in ["Chat.title", "LOG_AGAIN"] {
+                #expect(
+                    problems.contains { $0.contains("\(title): was something else in release 1") },
+                    "\(problems)"
+                )
+            }
+        }
+    }
+
     @Test("say how a change to the one being written is accepted")
     func hint() throws {
         try inRepository { root in

@@ -321,6 +321,38 @@ extension Trials {
             let all = specification.states.map(\.name)
             Self.forEachOpcode(&specification) { $0.states = all }
         }
+        let later = Self.next.version + 1
+        add("an opcode is deprecated", names) {
+            Self.forEachOpcode(&$0) { $0.deprecated = Self.deprecation(until: later) }
+        }
+        for (what, sunset, rules) in [
+            ("an opcode is removed at its sunset", Self.next.version, []),
+            ("an opcode is removed before its sunset", later, ["opcode-removed"]),
+        ] as [(String, Int, [String])] {
+            var release = Self.old
+            Self.forEachOpcode(&release) {
+                $0.deprecated = Self.deprecation(until: sunset)
+                $0.edges = []
+            }
+            add(
+                what,
+                names,
+                breaks: rules.flatMap { broken(names, $0) },
+                release: release
+            ) {
+                for index in $0.families.indices { $0.families[index].opcodes = [] }
+            }
+        }
+        var release = Self.old
+        Self.forEachOpcode(&release) { $0.deprecated = Self.deprecation(until: later) }
+        add(
+            "the sunset of an opcode comes earlier",
+            names,
+            breaks: broken(names, "opcode-sunset"),
+            release: release
+        ) {
+            Self.forEachOpcode(&$0) { $0.deprecated?.sunset -= 1 }
+        }
         let effects = Self.opcodes.flatMap { opcode in
             opcode.effects.map { "\(opcode.name): push \($0.push)" }
         }
@@ -486,6 +518,10 @@ extension Trials {
                 $0[keyPath: list] += Self.named($0.states[0], "added")
             }
         }
+    }
+
+    static func deprecation(until sunset: Int) -> Deprecation {
+        Deprecation(since: old.version, replacement: "another", sunset: sunset)
     }
 
     private static func named(

@@ -259,6 +259,7 @@ struct Trials {
                 }
             }
         }
+        addDeprecations(fields)
         addForEachField(
             "a field is made required",
             where: { field, _ in !field.isRequired },
@@ -344,6 +345,41 @@ struct Trials {
             rule: "since-of-added-field",
             Self.newField(since: Self.old.version)
         )
+    }
+
+    private mutating func addDeprecations(_ fields: [(FieldList, Field)]) {
+        let titles = fields.map { $0.title(of: $1) }
+        let later = Self.next.version + 1
+        add("a field is deprecated", titles) {
+            Self.forEachList(&$0) { fields, _ in Self.deprecate(&fields, until: later) }
+        }
+        for (what, sunset) in [
+            ("a field is removed at its sunset", Self.next.version),
+            ("a field is removed before its sunset", later),
+        ] {
+            var release = Self.old
+            Self.forEachList(&release) { fields, _ in Self.deprecate(&fields, until: sunset) }
+            let broken = fields.flatMap { list, field in
+                Self.gone(field, list).map { Broken(title: list.title(of: field), rule: $0) }
+            }
+            add(what, titles, breaks: sunset == later ? broken : [], release: release) {
+                Self.forEachList(&$0) { fields, _ in fields = [] }
+            }
+        }
+        var release = Self.old
+        Self.forEachList(&release) { fields, _ in Self.deprecate(&fields, until: later) }
+        add(
+            "the sunset of a field comes earlier",
+            titles,
+            breaks: titles.map { Broken(title: $0, rule: "field-sunset") },
+            release: release
+        ) {
+            Self.forEachList(&$0) { fields, _ in Self.deprecate(&fields, until: later - 1) }
+        }
+    }
+
+    private static func deprecate(_ fields: inout [Field], until sunset: Int) {
+        for index in fields.indices { fields[index].deprecated = deprecation(until: sunset) }
     }
 
     private mutating func addFieldTypes() {

@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+@testable import tambour_spec
+
+@Suite("JSON Schemas")
+struct PayloadSchemasTests {
+    /// A Python that has `jsonschema`: `TAMBOUR_STOCK_PYTHON`, or the one in the build folder.
+    static let python: URL? = {
+        if let named = ProcessInfo.processInfo.environment["TAMBOUR_STOCK_PYTHON"] {
+            return URL(filePath: named)
+        }
+        let python = Repository.root.appending(path: ".build/venv/bin/python")
+        return FileManager.default.isExecutableFile(atPath: python.path) ? python : nil
+    }()
+
+    private func schemas(
+        _ specification: Specification
+    ) -> [(path: String, content: String)] {
+        PayloadSchemas(specification: specification).files()
+    }
+
+    @Test("are there for every payload, and the same every time")
+    func files() throws {
+        let specification = try Repository.specification()
+        var expected: Set<String> = []
+        for opcode in specification.families.flatMap(\.opcodes) {
+            if opcode.request != nil { expected.insert("schema/\(opcode.name).request.json") }
+            if opcode.reply != nil { expected.insert("schema/\(opcode.name).reply.json") }
+            if opcode.push != nil { expected.insert("schema/\(opcode.name).push.json") }
+            expected.insert("schema/\(opcode.name).error.json")
+        }
+        let files = schemas(specification)
+        #expect(Set(files.map(\.path)) == expected)
+        #expect(files.count == expected.count)
+        #expect(files.map(\.content) == schemas(specification).map(\.content))
+    }
+
+    /// Runs `validate.py` on the schemas of a specification.
+    private func validate(
+        _ specification: Specification
+    ) throws -> (status: Int32, lines: [Substring]) {
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "tambour-schemas-\(UUID())"
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for file in schemas(specification) {
+            let url = folder.appending(path: file.path)
+            try FileManager.default.createDirectory(
+                at: url.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            try Data(file.content.utf8).write(to: url)
+        }
+        let process = Process()
+        process.executableURL = try #require(Self.python)
+        process.arguments = [
+            Repository.root.appending(path: "Tests/TambourSpecTests/Schemas/validate.py").path,
+            Repository.root.appending(path: Generator.bundle).path,
+            folder.appending(path: "schema").path,
+        ]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
+        return (process.terminationStatus, lines)
+    }
+
+    @Test(
+        "accept every example and its other encodings, and no refused one that they can tell",
+        .enabled(if: python != nil, "needs the Python environment `make test` makes")
+    )
+    func examples() throws {
+        let (status, lines) = try validate(try Repository.specification())
+        #expect(status == 0, "\(lines.joined(separator: "\n"))")
+        print("JSON Schemas: \(lines.last ?? "nothing")")
+    }
+
+    @Test(
+        "that are wrong are noticed",
+        .enabled(if: python != nil, "needs the Python environment `make test` makes"),
+        arguments: [
+            ("a type that is too narrow", "MSG_SEND.request", { $0.type = .bool }),
+            ("a type that is too wide", "is valid", { $0.type = .any }),
+            ("a field that need not be there", "is valid", { $0.isRequired = false }),
+        ] as [(String, String, @Sendable (inout Field) -> Void)]
+    )
+    func wrong(name: String, says: String, change: @Sendable (inout Field) -> Void) throws {
+        var specification = try Repository.specification()
+        Trials.forEachOpcode(&specification) { opcode in
+            guard opcode.name == "MSG_SEND", var request = opcode.request else { return }
+            for index in request.fields.indices where request.fields[index].key == "message" {
+                change(&request.fields[index])
+            }
+            opcode.request = request
+        }
+        let (status, lines) = try validate(specification)
+        #expect(status == 1, "\(name)")
+        #expect(lines.contains { $0.hasPrefix("FAILED MSG_SEND") && $0.contains(says) }, "\(lines)")
+    }
+}
