@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -21,6 +21,10 @@ export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
 TEST := swift test --skip-build --disable-xctest --traits PostgreSQL
+
+# Recordings of releases that are out are never made again.
+SESSIONS = protocol-spec/released/$(shell sed -n 's/^version: \([0-9]*\).*/\1/p' protocol-spec/protocol.yaml)/sessions
+RECORD = $(TAMBOUR_STOCK_PYTHON) Tests/SystemTests/Sessions/record.py --tambourd .build/debug/tambourd --out $(SESSIONS)
 
 help: ## Says what there is
 	@sed -n 's/^\([a-z%-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -69,6 +73,15 @@ format: ## Formats the sources
 
 generate: deps ## Writes Sources/TambourProtocol/Generated from protocol-spec
 	swift run tambour-spec generate
+
+release-spec: deps ## Writes the surface of the release that is being written, for as long as nobody has it
+	swift run tambour-spec release --again
+
+record-sessions: deps-test deps-conformance ## Records what clients say to the server, for the release that is being written
+	swift build --product tambourd
+	rm -rf $(SESSIONS)
+	$(RECORD)
+	$(RECORD) --flows .build/venv-conformance/bin/python
 
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)

@@ -5,6 +5,8 @@ import Testing
 /// what they were answered then. `Sessions/replay.py` says what that means.
 @Suite(
     "Clients of earlier releases",
+    // Each is a Python and a server.
+    .serialized,
     .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
 )
 struct SessionReplayTests {

@@ -1,10 +1,11 @@
 """Records sessions: a proxy between clients and a server that writes down what they say, for `replay.py`.
 
     python record.py --tambourd PROGRAM --out FOLDER [SCENARIO ...]
-    python record.py --tambourd PROGRAM --out FOLDER --command NAME 'PROGRAM {address} {codes}'
+    python record.py --tambourd PROGRAM --out FOLDER --flows PYTHON
 
-Each scenario of the stock client, or each command, gets a server and a data directory of its own. `make
-record-sessions` calls it; `session.py` says what a recording looks like. Tokens, codes and ids are replaced
+The first records scenarios of the stock client, the second the flows of the specification as the conformance
+suite plays them; PYTHON is one that has the suite. Each gets a server and a data directory of its own. `make
+record-sessions` calls both; `session.py` says what a recording looks like. Tokens, codes and ids are replaced
 by names: a recording holds no secret, and two recordings of one conversation are nearly the same file.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shlex
+import json
 import sys
 import time
 from contextlib import suppress
@@ -240,6 +241,9 @@ class Proxy:
         self._server = (host, int(port))
         self._recorder = recorder
         self._count = 0
+        #: Nobody says anything while a connection is being closed: what was said before is heard on it, what
+        #: is said afterwards is not.
+        self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
@@ -262,19 +266,26 @@ class Proxy:
         fenced = asyncio.Event()
         back = asyncio.create_task(self._pass_back(name, server_reader, writer, fenced))
         while sent := await read_packet(reader):
-            self._recorder.request(name, sent)
-            server_writer.write(sent.raw)
+            async with self._turn:
+                self._recorder.request(name, sent)
+                server_writer.write(sent.raw)
+        async with self._turn:
+            await self._close(name, back, server_writer, fenced)
+
+    async def _close(
+        self, name: str, back: asyncio.Task[None], writer: asyncio.StreamWriter, fenced: asyncio.Event
+    ) -> None:
+        """Closes the server's side when the client has closed its own and all that was under way has come."""
         if not back.done():
-            # What was on its way when the client left belongs to the recording; afterwards nothing can come.
             with suppress(ConnectionError):
-                server_writer.write(FENCE)
-                await asyncio.wait(
-                    [back, asyncio.create_task(fenced.wait())], return_when=asyncio.FIRST_COMPLETED
-                )
+                writer.write(FENCE)
+                fence = asyncio.create_task(fenced.wait())
+                await asyncio.wait([back, fence], return_when=asyncio.FIRST_COMPLETED)
+                fence.cancel()
         if not back.done():
             self._recorder.events.append({"close": name})
             back.cancel()
-        server_writer.close()
+        writer.close()
         with suppress(asyncio.CancelledError):
             await back
 
@@ -300,23 +311,30 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def record(name: str, title: str, command: list[str], arguments: argparse.Namespace) -> None:
-    """Runs a command against a server of its own and writes what was said to `<name>.json`."""
+async def record(
+    name: str, title: str, client: str, command: list[str], arguments: argparse.Namespace
+) -> None:
+    """Runs a command against a server of its own and writes what was said to `<name>.json`.
+
+    In the command `{address}` is where clients connect and `{codes}` the file of login codes.
+    """
     limits = OWN_LIMITS.get(name, LIMITS)
     specification = Specification(arguments.protocol)
     async with tambourd(arguments.tambourd, limits) as server:
         recorder = Recorder(specification, Codes(server.codes))
         proxy = Proxy(server.address, recorder)
-        places = {"address": await proxy.start(), "codes": str(server.codes)}
-        client = await asyncio.create_subprocess_exec(*[part.format(**places) for part in command])
-        if status := await client.wait():
+        address = await proxy.start()
+        process = await asyncio.create_subprocess_exec(
+            *[part.replace("{address}", address).replace("{codes}", str(server.codes)) for part in command]
+        )
+        if status := await process.wait():
             raise SystemExit(f"{name} ended with {status}")
         await proxy.finish()
     head = {
         "release": specification.version,
         "session": name,
         "title": title,
-        "client": arguments.client,
+        "client": client,
         "limits": limits,
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -325,32 +343,39 @@ async def record(name: str, title: str, command: list[str], arguments: argparse.
     print(f"wrote {file}: {len(recorder.events)} events", flush=True)
 
 
-async def scenarios(arguments: argparse.Namespace) -> None:
+async def record_scenarios(arguments: argparse.Namespace) -> None:
     """Records scenarios of the stock client."""
     script = str(HERE.parent / "StockClient/scenarios.py")
     sys.path.insert(0, str(HERE.parent / "StockClient"))
     from scenarios import SCENARIOS
 
+    client = f"maxapi-python {version('maxapi-python')}"
     for name in arguments.scenario or [name for name in SCENARIOS if name not in LEFT_OUT]:
         title = (SCENARIOS[name].__doc__ or "").strip()
-        await record(name, title, [sys.executable, script, "{address}", "{codes}", name], arguments)
+        command = [sys.executable, script, "{address}", "{codes}", name]
+        await record(name, title, client, command, arguments)
+
+
+async def record_flows(arguments: argparse.Namespace) -> None:
+    """Records every flow of the specification; who takes part registers first."""
+    accounts = [part for number in range(1, 5) for part in ("--account", f"+7999000000{number}")]
+    codes = """awk '$1 == "{phone}" {code = $2} END {print code}' {codes}"""
+    for flow in json.loads(arguments.protocol.read_text())["flows"]:
+        case = f"flow-{flow['flow']}"
+        command = [arguments.flows, "-m", "tambour_conformance", "{address}", case, *accounts]
+        command += ["--code-cmd", codes, "--seed", "1"]
+        await record(case, flow["title"], "tambour-conformance", command, arguments)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("scenario", nargs="*", help="scenarios of the stock client; nearly all unless named")
+    parser.add_argument("--flows", metavar="PYTHON", help="record the flows instead, with this Python")
     parser.add_argument("--tambourd", required=True, help="the server to record")
     parser.add_argument("--out", required=True, type=Path, help="the folder for the recordings")
     parser.add_argument("--protocol", type=Path, default=PROTOCOL, help="what the server speaks")
-    parser.add_argument("--command", nargs=2, metavar=("NAME", "COMMAND"), help="record this instead")
-    stock_client = f"maxapi-python {version('maxapi-python')}"
-    parser.add_argument("--client", default=stock_client, help="who is recorded")
     arguments = parser.parse_args()
-    if arguments.command:
-        name, command = arguments.command
-        asyncio.run(record(name, "", shlex.split(command), arguments))
-    else:
-        asyncio.run(scenarios(arguments))
+    asyncio.run(record_flows(arguments) if arguments.flows else record_scenarios(arguments))
 
 
 if __name__ == "__main__":

@@ -78,26 +78,40 @@ struct PayloadSchemasTests {
         print("JSON Schemas: \(lines.last ?? "nothing")")
     }
 
+    /// A mistake in the schema of `MSG_SEND request.message`, and what the validation must say.
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let says: String
+        let change: @Sendable (inout Field) -> Void
+    }
+
+    static let mistakes = [
+        Mistake(testDescription: "a type that is too narrow", says: "is not valid") {
+            $0.type = .bool
+        },
+        Mistake(testDescription: "a type that is too wide", says: "is valid") { $0.type = .any },
+        Mistake(testDescription: "a field that need not be there", says: "is valid") {
+            $0.isRequired = false
+        },
+    ]
+
     @Test(
         "that are wrong are noticed",
         .enabled(if: python != nil, "needs the Python environment `make test` makes"),
-        arguments: [
-            ("a type that is too narrow", "MSG_SEND.request", { $0.type = .bool }),
-            ("a type that is too wide", "is valid", { $0.type = .any }),
-            ("a field that need not be there", "is valid", { $0.isRequired = false }),
-        ] as [(String, String, @Sendable (inout Field) -> Void)]
+        arguments: mistakes
     )
-    func wrong(name: String, says: String, change: @Sendable (inout Field) -> Void) throws {
+    func wrong(mistake: Mistake) throws {
         var specification = try Repository.specification()
         Trials.forEachOpcode(&specification) { opcode in
             guard opcode.name == "MSG_SEND", var request = opcode.request else { return }
             for index in request.fields.indices where request.fields[index].key == "message" {
-                change(&request.fields[index])
+                mistake.change(&request.fields[index])
             }
             opcode.request = request
         }
         let (status, lines) = try validate(specification)
-        #expect(status == 1, "\(name)")
-        #expect(lines.contains { $0.hasPrefix("FAILED MSG_SEND") && $0.contains(says) }, "\(lines)")
+        #expect(status == 1)
+        let failures = lines.filter { $0.hasPrefix("FAILED MSG_SEND.request") }
+        #expect(failures.contains { $0.contains(mistake.says) }, "\(lines)")
     }
 }

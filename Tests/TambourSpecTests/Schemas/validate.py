@@ -68,7 +68,7 @@ def main(protocol: Path, folder: Path) -> int:
             counts[kind] += 1
             problem = jsonschema.exceptions.best_match(validator.iter_errors(value))
             if is_valid and problem:
-                wrong.append(f"{what}: {problem.json_path}: {problem.message}")
+                wrong.append(f"{what}: is not valid: {problem.json_path}: {problem.message}")
             if not is_valid and not problem:
                 wrong.append(f"{what}: is valid")
 
