@@ -35,17 +35,19 @@ class Fault:
     name: str
     #: None for a change that clients survive.
     says: str | None
+    #: How long the replay waits, in seconds: not long for what never comes.
+    deadline: float
     change: Change
 
 
 FAULTS: list[Fault] = []
 NEVER = "did not come within"
-WAIT = replay.DEADLINE
+SOON = 2
 
 
-def fault(name: str, says: str | None) -> Callable[[Change], Change]:
+def fault(name: str, says: str | None, deadline: float = replay.DEADLINE) -> Callable[[Change], Change]:
     def register(change: Change) -> Change:
-        FAULTS.append(Fault(name, says, change))
+        FAULTS.append(Fault(name, says, deadline, change))
         return change
 
     return register
@@ -71,7 +73,7 @@ def vanished(events: list[Document], protocol: Document) -> None:
     first(events, "reply", "MSG_SEND")["value"]["message"]["flags"] = 1
 
 
-@fault("a field of a push vanished", "/message/flags: is no longer there")
+@fault("a field of a push vanished", "/message/flags: is no longer there", SOON)
 def vanished_from_push(events: list[Document], protocol: Document) -> None:
     first(events, "push", "NOTIF_MESSAGE")["value"]["message"]["flags"] = 1
 
@@ -131,12 +133,12 @@ def other_opcode(events: list[Document], protocol: Document) -> None:
     first(events, "reply", "MSG_SEND")["opcode"] = 67
 
 
-@fault("an answer with another number", NEVER)
+@fault("an answer with another number", NEVER, SOON)
 def other_number(events: list[Document], protocol: Document) -> None:
     first(events, "reply", "MSG_SEND")["seq"] += 1000
 
 
-@fault("a push no longer sent", NEVER)
+@fault("a push no longer sent", NEVER, SOON)
 def silent(events: list[Document], protocol: Document) -> None:
     push = first(events, "push", "NOTIF_MESSAGE")
     events.insert(events.index(push), push | {"opcode": 135})
@@ -185,8 +187,7 @@ async def notice(fault: Fault, session: Path, program: str) -> bool:
         changed, specification = Path(place) / "session.json", Path(place) / "protocol.json"
         changed.write_text(json.dumps(recording))
         specification.write_text(json.dumps(protocol))
-        # What never comes need not be waited for long.
-        replay.DEADLINE = 2 if fault.says == NEVER else WAIT
+        replay.DEADLINE = fault.deadline
         try:
             await replay.replay(changed, program, Specification(specification))
             said = None

@@ -258,6 +258,11 @@ class Replay:
         for name in [name for name, connection in self._connections.items() if not connection.is_closed]:
             await self._close({"close": name})
 
+    async def hang_up(self) -> None:
+        """Closes what is open."""
+        for connection in self._connections.values():
+            await connection.close()
+
     async def _connect(self, event: dict[str, Any]) -> None:
         reader, writer = await asyncio.open_connection(*self._address)
         self._connections[event["connect"]] = Connection(reader, writer, self._specification.answers)
@@ -357,7 +362,10 @@ async def replay(session: Path, program: str, specification: Specification) -> s
     recording = load(session)
     async with tambourd(program, recording["limits"]) as server:
         play = Replay(server.address, Codes(server.codes), specification)
-        await play.play(recording["events"])
+        try:
+            await play.play(recording["events"])
+        finally:
+            await play.hang_up()
     return ", ".join(f"{count} {kind}" for kind, count in play.counts.items())
 
 
