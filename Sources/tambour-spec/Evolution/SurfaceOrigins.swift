@@ -7,7 +7,9 @@ struct SurfaceOrigins {
         for entry in specification.capabilities {
             origins["capability \(entry.name)"] = entry.origin
         }
-        for entry in specification.features { origins["feature \(entry.name)"] = entry.origin }
+        for entry in specification.features {
+            origins["feature \(entry.name)"] = entry.documented.origin
+        }
         for limit in specification.limits { origins["limit \(limit.name)"] = limit.origin }
         for error in specification.errors { origins["error \(error.code)"] = error.origin }
         for type in specification.enums { origins[type.name] = type.origin }

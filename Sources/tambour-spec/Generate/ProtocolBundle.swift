@@ -162,7 +162,6 @@ struct ProtocolBundle {
         result["key"] = opcode.key
         result["capability"] = opcode.capability
         result["deprecated"] = opcode.deprecated.map(deprecation)
-        result["capability"] = opcode.capability
         result["request"] = opcode.request?.fields.map(field)
         result["reply"] = opcode.reply?.fields.map(field)
         result["push"] = opcode.push?.fields.map(field)
