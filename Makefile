@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -82,6 +82,14 @@ record-sessions: deps-test deps-conformance ## Records what clients say to the s
 	rm -rf $(SESSIONS)
 	$(RECORD)
 	$(RECORD) --flows .build/venv-conformance/bin/python
+
+# Without its warning that a later MkDocs will be another program.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
+	rm -rf .build/docs-src
+	swift run tambour-spec docs --out .build/docs-src
+	.build/venv-docs/bin/mkdocs build --quiet --strict --config-file .build/docs-src/mkdocs.yml --site-dir $(CURDIR)/.build/site
+	@.build/venv-docs/bin/python protocol-spec/site/check_site.py .build/site
 
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)

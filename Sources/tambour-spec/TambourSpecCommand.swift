@@ -9,7 +9,7 @@ struct TambourSpecCommand: ParsableCommand {
             "Checks protocol-spec/, writes the code that is generated from it, and reads packets.",
         subcommands: [
             Generate.self, Check.self, Decode.self, Release.self, Breaking.self, Diff.self,
-            Schema.self,
+            Schema.self, Docs.self,
         ]
     )
 }

@@ -1,0 +1,72 @@
+/// The fields of a struct as a table.
+struct FieldTable {
+    private let type: StructType
+    private let specification: Specification
+    private let prose: Prose
+    /// What the anchors of its fields begin with; nil where they have theirs elsewhere.
+    private let anchor: String?
+
+    init(_ type: StructType, in specification: Specification, _ prose: Prose, anchor: String?) {
+        self.type = type
+        self.specification = specification
+        self.prose = prose
+        self.anchor = anchor
+    }
+
+    func html() -> String {
+        var table = HTMLTable(
+            "fields",
+            ["Field", "Type", "Presence", "Limit", "Since", "Meaning"]
+        )
+        for field in type.fields {
+            let name = PacketAnatomy.FieldName(type: type.name, key: field.key)
+            table.row(
+                [
+                    prose.link(HTML.code(field.key), to: .field(name)),
+                    prose.type(field.type), presence(of: field), limits(of: field),
+                    "\(field.since)", meaning(of: field),
+                ],
+                id: anchor.map { "\($0).\(field.key)" }
+            )
+        }
+        return table.html
+    }
+
+    private func presence(of field: Field) -> String {
+        if field.isRequired { return "<b>required</b>" }
+        guard let value = field.defaultValue else { return "optional" }
+        return "default \(HTML.code(JSONText(PayloadModel.node(of: value)).compact()))"
+    }
+
+    private func limits(of field: Field) -> String {
+        let names = [field.limitUnits, field.limitBytes, field.limitItems].compactMap { $0 }
+        let limits = names.compactMap { specification.limit(named: $0) }.map { limit in
+            prose.link(limit.value.separated, to: .limit(limit.name)) + " \(limit.unit) "
+                + "<span class=\"reason\">\(prose.html(limit.reason))</span>"
+        }
+        return limits.joined(separator: " ")
+    }
+
+    private func meaning(of field: Field) -> String {
+        var text = prose.html(field.doc)
+        if let why = field.why { text += " <span class=\"why\">\(prose.html(why))</span>" }
+        if let capability = field.capability {
+            text += " <span class=\"mark\">only with \(prose.code(capability))</span>"
+        }
+        if field.isSensitive { text += " <span class=\"mark\">secret, never logged</span>" }
+        return text
+    }
+}
+
+extension Int {
+    /// With a comma between thousands.
+    var separated: String {
+        var digits = Array(String(magnitude))
+        var index = digits.count - 3
+        while index > 0 {
+            digits.insert(",", at: index)
+            index -= 3
+        }
+        return (self < 0 ? "-" : "") + String(digits)
+    }
+}

@@ -1,0 +1,87 @@
+/// Small pieces of HTML.
+enum HTML {
+    static func escaped(_ text: some StringProtocol) -> String {
+        var result = ""
+        for character in text {
+            switch character {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            default: result.append(character)
+            }
+        }
+        return result
+    }
+
+    static func code(_ text: some StringProtocol) -> String { "<code>\(escaped(text))</code>" }
+
+    /// - Parameter content: HTML.
+    static func link(_ content: String, to address: String) -> String {
+        "<a href=\"\(escaped(address))\">\(content)</a>"
+    }
+}
+
+/// A table that a phone shows as a list: each row becomes a block whose cells name their columns.
+///
+/// A column in which no row says anything is left out.
+struct HTMLTable {
+    private enum Row {
+        case cells([String], attributes: String)
+        case section(String)
+    }
+
+    /// What the stylesheet calls it, beside `sheet`.
+    let name: String
+    let columns: [String]
+    private var rows: [Row] = []
+
+    init(_ name: String, _ columns: [String]) {
+        self.name = name
+        self.columns = columns
+    }
+
+    var isEmpty: Bool { rows.isEmpty }
+
+    /// - Parameters:
+    ///   - cells: HTML, one for each column.
+    ///   - id: what links to the row name.
+    mutating func row(_ cells: [String], id: String? = nil) {
+        precondition(cells.count == columns.count, "a cell for each column")
+        let attributes = id.map { " id=\"\(HTML.escaped($0))\"" } ?? ""
+        rows.append(.cells(cells, attributes: attributes))
+    }
+
+    /// A row that says what the next ones are about.
+    mutating func section(_ title: String) { rows.append(.section(title)) }
+
+    var html: String {
+        let shown = columns.indices.filter { column in
+            rows.contains { row in
+                guard case .cells(let cells, _) = row else { return false }
+                return !cells[column].isEmpty
+            }
+        }
+        let head = shown.map { "<th>\(HTML.escaped(columns[$0]))</th>" }.joined()
+        let body = rows.map { row in
+            switch row {
+            case .section(let title):
+                "<tr class=\"section\"><th colspan=\"\(shown.count)\">\(title)</th></tr>\n"
+            case .cells(let cells, let attributes):
+                "<tr\(attributes)>"
+                    + shown.map { column in
+                        // The blank keeps the search from reading two cells as one word.
+                        "<td data-label=\"\(HTML.escaped(columns[column]))\">"
+                            + (cells[column].isEmpty ? "" : cells[column] + " ") + "</td>"
+                    }.joined() + "</tr>\n"
+            }
+        }
+        return """
+            <table class="sheet \(name)">
+            <thead><tr>\(head)</tr></thead>
+            <tbody>
+            \(body.joined())</tbody>
+            </table>
+            """
+    }
+}

@@ -1,0 +1,102 @@
+/// Texts of the specification as they stand on a page: what they name becomes a link.
+struct Prose {
+    let places: SitePlaces
+    /// The page they stand on.
+    let page: String
+
+    /// A text of the YAML as HTML.
+    func html(_ text: String) -> String {
+        var result = ""
+        var rest = text[...]
+        while let match = rest.firstMatch(of: /`([^`]+)`|\b[A-Z][A-Z0-9_]{2,}\b/) {
+            result += HTML.escaped(rest[..<match.range.lowerBound])
+            if let code = match.output.1 {
+                result += name(String(code)) ?? HTML.code(code)
+            } else {
+                let word = String(match.output.0)
+                result += opcode(word).map { HTML.link(word, to: $0) } ?? word
+            }
+            rest = rest[match.range.upperBound...]
+        }
+        return result + HTML.escaped(rest)
+    }
+
+    /// A name as code that links to what it names, nil when it names nothing.
+    func name(_ name: String) -> String? {
+        guard let target = places.target(named: name), !isHere(target) else { return nil }
+        return HTML.link(HTML.code(name), to: places.address(of: target, from: page))
+    }
+
+    /// A name as code, with a link where there is something to link to.
+    func code(_ name: String) -> String { self.name(name) ?? HTML.code(name) }
+
+    /// A link to something.
+    ///
+    /// - Parameter content: HTML.
+    func link(_ content: String, to target: SitePlaces.Target) -> String {
+        HTML.link(content, to: places.address(of: target, from: page))
+    }
+
+    /// A type with links to the structs and enumerations in it.
+    func type(_ type: WireType) -> String {
+        switch type {
+        case .list(let element): "list&lt;\(self.type(element))&gt;"
+        case .map(let key, let value): "map&lt;\(key.yaml), \(self.type(value))&gt;"
+        case .names(let value): "names&lt;\(self.type(value))&gt;"
+        case .packed(let value): self.type(value)
+        case .named(let name): link(HTML.escaped(name), to: .type(name))
+        default: link(type.yaml, to: .type(type.yaml))
+        }
+    }
+
+    /// Markdown of a chapter: its requirements get anchors, its names links; code stays as it is.
+    func markdown(_ text: String) -> String {
+        var isCode = false
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            if line.drop(while: { $0 == " " }).hasPrefix("```") {
+                isCode.toggle()
+                return String(line)
+            }
+            return isCode || line.hasPrefix("#") ? String(line) : markdownLine(line)
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func markdownLine(_ line: Substring) -> String {
+        var result = ""
+        var rest = line
+        // A link of the author stays, and what is inside.
+        let pattern = /\[[^\]]*\]\([^)]*\)|\[([A-Z]{3}-[0-9]{2})\]|`([^`]+)`|\b[A-Z][A-Z0-9_]{2,}\b/
+        while let match = rest.firstMatch(of: pattern) {
+            result += rest[..<match.range.lowerBound]
+            let text = String(match.output.0)
+            if let id = match.output.1 {
+                result += "[\(id)](#\(id)){ #\(id) .requirement }"
+            } else if let code = match.output.2 {
+                result += markdownLink(text, to: places.target(named: String(code)))
+            } else if opcode(text) != nil {
+                result += markdownLink(text, to: .opcode(text))
+            } else {
+                result += text
+            }
+            rest = rest[match.range.upperBound...]
+        }
+        return result + rest
+    }
+
+    private func markdownLink(_ text: String, to target: SitePlaces.Target?) -> String {
+        guard let target, !isHere(target) else { return text }
+        return "[\(text)](\(places.address(of: target, from: page, suffix: "md")))"
+    }
+
+    private func opcode(_ word: String) -> String? {
+        let target = SitePlaces.Target.opcode(word)
+        guard places.target(named: word) == target, !isHere(target) else { return nil }
+        return places.address(of: target, from: page)
+    }
+
+    /// Whether a target is the whole page the text stands on.
+    private func isHere(_ target: SitePlaces.Target) -> Bool {
+        places.place(of: target) == SitePlaces.Place(page: page, anchor: nil)
+    }
+}

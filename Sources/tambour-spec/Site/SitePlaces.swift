@@ -1,0 +1,117 @@
+/// Where everything stands in the site: the one list of pages and anchors.
+struct SitePlaces {
+    /// Something that a page may link to.
+    enum Target: Hashable {
+        case opcode(String)
+        case error(String)
+        case limit(String)
+        case capability(String)
+        case feature(String)
+        /// A struct or enumeration of `types.yaml`.
+        case type(String)
+        case field(PacketAnatomy.FieldName)
+        case state(String)
+        case chapter(String)
+        case flow(String)
+        case requirement(String)
+    }
+
+    /// A page by its path below the root, without a suffix, and what to scroll to.
+    struct Place: Equatable {
+        var page: String
+        var anchor: String?
+    }
+
+    private let pageOfOpcode: [String: String]
+    private let pageOfRequirement: [String: String]
+    /// The structs that are payloads of an opcode, by name: the opcode and which of its payloads.
+    private let payloads: [String: (opcode: String, part: String)]
+    private let names: [String: Target]
+
+    init(_ specification: Specification) {
+        var pageOfOpcode: [String: String] = [:]
+        var payloads: [String: (opcode: String, part: String)] = [:]
+        var names: [String: Target] = [:]
+        for type in specification.structs { names[type.name] = .type(type.name) }
+        for type in specification.enums { names[type.name] = .type(type.name) }
+        for state in specification.states { names[state.name] = .state(state.name) }
+        for entry in specification.capabilities { names[entry.name] = .capability(entry.name) }
+        for entry in specification.features { names[entry.name] = .feature(entry.name) }
+        for limit in specification.limits { names[limit.name] = .limit(limit.name) }
+        for error in specification.errors { names[error.code] = .error(error.code) }
+        for family in specification.families {
+            for opcode in family.opcodes {
+                pageOfOpcode[opcode.name] = "\(family.name)/\(opcode.name)"
+                names[opcode.name] = .opcode(opcode.name)
+                for (part, type) in opcode.payloads { payloads[type.name] = (opcode.name, part) }
+            }
+        }
+        var pageOfRequirement: [String: String] = [:]
+        for requirement in specification.requirements {
+            switch requirement.place {
+            case .chapter(let name): pageOfRequirement[requirement.id] = Self.page(ofChapter: name)
+            case .opcode(let name): pageOfRequirement[requirement.id] = pageOfOpcode[name]
+            }
+        }
+        self.pageOfOpcode = pageOfOpcode
+        self.pageOfRequirement = pageOfRequirement
+        self.payloads = payloads
+        self.names = names
+    }
+
+    /// What a word of the specification's texts names, if it names something.
+    func target(named name: String) -> Target? { names[name] }
+
+    func place(of target: Target) -> Place {
+        switch target {
+        case .opcode(let name): Place(page: pageOfOpcode[name] ?? "opcodes", anchor: nil)
+        case .error(let code): Place(page: "errors", anchor: code)
+        case .limit(let name): Place(page: "limits", anchor: name)
+        case .capability(let name), .feature(let name):
+            Place(page: "capabilities", anchor: name)
+        case .type(let name): Place(page: "types", anchor: name)
+        case .field(let field):
+            if let payload = payloads[field.type] {
+                Place(
+                    page: pageOfOpcode[payload.opcode] ?? "opcodes",
+                    anchor: "\(payload.part).\(field.key)"
+                )
+            } else {
+                Place(page: "types", anchor: "\(field.type).\(field.key)")
+            }
+        case .state(let name): Place(page: "opcodes", anchor: name)
+        case .chapter(let name): Place(page: Self.page(ofChapter: name), anchor: nil)
+        case .flow(let name): Place(page: "flows/\(name)", anchor: nil)
+        case .requirement(let id): Place(page: pageOfRequirement[id] ?? "requirements", anchor: id)
+        }
+    }
+
+    /// The relative address of a target.
+    ///
+    /// - Parameters:
+    ///   - page: where the link stands.
+    ///   - suffix: `html` in HTML, which nobody rewrites; `md` in Markdown, which MkDocs checks and rewrites.
+    func address(of target: Target, from page: String, suffix: String = "html") -> String {
+        let place = place(of: target)
+        let anchor = place.anchor.map { "#\($0)" } ?? ""
+        if place.page == page, !anchor.isEmpty { return anchor }
+        return Self.up(from: page) + "\(place.page).\(suffix)\(anchor)"
+    }
+
+    /// In a folder of their own: a chapter and a family may have one name.
+    private static func page(ofChapter name: String) -> String { "protocol/\(name)" }
+
+    /// The way from a page to the root.
+    static func up(from page: String) -> String {
+        page.split(separator: "/").dropLast().map { _ in "../" }.joined()
+    }
+}
+
+extension OpcodeEntry {
+    /// Its payloads by what they are called in headings and anchors.
+    var payloads: [(part: String, type: StructType)] {
+        [("request", request), ("reply", reply), ("push", push)].compactMap { part, type in
+            type.map { (part, $0) }
+        }
+    }
+}
