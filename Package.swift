@@ -133,8 +133,10 @@ let package = Package(
                 "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what the stock client plays, and what replays it.
-            exclude: ["PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient"]
+            // what the stock client plays, who follows the guide, and what replays sessions.
+            exclude: [
+                "Guide", "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient",
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -2,7 +2,8 @@
 
     python protocol-spec/site/check_site.py .build/site
 
-MkDocs checks the links of Markdown. Most of these pages is HTML made by `tambour-spec`, which it does not look at.
+MkDocs checks the links of Markdown. Most of these pages is HTML made by `tambour-spec`, which it does not
+look at.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def problems(root: Path) -> tuple[list[str], str]:
             if urlsplit(address).scheme not in ("", "data") or address.startswith("//"):
                 found.append(f"{path.relative_to(root)}: loads {address}")
     ids = sum(len(page.ids) for page in pages.values())
-    return found, f"{len(pages)} pages, {links} internal links, {ids} anchors: every link arrives, nothing comes from elsewhere"
+    amount = f"{len(pages)} pages, {links} internal links, {ids} anchors"
+    return found, f"{amount}: every link arrives, nothing comes from elsewhere"
 
 
 def main() -> int:
