@@ -16,7 +16,7 @@ struct GuideTests {
             let status = await reader.exitStatus()
             let story = printed.joined(separator: "\n")
             #expect(status == 0, "\(story)\n\(reader.errors)")
-            #expect(printed.last?.wholeMatch(of: /  ok  [0-9]+ blocks/) != nil, "\(story)")
+            #expect(printed.last?.wholeMatch(of: #/  ok  [0-9]+ blocks/#) != nil, "\(story)")
         }
     }
 
@@ -142,7 +142,10 @@ struct SiteCheckTests {
         Site(
             testDescription: "a site that is right",
             files: [
-                "a.html": "<a href='b/c.html#there'>c</a><a href='#here'></a><p id=here><a href='https://example.org'>",
+                "a.html": """
+                <a href='b/c.html#there'>c</a><p id=here><a href='#here'></a>
+                <a href='https://example.org'>
+                """,
                 "b/c.html": "<p id='there'><img src='../d.svg'><a href='../a.html'>a</a>",
                 "d.svg": "<svg/>",
                 "e.css": "p { background: url(d.svg) }",
@@ -206,7 +209,8 @@ private enum Guide {
     /// Finds programs in PATH.
     static let environment = URL(fileURLWithPath: "/usr/bin/env")
 
-    /// The libraries that the guide installs, so that a test needs no network; nil where `make test` was not run.
+    /// The libraries that the guide installs, so that a test needs no network; nil where
+    /// `make test` was not run.
     static let wheels: URL? = {
         let folder = root.appendingPathComponent(".build/wheels")
         return FileManager.default.fileExists(atPath: folder.path) ? folder : nil

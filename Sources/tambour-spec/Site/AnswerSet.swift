@@ -27,10 +27,23 @@ struct AnswerSet {
             + codes.map { Self.answer($0, opcode) }
             + [Answer(what: .nothing, when: Self.lost, advice: Self.afterLoss(opcode))]
         common = specification.errors.filter(\.isCommon).compactMap { error in
-            guard error.code == "proto.state" else { return Self.answer(error, opcode) }
-            guard let needed = Self.state(neededBy: opcode, in: specification) else { return nil }
             var answer = Self.answer(error, opcode)
-            answer.when = "The connection is not yet `\(needed)`."
+            switch error.code {
+            case "proto.state":
+                guard let state = Self.state(neededBy: opcode, in: specification) else {
+                    return nil
+                }
+                answer.when = "The connection is not yet `\(state)`."
+            case "proto.opcode":
+                var reasons = specification.features.filter { $0.opcodes.contains(opcode.name) }
+                    .map { "`\($0.name)` is off" }
+                if opcode.since > 1 {
+                    reasons.append("the server is older than release \(opcode.since)")
+                }
+                guard !reasons.isEmpty else { return nil }
+                answer.when = "Where \(reasons.joined(separator: ", or "))."
+            default: break
+            }
             return answer
         }
     }

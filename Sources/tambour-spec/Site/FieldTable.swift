@@ -53,8 +53,18 @@ struct FieldTable {
         if let capability = field.capability {
             text += " <span class=\"mark\">only with \(prose.code(capability))</span>"
         }
+        if let deprecated = field.deprecated {
+            text += " <span class=\"mark\">\(deprecated.text(prose))</span>"
+        }
         if field.isSensitive { text += " <span class=\"mark\">secret, never logged</span>" }
         return text
+    }
+}
+
+extension Deprecation {
+    /// What to use instead, and until when; HTML.
+    func text(_ prose: Prose) -> String {
+        "deprecated since release \(since), use \(prose.code(replacement)); may go with release \(sunset)"
     }
 }
 

@@ -46,7 +46,18 @@ struct OpcodePage {
         if let idempotency = opcode.idempotency {
             facts.append(("Sent twice", prose.html(idempotency.text(key: opcode.key))))
         }
+        if let capability = opcode.capability {
+            facts.append(("Sent only with", prose.code(capability)))
+        }
+        let features = specification.features.filter { $0.opcodes.contains(opcode.name) }
+        if !features.isEmpty {
+            let names = features.map { prose.code($0.name) }.joined(separator: ", ")
+            facts.append(("Switched by", names))
+        }
         facts.append(("Since release", "\(opcode.since)"))
+        if let deprecated = opcode.deprecated {
+            facts.append(("Deprecated", deprecated.text(prose)))
+        }
         let source = "protocol-spec/opcodes/\(opcode.family).yaml"
         facts.append(("Source", HTML.code(source)))
         let items = facts.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }

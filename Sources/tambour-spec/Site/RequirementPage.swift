@@ -54,8 +54,8 @@ struct RequirementPage {
         )
         page.html(
             """
-            <p class="lead">\(requirements.count) sentences that a server keeps or breaks. \(covered) have a case in the conformance suite; \
-            the others wait for theirs. Numbers are never used again.</p>
+            <p class="lead">\(requirements.count) sentences that a server keeps or breaks, and the cases of the conformance suite that say which; \
+            \(covered) have one. Numbers are never used again.</p>
             """
         )
         var group = ""

@@ -185,37 +185,54 @@ struct TablePages {
         )
         page.heading("Capabilities", anchor: "capabilities")
         page.html("<p>What a build of a client can read.</p>")
-        page.html(table(of: specification.capabilities, prose))
-        page.heading("Features", anchor: "features")
-        page.html("<p>What a build has code for, and the server may switch on or off.</p>")
-        page.html(
-            specification.features.isEmpty
-                ? "<p>None yet.</p>" : table(of: specification.features, prose)
-        )
-        return page
-    }
-
-    private func table(of entries: [Specification.Documented], _ prose: Prose) -> String {
-        var table = HTMLTable("names", ["Name", "Since", "Meaning", "Fields that need it"])
-        for entry in entries {
-            let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
-            let fields = (payloads + specification.structs).flatMap { type in
-                type.fields.filter { $0.capability == entry.name }.map { field in
-                    prose.link(
-                        HTML.code("\(type.name).\(field.key)"),
-                        to: .field(.init(type: type.name, key: field.key))
-                    )
-                }
-            }
-            table.row(
+        var capabilities = HTMLTable("names", ["Name", "Meaning", "What needs it", "Since"])
+        for entry in specification.capabilities {
+            capabilities.row(
                 [
-                    HTML.link(HTML.code(entry.name), to: "#\(entry.name)"), "\(entry.since)",
-                    prose.html(entry.doc), fields.joined(separator: ", "),
+                    HTML.link(HTML.code(entry.name), to: "#\(entry.name)"),
+                    prose.html(entry.doc), needing(entry.name, prose).joined(separator: ", "),
+                    "\(entry.since)",
                 ],
                 id: entry.name
             )
         }
-        return table.html
+        page.html(capabilities.html)
+        page.heading("Features", anchor: "features")
+        page.html("<p>What a build has code for, and the server may switch on or off.</p>")
+        var features = HTMLTable("names", ["Name", "Meaning", "Off, these are refused", "Since"])
+        for feature in specification.features {
+            features.row(
+                [
+                    HTML.link(HTML.code(feature.name), to: "#\(feature.name)"),
+                    prose.html(feature.documented.doc),
+                    feature.opcodes.map { prose.code($0) }.joined(separator: ", "),
+                    "\(feature.documented.since)",
+                ],
+                id: feature.name
+            )
+        }
+        page.html(features.isEmpty ? "<p>None yet.</p>" : features.html)
+        return page
+    }
+
+    /// What goes only to clients that named a capability.
+    private func needing(_ capability: String, _ prose: Prose) -> [String] {
+        let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
+        let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
+        let fields = (payloads + specification.structs).flatMap { type in
+            type.fields.filter { $0.capability == capability }.map { field in
+                prose.link(
+                    HTML.code("\(type.name).\(field.key)"),
+                    to: .field(.init(type: type.name, key: field.key))
+                )
+            }
+        }
+        let values = specification.enums.flatMap { type in
+            type.values.filter { $0.capability == capability }.map { value in
+                prose.link(HTML.code("\(type.name).\(value.value)"), to: .type(type.name))
+            }
+        }
+        return pushes + fields + values
     }
 
     // MARK: Types
@@ -286,9 +303,14 @@ struct TablePages {
             page.heading(type.name, anchor: type.name, level: 3)
             let kind = type.isOpen ? "Open" : "Closed"
             page.html("<p>\(prose.html(type.doc)) \(kind), since release \(type.since).</p>")
-            var values = HTMLTable("values", ["Value", "Meaning"])
+            var values = HTMLTable("values", ["Value", "Meaning", "Only with", "Without it"])
             for value in type.values {
-                values.row([HTML.code(value.value), prose.html(value.doc)])
+                var instead = value.fallback.map { HTML.code($0) } ?? ""
+                if value.capability != nil, instead.isEmpty { instead = "left out" }
+                values.row([
+                    HTML.code(value.value), prose.html(value.doc),
+                    value.capability.map { prose.code($0) } ?? "", instead,
+                ])
             }
             page.html(values.html)
             page.html(users(of: type.name, prose))

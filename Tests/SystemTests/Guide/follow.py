@@ -9,7 +9,8 @@ What a block is says its first line:
   name, whose command goes on running.
 - `text title="NAME"` is what that terminal prints next.
 
-`…` matches anything, alone in a line any number of lines. The guide's address becomes the one the server took.
+`…` matches anything, alone in a line any number of lines. The guide's address becomes the one that the server
+took.
 `tambourd` and `python3` are found in PATH.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -77,8 +79,14 @@ class Program:
     def __init__(self, command: str, folder: Path, typed: str = "") -> None:
         self.command = command
         self.process = subprocess.Popen(
-            ["bash", "-c", command], cwd=folder, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            ["bash", "-c", command],
+            cwd=folder,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(typed)
         self.process.stdin.close()
@@ -134,7 +142,9 @@ class Program:
             raise Failure(f"{self.command}: ended with {status}")
 
     def stop(self) -> None:
-        self.process.terminate()
+        """Ends the command and whatever it started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
         self.process.wait(DEADLINE)
 
 
@@ -180,6 +190,14 @@ class Reader:
             program.end(silent=not expected)
         print(f"  ok  {time.monotonic() - started:5.2f} s  {command}", flush=True)
 
+    def finish(self) -> None:
+        """Nothing may have come that the page does not tell."""
+        for name in self.told:
+            program = self.terminals[name]
+            program.stop()
+            if rest := program.rest():
+                raise Failure(f"{name} printed what is not on the page:\n{rest}")
+
     def leave(self) -> None:
         for program in reversed(self.terminals.values()):
             program.stop()
@@ -194,15 +212,12 @@ def main() -> int:
             try:
                 reader.follow(block)
             except Failure as failure:
-                print(f"{page.name}:{block.line}: {failure}", flush=True)
-                return 1
+                raise Failure(f"{page.name}:{block.line}: {failure}") from None
             count += 1
-        for name in reader.told:
-            program = reader.terminals[name]
-            program.process.terminate()
-            if rest := program.rest():
-                print(f"{name} printed what is not on the page:\n{rest}", flush=True)
-                return 1
+        reader.finish()
+    except Failure as failure:
+        print(failure, flush=True)
+        return 1
     finally:
         reader.leave()
     print(f"  ok  {count} blocks", flush=True)
