@@ -181,6 +181,21 @@ struct DecodeTests {
         }
     }
 
+    @Test("come out as the page about Wireshark shows")
+    func page() throws {
+        let page = try String(
+            contentsOf: Repository.root.appending(path: "protocol-spec/prose/wireshark.md"),
+            encoding: .utf8
+        )
+        let command = "$ swift run tambour-spec decode "
+        let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
+        let start = try #require(lines.firstIndex { $0.hasPrefix(command) })
+        let shown = lines[(start + 1)...].prefix { !$0.hasPrefix("$") && !$0.hasPrefix("`") }
+        let (told, failures) = try Self.decode(hex: String(lines[start].dropFirst(command.count)))
+        #expect(failures.isEmpty)
+        #expect(told == shown.map(String.init))
+    }
+
     // MARK: What is wrong
 
     @Test(
@@ -203,16 +218,17 @@ struct DecodeTests {
                 "0a00000200010000000180 47455420",
                 "offset 11: cut short: a header has 10 bytes, 4 left", 1
             ),
-            ("0a0000020001000000028000", "offset 11: 1 byte after the payload", 1),
-            ("0a00000200010000000281a1", "offset 11: ends after 2 bytes", 1),
-            ("0a000002000100000001c1", "offset 11: the byte 0xc1 is not MessagePack", 1),
-            ("0a000002000107000001f0", "offset 10: not an LZ4 block", 1),
-            ("0a0000020001070000022081", "offset 10: not an LZ4 block", 1),
+            ("0a0000020001000000028000", "offset 11: payload: 1 byte after the payload", 1),
+            ("0a00000200010000000281a1", "offset 11: payload: ends after 2 bytes", 1),
+            ("0a000002000100000001c1", "offset 11: payload: the byte 0xc1 is not MessagePack", 1),
+            ("0a000002000107000001f0", "offset 10: payload: not an LZ4 block", 1),
+            ("0a0000020001070000022081", "offset 10: payload: not an LZ4 block", 1),
             (
                 "0a000002000101000004 30 81a0c1",
-                "offset 10: byte 3 of the inflated payload: the byte 0xc1 is not MessagePack", 1
+                "offset 10: payload: byte 3 of what it inflates to: the byte 0xc1 is not MessagePack",
+                1
             ),
-            ("0a0000020001ff00000180", "offset 10: zstd is not supported", 1),
+            ("0a0000020001ff00000180", "offset 10: payload: zstd is not supported", 1),
         ] as [(String, String, Int)]
     )
     func failures(hex: String, message: String, packets: Int) throws {
@@ -241,16 +257,22 @@ struct DecodeTests {
                 + [16, 8, 0].map { UInt8(truncatingIfNeeded: payload.count >> $0) } + payload
         }
         let nested = Array(repeating: UInt8(0x91), count: 500_000)
-        #expect(try Self.decode(packet(nested)).failures.first?.reason == "nested deeper than 32")
+        #expect(
+            try Self.decode(packet(nested)).failures.first?.reason
+                == "payload: nested deeper than 32"
+        )
         let wide = [0xDD, 0, 1, 0, 1] + Array(repeating: UInt8(1), count: 65_537)
-        #expect(try Self.decode(packet(wide)).failures.first?.reason == "more than 65536 elements")
+        #expect(
+            try Self.decode(packet(wide)).failures.first?.reason
+                == "payload: more than 65536 elements"
+        )
         let bomb =
             [0x1F, 0, 1, 0] + Array(repeating: UInt8(255), count: 65_000) + [
                 0, 0x50, 0, 0, 0, 0, 0,
             ]
         #expect(
             try Self.decode(packet(bomb, flags: 254)).failures.first?.reason
-                == "inflates to more than 1048576 bytes"
+                == "payload: inflates to more than 1048576 bytes"
         )
     }
 

@@ -117,7 +117,10 @@ struct PacketText {
             if header.flags != 0 { facts.append("inflated \(payload.count)") }
         } catch {
             payload = []
-            problem = Failure(offset: offset + Self.headerSize, reason: error.description)
+            problem = Failure(
+                offset: offset + Self.headerSize,
+                reason: "payload: \(error.description)"
+            )
         }
         var node: WireNode?
         if problem == nil {
@@ -132,11 +135,12 @@ struct PacketText {
                     header.flags == 0
                     ? Failure(
                         offset: offset + Self.headerSize + error.offset,
-                        reason: error.description
+                        reason: "payload: \(error.description)"
                     )
                     : Failure(
                         offset: offset + Self.headerSize,
-                        reason: "byte \(error.offset) of the inflated payload: \(error.description)"
+                        reason:
+                            "payload: byte \(error.offset) of what it inflates to: \(error.description)"
                     )
             }
         }
