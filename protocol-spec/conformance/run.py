@@ -57,7 +57,7 @@ class Tambourd:
         with self.log.open("ab") as errors:
             process = subprocess.Popen(
                 [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
-                + ["--login-codes", f"file:{self.codes}", "--log-level", "error"],
+                + ["--login-codes", f"file:{self.codes}", "--log-level", "error", "--lanes", "4"],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None

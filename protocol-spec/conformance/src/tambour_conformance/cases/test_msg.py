@@ -239,6 +239,7 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
         alice.close()
         alice = login("alice")
         stored = say(alice, chat, number)
+        equal(stored["text"], "hello", f"text of the message, cut after {offset} bytes")
         told_once(bob, stored["id"])
         equal(with_cid(bob, chat, number), [stored["id"]], f"messages of the cid, cut after {offset} bytes")
         offset += 1

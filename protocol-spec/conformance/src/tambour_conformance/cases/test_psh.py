@@ -209,6 +209,27 @@ def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
         bob.unread.clear()
 
 
+@case("PSH-10")
+def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -> None:
+    """The same while other connections give the server long requests to read, and PINGs come in pairs."""
+    alice, bob = login("alice"), login("bob")
+    busy = [login("carol"), login("dave"), login("carol"), login("dave"), login("carol"), login("dave")]
+    chat = group(alice, bob)
+    _, long = alice.packet("PING", {"padding": ["x" * 8] * 50_000}, seq=0, compress=True)
+    for _ in range(40):
+        for each in busy:
+            each.raw(long)
+        bob.send("PING", {})
+        sent = say(alice, chat, cid())
+        answer = bob.reply(bob.send("PING", {}))
+        before = bob.received[: bob.received.index(answer)]
+        pushed = [each["message"]["id"] for each in before if each.is_push and "message" in each.value]
+        check(sent["id"] in pushed, f"message {sent['id']} before the answer to PING", pushed[-3:])
+        bob.unread.clear()
+        for each in busy:
+            each.reply(0)
+
+
 # Typing and marks.
 
 

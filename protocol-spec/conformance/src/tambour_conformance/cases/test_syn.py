@@ -214,7 +214,9 @@ def test_one_large_chat(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid
     delta = login("alice", **known).login
     equal(ids(delta["chats"]), [chats[0]], "chats of the delta")
     equal(delta["chats"][0]["lastMessage"]["id"], sent["id"], "last message")
-    settled(alice)
+    known = marks(settled(alice))
+    mark_of_laptop(login, chats[0], cid, sent["id"])
+    equal(ids(login("alice", **known).login["chats"]), [chats[0]], "chats of the delta after an own mark")
 
 
 @case("SYN-05")
