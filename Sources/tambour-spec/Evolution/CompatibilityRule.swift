@@ -229,6 +229,18 @@ struct CompatibilityRule: Sendable {
             }
         ),
         CompatibilityRule(
+            "value-capability",
+            .value,
+            .changed(.capability),
+            "clients of today get it, or something else, by what they named so far"
+        ),
+        CompatibilityRule(
+            "value-fallback",
+            .value,
+            .changed(.fallback),
+            "clients that cannot read it know the old one in its place"
+        ),
+        CompatibilityRule(
             "struct-removed",
             .object,
             .removed,

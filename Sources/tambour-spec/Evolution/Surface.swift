@@ -19,6 +19,8 @@ struct Surface: Decodable, Sendable {
         var name: String
         var since: Int
         var doc: String
+        /// Of a feature: those that answer `proto.opcode` where it is off.
+        var opcodes: [String]?
     }
 
     struct Limit: Decodable, Sendable {
@@ -44,6 +46,8 @@ struct Surface: Decodable, Sendable {
         struct Value: Decodable, Sendable {
             var value: String
             var doc: String
+            var capability: String?
+            var fallback: String?
         }
 
         var name: String

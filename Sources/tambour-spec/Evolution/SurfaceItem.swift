@@ -14,7 +14,7 @@ struct SurfaceItem: Sendable {
         case type, presence, `default`, limit, limitBytes, limitItems
         case change, unit, value
         case `class`, retry, common, message
-        case open, level, text
+        case open, fallback, opcodes, level, text
         case replacement, sunset
     }
 
@@ -164,7 +164,10 @@ struct SurfaceIndex: Sendable {
                 add(
                     kind,
                     "\(kind.rawValue) \(entry.name)",
-                    [.since: "\(entry.since)"],
+                    [
+                        .since: "\(entry.since)",
+                        .opcodes: entry.opcodes.map { $0.joined(separator: " ") },
+                    ],
                     doc: entry.doc,
                     file: file
                 )
@@ -186,7 +189,7 @@ struct SurfaceIndex: Sendable {
             add(
                 .value,
                 "\(type.name).\(value.value)",
-                [.open: "\(type.open)"],
+                [.capability: value.capability, .fallback: value.fallback],
                 owner: type.name,
                 flow: flow,
                 doc: value.doc,

@@ -38,6 +38,27 @@ extension Trials {
         let open = old.enums.filter(\.isOpen).map(\.name)
         let closed = old.enums.filter { !$0.isOpen }.map(\.name)
         add("an open enum gets a value", open) { Self.addValue(to: open, &$0) }
+        let openValues = old.enums.filter(\.isOpen).flatMap { type in
+            type.values.map { "\(type.name).\($0.value)" }
+        }
+        add(
+            "a value is put behind a capability",
+            openValues,
+            breaks: broken(openValues, "value-capability")
+        ) {
+            for index in $0.enums.indices where $0.enums[index].isOpen {
+                for value in $0.enums[index].values.indices {
+                    $0.enums[index].values[value].capability = "lz4-large"
+                }
+            }
+        }
+        add("a value gets a fallback", openValues, breaks: broken(openValues, "value-fallback")) {
+            for index in $0.enums.indices where $0.enums[index].isOpen {
+                for value in $0.enums[index].values.indices {
+                    $0.enums[index].values[value].fallback = "OTHER"
+                }
+            }
+        }
         add("an open enum is closed", open, breaks: broken(open, "enum-closed")) {
             for index in $0.enums.indices { $0.enums[index].isOpen = false }
         }
@@ -477,60 +498,60 @@ extension Trials {
         ) {
             $0.capabilities = []
         }
-        // There may be no feature yet: let the release have one.
-        var withFeature = old
-        withFeature.features = Self.named(old.capabilities[0], "polls")
-        let feature = ["feature polls"]
-        add(
-            "a feature is removed",
-            feature,
-            breaks: broken(feature, "feature-removed"),
-            release: withFeature
-        ) {
+        let features = old.features.map { "feature \($0.name)" }
+        add("a feature is removed", features, breaks: broken(features, "feature-removed")) {
             $0.features = []
         }
-        for (kind, list) in [
-            ("state", \Specification.states), ("capability", \.capabilities),
-            ("feature", \.features),
-        ] as [(String, any WritableKeyPath<Specification, [Specification.Documented]> & Sendable)] {
-            let titles = withFeature[keyPath: list].map { "\(kind) \($0.name)" }
-            add(
-                "a \(kind) is dated anew",
-                titles,
-                breaks: broken(titles, "since-of-\(kind)"),
-                release: withFeature
-            ) {
-                for index in $0[keyPath: list].indices {
-                    $0[keyPath: list][index].since = Self.next.version
-                }
-            }
-            let added = ["\(kind) added"]
-            add("a \(kind) is added", added) {
-                var entry = Self.named($0.states[0], "added")[0]
-                entry.since = Self.next.version
-                $0[keyPath: list].append(entry)
-            }
-            add(
-                "a \(kind) is added and dated back",
-                added,
-                breaks: broken(added, "since-of-added-\(kind)")
-            ) {
-                $0[keyPath: list] += Self.named($0.states[0], "added")
+        let behind = old.features.map(\.name)
+        add("a feature is put over other opcodes", behind) {
+            for index in $0.features.indices { $0.features[index].opcodes = ["CHAT_INFO"] }
+        }
+        addDates("state", states) {
+            $0.states.append($1)
+        } change: {
+            for index in $0.states.indices { $0.states[index].since = $1 }
+        }
+        addDates("capability", capabilities) {
+            $0.capabilities.append($1)
+        } change: {
+            for index in $0.capabilities.indices { $0.capabilities[index].since = $1 }
+        }
+        addDates("feature", features) {
+            $0.features.append(.init(documented: $1, opcodes: []))
+        } change: {
+            for index in $0.features.indices { $0.features[index].documented.since = $1 }
+        }
+    }
+
+    /// Something with a name is added, added with a wrong date, and dated anew.
+    private mutating func addDates(
+        _ kind: String,
+        _ titles: [String],
+        append: @escaping @Sendable (inout Specification, Specification.Documented) -> Void,
+        change: @escaping @Sendable (inout Specification, Int) -> Void
+    ) {
+        add("a \(kind) is dated anew", titles, breaks: broken(titles, "since-of-\(kind)")) {
+            change(&$0, Self.next.version)
+        }
+        let added = ["\(kind) added"]
+        for (what, since, rules) in [
+            ("a \(kind) is added", Self.next.version, []),
+            (
+                "a \(kind) is added and dated back", Self.old.version,
+                ["since-of-added-\(kind)"]
+            ),
+        ] as [(String, Int, [String])] {
+            add(what, added, breaks: rules.flatMap { broken(added, $0) }) {
+                var entry = $0.states[0]
+                entry.name = "added"
+                entry.since = since
+                append(&$0, entry)
             }
         }
     }
 
     static func deprecation(until sunset: Int) -> Deprecation {
         Deprecation(since: old.version, replacement: "another", sunset: sunset)
-    }
-
-    private static func named(
-        _ entry: Specification.Documented,
-        _ name: String
-    ) -> [Specification.Documented] {
-        var entry = entry
-        entry.name = name
-        return [entry]
     }
 
     // MARK: Requirements
