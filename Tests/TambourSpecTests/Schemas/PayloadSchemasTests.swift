@@ -52,8 +52,9 @@ struct PayloadSchemasTests {
             )
             try Data(file.content.utf8).write(to: url)
         }
+        let python = try #require(Self.python)
         let process = Process()
-        process.executableURL = try #require(Self.python)
+        process.executableURL = python
         process.arguments = [
             Repository.root.appending(path: "Tests/TambourSpecTests/Schemas/validate.py").path,
             Repository.root.appending(path: Generator.bundle).path,
