@@ -11,9 +11,9 @@ struct GuideTests {
     func wholePage() async throws {
         try await Guide.inFolder { folder in
             let reader = try Guide.follow(Guide.page, in: folder)
+            let status = try await reader.exitStatus(within: .seconds(300))
             var printed: [String] = []
             for await line in reader.lines { printed.append(line) }
-            let status = await reader.exitStatus()
             let story = printed.joined(separator: "\n")
             #expect(status == 0, "\(story)\n\(reader.errors)")
             #expect(printed.last?.wholeMatch(of: #/  ok  [0-9]+ blocks/#) != nil, "\(story)")

@@ -124,10 +124,10 @@ class Program:
         return printed
 
     def rest(self) -> str:
-        """What else it prints until it ends or says nothing for a second."""
+        """What else it prints, the first lines of it, until it says nothing for a second."""
         lines = []
         try:
-            while (line := self.lines.get(timeout=1)) is not None:
+            while len(lines) < 40 and (line := self.lines.get(timeout=1)) is not None:
                 lines.append(line)
         except queue.Empty:
             pass
@@ -154,6 +154,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.address = "127.0.0.1:0"
+        self.programs: list[Program] = []
         self.terminals: dict[str, Program] = {}
         #: The terminals of which the page tells everything.
         self.told: set[str] = set()
@@ -180,6 +181,7 @@ class Reader:
                 expected[index : index + 2] = ["Code: " + expected[index + 1]]
                 break
         program = Program(command.replace(ADDRESS, self.address), self.folder, typed)
+        self.programs.append(program)
         if terminal:
             self.terminals[terminal] = program
         address = "…" if terminal else self.address
@@ -199,7 +201,7 @@ class Reader:
                 raise Failure(f"{name} printed what is not on the page:\n{rest}")
 
     def leave(self) -> None:
-        for program in reversed(self.terminals.values()):
+        for program in reversed(self.programs):
             program.stop()
 
 
