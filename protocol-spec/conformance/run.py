@@ -41,6 +41,7 @@ class Tambourd:
         lines = [line.split() for line in created.stdout.splitlines()]
         self.accounts = [f"{phone}:token={token}" for phone, _, token in lines]
         self.address = "127.0.0.1:0"
+        self.failure: RuntimeError | None = None
         self.process = self._start()
 
     @property
@@ -87,8 +88,12 @@ class Tambourd:
         """Until the pipes are gone: stops and starts the server for each line."""
         with contextlib.suppress(FileNotFoundError):
             while self.asked.open().readline() == "\n":
-                self.stop()
-                self.process = self._start()
+                try:
+                    self.stop()
+                    self.process = self._start()
+                except RuntimeError as error:
+                    # Told when the run is over: whoever asked for the restart must not wait for ever.
+                    self.failure = error
                 self.done.write_text("done\n")
 
 
@@ -107,6 +112,8 @@ def tambourd(program: str) -> Iterator[Tambourd]:
             server.asked.write_text("end\n")
             restarter.join()
             server.stop()
+            if server.failure is not None:
+                raise server.failure
 
 
 def main() -> int:

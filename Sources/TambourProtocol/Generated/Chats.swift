@@ -794,7 +794,7 @@ package struct NotifMark: WirePayload, Hashable {
 
 /// A chat was created, changed or left.
 package struct NotifChat: WirePayload, Hashable {
-    /// The chat as the receiver sees it.
+    /// The chat, without what differs between its members.
     package var chat: Chat
 
     package init(

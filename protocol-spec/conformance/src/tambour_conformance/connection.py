@@ -183,7 +183,7 @@ class Connection:
         self.ended: str | None = None  #: "end" or "reset" once the server has closed
         self._next_seq = 0
         self._input = bytearray()
-        plain = socket.socket()
+        plain = socket.socket(_family(target))
         if receive_buffer is not None:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         plain.settimeout(target.timeout)
@@ -473,6 +473,13 @@ class Connection:
 
     def _event(self, text: str) -> None:
         self.log.add(self.name, "event", text=text)
+
+
+def _family(target: Target) -> socket.AddressFamily:
+    try:
+        return socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)[0][0]
+    except OSError as error:
+        raise Failed(f"a connection to {target.host}:{target.port}", str(error)) from error
 
 
 def all_answered(connection: Connection, seqs: Iterable[int]) -> list[Frame]:

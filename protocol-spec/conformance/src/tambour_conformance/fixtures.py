@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,9 +61,12 @@ def rng(settings: Settings, request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture
-def cid(rng: random.Random) -> Cid:
-    """Gives a client id that no other case uses, and a greater one each time."""
-    last = rng.getrandbits(40) << 12
+def cid() -> Cid:
+    """Gives a client id that nobody has used, and a greater one each time.
+
+    Not from the seed: a second run on the same server would get the first one's messages back.
+    """
+    last = secrets.randbits(40) << 12
 
     def following() -> int:
         nonlocal last

@@ -17,6 +17,7 @@ from tambour_conformance.connection import CaseLog
 from tambour_conformance.people import People
 from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import Failed, Verdict
+from tambour_conformance.wire import BadPacket
 
 SETTINGS = pytest.StashKey[Settings]()
 PEOPLE = pytest.StashKey[People]()
@@ -194,7 +195,7 @@ class ConformancePlugin:
             result.message = f"while preparing: {result.message}"
         self.results = [each for each in self.results if each.id != result.id]
         self.results.append(result)
-        self._tell(result, report)
+        self._tell(item, result, report)
 
     @staticmethod
     def _conclude(result: CaseResult, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -219,17 +220,18 @@ class ConformancePlugin:
         elif isinstance(error, Failed):
             result.verdict = Verdict.FAIL
             result.message, result.expected, result.actual = str(error), error.expected, error.actual
-        elif isinstance(error, AssertionError | pytest.fail.Exception):
+        elif isinstance(error, AssertionError | pytest.fail.Exception | BadPacket):
             result.verdict = Verdict.FAIL
             result.message = str(error)
         else:
             result.verdict = Verdict.ERROR
             result.message = f"{type(error).__name__}: {error}\n{report.longreprtext}"
 
-    def _tell(self, result: CaseResult, report: pytest.TestReport) -> None:
+    def _tell(self, item: pytest.Item, result: CaseResult, report: pytest.TestReport) -> None:
         """Puts the verdict into pytest's own report, from which junit.xml and the exit status come."""
-        report.user_properties.append(("verdict", str(result.verdict)))
-        report.user_properties += [("requirement", each) for each in result.requirements]
+        # junit.xml takes them from the report of the teardown, which is made from these.
+        item.user_properties = [("verdict", str(result.verdict))]
+        item.user_properties += [("requirement", each) for each in result.requirements]
         if is_unexpected(result, strict=self.settings.strict):
             report.outcome = "failed"
             report.longrepr = (

@@ -74,11 +74,17 @@ class Frame:
     def is_answer(self) -> bool:
         return self.command != REQUEST
 
+    @property
+    def _fields(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise BadPacket(f"not a map: {self.value!r:.80}")
+        return self.value
+
     def __getitem__(self, key: str) -> Any:
-        return self.value[key]
+        return self._fields[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self.value.get(key, default)
+        return self._fields.get(key, default)
 
 
 def header(
@@ -127,7 +133,7 @@ def decode(payload: bytes) -> Any:
         )
     except BadPacket:
         raise
-    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+    except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
         raise BadPacket(f"not one MessagePack value: {type(error).__name__}: {error}") from error
 
 
