@@ -233,8 +233,8 @@ class Connection:
                 self.stall(pause_ms)
             self.raw(data[start : start + size])
 
-    def raw(self, data: bytes | str, *, reading: bool = True) -> None:
-        """Sends bytes, or hexadecimal digits, as they are.
+    def raw(self, data: bytes | str, *, reading: bool = True) -> bool:
+        """Sends bytes, or hexadecimal digits, as they are; whether there is still a connection to send on.
 
         Reads while the server does not take them, so that neither side waits for the other. Without `reading`
         it stops instead when the server takes nothing more.
@@ -247,7 +247,7 @@ class Connection:
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 if not reading:
                     self._event(f"{len(view)} bytes were not taken")
-                    return
+                    return True
                 if time.monotonic() > deadline:
                     raise Failed(
                         "the server reads what it is sent",
@@ -259,10 +259,11 @@ class Connection:
             except (ConnectionError, ssl.SSLError) as error:
                 self._event(f"could not send {len(view)} bytes: {error}")
                 # Not the end yet: what the server said before it closed can still be read.
-                return
+                return False
             self.log.add(self.name, "sent", bytes(view[:count]))
             view = view[count:]
             deadline = time.monotonic() + self.target.timeout
+        return True
 
     def stall(self, ms: float) -> None:
         """Does nothing for a while but take what comes."""

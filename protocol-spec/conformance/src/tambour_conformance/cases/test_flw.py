@@ -73,11 +73,14 @@ def test_replies_that_nobody_reads(
     alice.raw(packet * count, reading=False)
     # Whoever is served only when the server is not busy with alice would wait here.
     login("bob").alive()
-    alice.no_read(200)
-    how = alice.ends()
-    check(
-        len(alice.unread) < count, "fewer replies than requests, then the end", f"{len(alice.unread)}, {how}"
-    )
+    # She reads nothing, and learns that she was closed from not being able to send any more.
+    _, ping = alice.packet("PING", {})
+    deadline = time.monotonic() + PATIENCE
+    while alice.raw(ping, reading=False) and time.monotonic() < deadline:
+        alice.no_read(50)
+    how = alice.ends(within=PATIENCE)
+    pages = sum("messages" in each.value for each in alice.unread)
+    check(pages < count, "fewer replies than requests, then the end", f"{pages} of {count}, {how}")
 
 
 def drip(connection: Connection, data: bytes, patience: float) -> float:
