@@ -46,8 +46,9 @@ MUTANTS = [
            "guard frame.header.command == PacketCommand.request.rawValue else { return }",
            "guard frame.header.command == PacketCommand.request.rawValue || mutant == @ else { return }"),
     Mutant("what is not served counts as nonsense", ["HDR"], SESSION,
-           "return send(.protoOpcode, sequence, opcode)",
-           "return mutant == @ ? refuseSoftly(.protoOpcode, sequence, opcode) : send(.protoOpcode, sequence, opcode)"),
+           "is no enemy.\n            return send(.protoOpcode, sequence, opcode)",
+           "is no enemy.\n            return mutant == @\n                ? refuseSoftly(.protoOpcode, sequence, opcode)"
+           " : send(.protoOpcode, sequence, opcode)"),
     Mutant("pushes count on", ["SEQ"], SESSION,
            "let sequence = (lastSequence &+ 128) & 0xFF", "let sequence = mutant == @ ? lastSequence &+ 128 : (lastSequence &+ 128) & 0xFF"),
     # Compression
@@ -57,8 +58,8 @@ MUTANTS = [
            "limit: mutant == @ ? min(limit, wirePayload.count * Int(header.flags)) : limit\n                )"),
     Mutant("a factor too small by one is written", ["CMP"], FRAMING + "FrameEncoder.swift",
            "payload.count / size + 1 : .max", "payload.count / size + (mutant == @ ? 0 : 1) : .max"),
-    Mutant("large blocks for everybody", ["CMP"], SESSION,
-           "capabilities.contains(.lz4Large) ? .large", "mutant == @ || capabilities.contains(.lz4Large) ? .large"),
+    Mutant("large blocks for everybody", ["CMP"], FRAMING + "Compression.swift",
+           "self = capabilities.contains(.lz4Large) ? .large", "self = mutant == @ || capabilities.contains(.lz4Large) ? .large"),
     # Payloads
     Mutant("a key may come twice", ["MSP"], PROTOCOL + "MessagePack/GeneratedSupport.swift",
            "guard seen & bit == 0 else", "guard seen & bit == 0 || mutant == @ else"),
@@ -94,9 +95,8 @@ MUTANTS = [
     # Deltas
     Mutant("the mark itself is left out too late", ["SYN"], SYNC,
            "changedChats(for: caller, since: $0, budget", "changedChats(for: caller, since: $0 + (mutant == @ ? 2_000 : 0), budget"),
-    Mutant("settings come with every login", ["SYN"], SYNC,
-           "config: knowsConfig ? nil : config.object,\n            time",
-           "config: knowsConfig && mutant != @ ? nil : config.object,\n            time"),
+    Mutant("settings come with every login", ["SYN"], "Sources/TambourServer/Sync/ServiceConfig.swift",
+           "return config.hash == known ? nil : config", "return config.hash == known && mutant != @ ? nil : config"),
     Mutant("a mark in the future is believed", ["SYN"], SYNC,
            "return min(asked, time)", "return mutant == @ ? asked : min(asked, time)"),
     # Messages
