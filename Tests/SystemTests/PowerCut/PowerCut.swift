@@ -61,8 +61,7 @@ struct PowerCut {
         compiler.arguments =
             ["clang", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
         try compiler.run()
-        compiler.waitUntilExit()
-        guard compiler.terminationStatus == 0 else {
+        guard compiler.waitForEnd() == 0 else {
             throw Failure(description: "clang could not compile \(name)")
         }
         compiled.append(result)

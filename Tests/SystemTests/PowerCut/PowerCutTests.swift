@@ -51,9 +51,8 @@ struct PowerCutTests {
         }
         told += try output.fileHandleForReading.readToEnd() ?? Data()
         let report = try errors.fileHandleForReading.readToEnd() ?? Data()
-        writer.waitUntilExit()
-        #expect(writer.terminationReason == .uncaughtSignal)
-        #expect(writer.terminationStatus == SIGKILL)
+        let status = writer.waitForEnd()
+        #expect(status == SIGKILL)
         let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(!left.contains { $0.hasSuffix("-shm") })
         #expect(!FileManager.default.fileExists(atPath: folder.path + ".powercut"))

@@ -56,9 +56,9 @@ enum Tool {
         process.standardOutput = try FileHandle(forWritingTo: files[1])
         process.standardError = try FileHandle(forWritingTo: files[2])
         try process.run()
-        process.waitUntilExit()
+        let status = process.waitForEnd()
         return Outcome(
-            status: process.terminationStatus,
+            status: status,
             output: String(decoding: try Data(contentsOf: files[1]), as: UTF8.self),
             errors: String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
         )

@@ -64,9 +64,9 @@ struct PayloadSchemasTests {
         process.standardOutput = output
         try process.run()
         let text = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
+        let status = process.waitForEnd()
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
-        return (process.terminationStatus, lines)
+        return (status, lines)
     }
 
     @Test(
