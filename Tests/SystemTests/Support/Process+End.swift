@@ -7,8 +7,13 @@ extension Process {
     /// another test has started it may wait for ever.
     func waitForEnd() -> Int32 {
         var info = siginfo_t()
-        while waitid(P_PID, id_t(processIdentifier), &info, WEXITED | WNOWAIT) != 0, errno == EINTR
-        {}
+        while waitid(P_PID, id_t(processIdentifier), &info, WEXITED | WNOWAIT) != 0 {
+            guard errno == EINTR else {
+                // Foundation has seen the end first.
+                waitUntilExit()
+                return terminationStatus
+            }
+        }
         return info._sifields._sigchld.si_status
     }
 }
