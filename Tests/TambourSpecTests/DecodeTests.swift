@@ -339,6 +339,10 @@ struct DecodeTests {
             #expect(own == library, "TAMBOUR_SEED=\(seed), round \(round): \(Hex.text(block))")
         }
         #expect(inflated > count / 4 && inflated < count)
+        for block in EdgeBlocks.all {
+            let library = try? block.withUnsafeBytes { try LZ4.decompress($0, limit: 2000) }
+            #expect((try? WireBlock.inflate(block, limit: 2000)) == library, "\(Hex.text(block))")
+        }
     }
 
     @Test(

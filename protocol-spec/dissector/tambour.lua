@@ -1689,6 +1689,16 @@ local function field_value(node, kind)
     return nil
 end
 
+-- Adds a remark to a line; it takes five lines of its own.
+local function remark(item, kind, text, view)
+    view.lines = view.lines - 5
+    if view.lines <= 0 then
+        view.is_cut = true
+    else
+        item:add_proto_expert_info(kind, text)
+    end
+end
+
 -- Adds a node and what is in it to the tree. `view` is where it is shown: the bytes, and the lines that are left.
 local function show(node, tree, view)
     if view.lines <= 0 then
@@ -1721,10 +1731,10 @@ local function show(node, tree, view)
 
     if node.is_unknown and view.problems > 0 then
         view.problems = view.problems - 1
-        item:add_proto_expert_info(experts.unknown_key, "unknown key " .. node.name)
+        remark(item, experts.unknown_key, "unknown key " .. node.name, view)
     end
     for _, text in ipairs(node.problems or {}) do
-        item:add_proto_expert_info(experts.refused, text)
+        remark(item, experts.refused, text, view)
     end
     if node.is_secret and not tambour.prefs.show_secrets then return end
     for _, child in ipairs(node.children or {}) do show(child, item, view) end

@@ -147,6 +147,9 @@ struct DissectorFuzzTests {
                 packets.append(send(id: [1], cid: WireEncoder.encode(signed), text: []))
             }
         }
+        for block in EdgeBlocks.all {
+            packets.append(measured([10, 0, 0, 1, 0, 64, 9, 0, 0, 0] + block))
+        }
         let refused = try expectAgreement(on: packets, "edges")
         #expect(refused > packets.count / 4 && refused < packets.count)
     }

@@ -79,3 +79,24 @@ struct Specimen {
         return [0xF0] + Array(repeating: 255, count: left / 255) + [UInt8(left % 255)] + payload
     }
 }
+
+/// LZ4 blocks of one match, near what the format says of the end of a block: where it is legal and where it is not.
+enum EdgeBlocks {
+    static let all: [[UInt8]] = {
+        var blocks: [[UInt8]] = []
+        for before in [1, 2, 8, 14] {
+            for match in [4, 5, 7, 8, 11, 12, 18, 19, 20, 33] {
+                for after in 0...9 {
+                    let more = match - 4
+                    let token = UInt8(before << 4 | min(more, 15))
+                    blocks.append(
+                        [token] + Array(repeating: 0x80, count: before) + [1, 0]
+                            + (more < 15 ? [] : [UInt8(more - 15)]) + [UInt8(after << 4)]
+                            + Array(repeating: 0x80, count: after)
+                    )
+                }
+            }
+        }
+        return blocks
+    }()
+}
