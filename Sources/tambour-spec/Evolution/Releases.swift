@@ -58,11 +58,16 @@ struct Releases {
     ///
     /// - Parameter again: whether one that is there already may be replaced.
     /// - Returns: whether anything changed.
-    /// - Throws: `Failure` if it is there and differs, or if releases before it are missing or later ones are there.
+    /// - Throws: `Failure` if it is there and differs, if a later one is there, or if it breaks the one before.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
         if let later = versions.last, later > version {
             throw Failure(description: "release \(later) is there; release \(version) is frozen")
+        }
+        if let frozen = try newest(below: version),
+            let broken = CompatibilityCheck.problems(of: specification, against: frozen).first
+        {
+            throw Failure(description: "\(broken)")
         }
         let file = folder(of: version).appending(path: Self.surfaceFile)
         let text = ProtocolBundle(specification: specification).surface()

@@ -56,6 +56,21 @@ struct ReleasesTests {
         }
     }
 
+    @Test("are not written when they break the one before")
+    func breaking() throws {
+        try inRepository { root in
+            let releases = Releases(root: root)
+            var specification = try Repository.specification()
+            _ = try releases.write(specification, again: false)
+            specification.version = 2
+            specification.limits[0].unit = "parsecs"
+            #expect(throws: Releases.Failure.self) {
+                try releases.write(specification, again: false)
+            }
+            #expect(releases.versions == [1])
+        }
+    }
+
     @Test("must not be missing when the next one begins")
     func missing() throws {
         try inRepository { root in
@@ -80,7 +95,13 @@ struct ReleasesTests {
             )
             second.structs[chat].fields.remove(at: title)
             Trials.forEachOpcode(&second) { if $0.name == "LOG" { $0.number = 1024 } }
-            _ = try releases.write(second, again: false)
+            // As if both had been deprecated long before.
+            let file = releases.folder(of: 2).appending(path: Releases.surfaceFile)
+            try FileManager.default.createDirectory(
+                at: releases.folder(of: 2),
+                withIntermediateDirectories: true
+            )
+            try Data(ProtocolBundle(specification: second).surface().utf8).write(to: file)
 
             var third = second
             third.version = 3
