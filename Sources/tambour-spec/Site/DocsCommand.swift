@@ -39,21 +39,25 @@ struct Site {
     private var handmade: URL { root.appending(path: "protocol-spec/site") }
 
     /// Path below the output's folder and content, pages below `pages`.
+    ///
+    /// - Throws: what keeps a file of the repository from being read.
     func files() throws -> [(path: String, content: Data)] {
-        let cases = ConformanceCases(under: root.appending(path: "protocol-spec/conformance/src"))
         let downloads = try downloads()
-        let generator = SiteGenerator(specification, cases: cases, downloads: downloads)
+        let generator = SiteGenerator(
+            specification,
+            cases: ConformanceCases(under: root.appending(path: "protocol-spec/conformance/src")),
+            downloads: downloads,
+            releases: try releases()
+        )
         var files = generator.pages().map { ("pages/\($0.path).md", Data($0.text.utf8)) }
-        files += downloads.map { ("pages/\($0.name)", Data($0.content.utf8)) }
-        for folder in ["assets", "theme"] {
+        files += downloads.map { ("pages/\($0.path)", Data($0.content.utf8)) }
+        for (folder, place) in [("assets", "pages/assets"), ("theme", "theme")] {
             let names = try FileManager.default.contentsOfDirectory(
                 atPath: handmade.appending(path: folder).path
             )
             for name in names.sorted() {
                 let content = try Data(contentsOf: handmade.appending(path: "\(folder)/\(name)"))
-                files.append(
-                    (folder == "assets" ? "pages/assets/\(name)" : "\(folder)/\(name)", content)
-                )
+                files.append(("\(place)/\(name)", content))
             }
         }
         var configuration = try Data(contentsOf: handmade.appending(path: "mkdocs.yml"))
@@ -63,13 +67,38 @@ struct Site {
     }
 
     private func downloads() throws -> [SiteGenerator.Download] {
-        [
+        let dissector = root.appending(path: "protocol-spec/dissector/tambour.lua")
+        let listed = [
             SiteGenerator.Download(
-                name: "protocol.json",
-                doc:
-                    "The whole specification as one canonical document: opcodes, types, limits, errors, requirements, flows, examples.",
+                path: "protocol.json",
+                doc: """
+                    The whole specification as one document: opcodes, types, limits, errors, requirements, conversations, examples. Keys are sorted, \
+                    so that two of them can be compared.
+                    """,
                 content: ProtocolBundle(specification: specification).text()
-            )
+            ),
+            SiteGenerator.Download(
+                path: "tambour.lua",
+                doc: "The dissector for Wireshark and tshark.",
+                content: try String(contentsOf: dissector, encoding: .utf8)
+            ),
         ]
+        let schemas = PayloadSchemas(specification: specification).files()
+        return listed
+            + schemas.map { SiteGenerator.Download(path: $0.path, doc: "", content: $0.content) }
+    }
+
+    /// The notes of every release but the first, and of what has changed since the newest.
+    private func releases() throws -> [SiteGenerator.Release] {
+        let releases = Releases(root: root)
+        var surfaces = try releases.versions.map { try releases.surface(of: $0) }
+        if let newest = surfaces.last, newest.version < specification.version {
+            surfaces.append(Surface(of: specification))
+        }
+        return zip(surfaces, surfaces.dropFirst()).map { before, after in
+            let notes = ChangeNote.load(after.version, root: root).notes
+            let text = ReleaseNotes(from: before, to: after, notes: notes).text()
+            return SiteGenerator.Release(version: after.version, notes: text)
+        }
     }
 }

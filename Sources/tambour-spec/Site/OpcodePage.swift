@@ -58,6 +58,7 @@ struct OpcodePage {
         if let deprecated = opcode.deprecated {
             facts.append(("Deprecated", deprecated.text(prose)))
         }
+        facts.append(("JSON Schemas", opcode.schemaLinks(up: SitePlaces.up(from: prose.page))))
         let source = "protocol-spec/opcodes/\(opcode.family).yaml"
         facts.append(("Source", HTML.code(source)))
         let items = facts.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }

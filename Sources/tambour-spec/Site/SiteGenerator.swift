@@ -4,20 +4,36 @@ import Foundation
 struct SiteGenerator {
     let specification: Specification
     let cases: ConformanceCases
-    /// What readers may download, by file name.
     let downloads: [Download]
+    let releases: [Release]
     private let places: SitePlaces
 
+    /// A file that readers may fetch.
     struct Download {
-        var name: String
+        /// Below the root of the site.
+        var path: String
+        /// Text of the specification's kind; empty for what is listed elsewhere.
         var doc: String
         var content: String
     }
 
-    init(_ specification: Specification, cases: ConformanceCases, downloads: [Download] = []) {
+    /// What changed with a release.
+    struct Release {
+        var version: Int
+        /// Markdown under a heading of the first level.
+        var notes: String
+    }
+
+    init(
+        _ specification: Specification,
+        cases: ConformanceCases,
+        downloads: [Download] = [],
+        releases: [Release] = []
+    ) {
         self.specification = specification
         self.cases = cases
         self.downloads = downloads
+        self.releases = releases
         places = SitePlaces(specification)
     }
 
@@ -52,7 +68,9 @@ struct SiteGenerator {
             places: places,
             cases: cases
         )
-        pages += [requirements.page(), downloadPage()]
+        pages.append(requirements.page())
+        pages += releases.map { page(of: $0) }
+        pages.append(downloadPage())
         return pages
     }
 
@@ -105,8 +123,8 @@ struct SiteGenerator {
             """
             - **Fields** stand in the order in which the server writes them; a reader takes any order. *Required* means that
               absent or nil is refused. *Default* means that absent or nil is that value. *Optional* is neither.
-            - **Bytes** are hexadecimal, numbers in a header are big-endian. In a table of bytes the key of a field is grey
-              and its value black; the path beside them leads to the field's description.
+            - **Bytes** are hexadecimal, numbers in a header are big-endian. In a table of bytes the key of a field is pale
+              and its value strong; the path beside them leads to the field's description.
             - **Numbers like `FRM-04`** name requirements. MUST and SHOULD are meant as in RFC 2119 and bind the server.
             - **Since** is the release of the protocol that brought something. This is release \(specification.version).
             """
@@ -147,21 +165,50 @@ struct SiteGenerator {
         return page
     }
 
+    private func page(of release: Release) -> SitePage {
+        let prose = Prose(places: places, page: "releases/\(release.version)")
+        var page = SitePage(prose.page, title: "Release \(release.version)", boost: 0.5)
+        let body = release.notes.drop { $0 != "\n" }
+        page.markdown(prose.markdown(String(body)))
+        return page
+    }
+
     private func downloadPage() -> SitePage {
+        let prose = Prose(places: places, page: "downloads")
         var page = SitePage(
-            "downloads",
+            prose.page,
             title: "Downloads",
             description: "The specification for programs."
         )
+        page.html(
+            "<p class=\"lead\">The specification for programs, in release \(specification.version).</p>"
+        )
         var table = HTMLTable("downloads", ["File", "What it is", "Size"])
-        for download in downloads {
+        for download in downloads where !download.doc.isEmpty {
             table.row([
-                "<a href=\"\(download.name)\" download><code>\(download.name)</code></a>",
-                HTML.escaped(download.doc), "\(download.content.utf8.count.separated) bytes",
+                Self.link(to: download.path), prose.html(download.doc),
+                "\(download.content.utf8.count.separated) bytes",
             ])
         }
         page.html(table.html)
+
+        page.heading("JSON Schemas", anchor: "schemas")
+        page.html(
+            """
+            <p>One for each payload, draft 2020-12, for those who know a payload as JSON. A schema accepts whatever a reader accepts: ids also \
+            as digits, nil for what may be absent, keys nobody knows. A byte string is <code>{"$bytes": "0aff"}</code>.</p>
+            """
+        )
+        var schemas = HTMLTable("schemas", ["Opcode", "Schemas"])
+        for opcode in specification.families.flatMap(\.opcodes) {
+            schemas.row([prose.code(opcode.name), opcode.schemaLinks(up: "")])
+        }
+        page.html(schemas.html)
         return page
+    }
+
+    private static func link(to file: String) -> String {
+        "<a href=\"\(file)\" download>\(HTML.code(file))</a>"
     }
 
     // MARK: Navigation
@@ -195,11 +242,25 @@ struct SiteGenerator {
         lines += [
             "  - Reference:", "      - Types: types.md", "      - Errors: errors.md",
             "      - Limits: limits.md", "      - Capabilities and features: capabilities.md",
-            "      - Requirements: requirements.md", "  - Downloads: downloads.md",
+            "      - Requirements: requirements.md",
         ]
+        if !releases.isEmpty { lines.append("  - Releases:") }
+        for release in releases.reversed() {
+            lines.append("      - Release \(release.version): releases/\(release.version).md")
+        }
+        lines.append("  - Downloads: downloads.md")
         return lines.joined(separator: "\n") + "\n"
     }
 
     /// A string of YAML.
     private static func quoted(_ text: String) -> String { JSONText(.string(text)).compact() }
+}
+
+extension OpcodeEntry {
+    /// Links to the JSON Schemas of its payloads, by role.
+    func schemaLinks(up: String) -> String {
+        (payloads.map(\.part) + ["error"]).map { role in
+            HTML.link(role, to: "\(up)schema/\(name).\(role).json")
+        }.joined(separator: ", ")
+    }
 }

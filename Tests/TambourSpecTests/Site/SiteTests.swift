@@ -102,14 +102,45 @@ struct SiteTests {
 
     @Test("comes with what is written by hand")
     func files() throws {
-        let site = Site(specification: try Repository.specification(), root: Repository.root)
+        let specification = try Repository.specification()
+        let site = Site(specification: specification, root: Repository.root)
         let paths = try site.files().map(\.path)
         #expect(Set(paths).count == paths.count)
         let wanted = [
             "mkdocs.yml", "pages/index.md", "pages/assets/site.css", "theme/main.html",
-            "pages/protocol.json", "pages/messages/MSG_SEND.md",
+            "pages/protocol.json", "pages/tambour.lua", "pages/messages/MSG_SEND.md",
         ]
         #expect(Set(wanted).isSubset(of: paths))
+        // What the pages of opcodes link to, and nothing else.
+        let linked = specification.families.flatMap(\.opcodes).flatMap { opcode in
+            opcode.schemaLinks(up: "").matches(of: /href="([^"]*)"/).map { String($0.output.1) }
+        }
+        #expect(
+            Set(linked.map { "pages/\($0)" }) == Set(paths.filter { $0.hasPrefix("pages/schema/") })
+        )
+    }
+
+    @Test("has a page for what each release changed, the newest first")
+    func releases() throws {
+        var specification = try Repository.specification()
+        let before = Surface(of: specification)
+        specification.version = 2
+        specification.limits[0].value += 1
+        let notes = ReleaseNotes(from: before, to: Surface(of: specification)).text()
+        let generator = SiteGenerator(
+            specification,
+            cases: ConformanceCases(source: ""),
+            releases: [.init(version: 2, notes: notes), .init(version: 3, notes: "# Release 3\n")]
+        )
+        let page = try #require(generator.pages().first { $0.path == "releases/2" })
+        #expect(page.text.contains("# Release 2\n"))
+        let limit = specification.limits[0].name
+        #expect(page.text.contains("[`\(limit)`](../limits.md#\(limit))"), "\(page.text)")
+        #expect(page.text.matches(of: #/(?m)^# /#).count == 1)
+        let navigation = generator.navigation()
+        let three = try #require(navigation.firstRange(of: "releases/3.md"))
+        let two = try #require(navigation.firstRange(of: "releases/2.md"))
+        #expect(three.lowerBound < two.lowerBound)
     }
 }
 
