@@ -31,6 +31,9 @@ class Tambourd:
         #: Where login codes go: a phone and its code a line.
         self.codes = directory / "codes"
         self.codes.touch()
+        #: Who gets which feature.
+        self.features = directory / "features"
+        self.features.write_text("{}")
         #: Takes a line that asks for a restart, and gives one when it is done.
         self.asked, self.done = directory / "restart", directory / "restarted"
         created = subprocess.run(
@@ -50,15 +53,17 @@ class Tambourd:
         accounts = [part for each in self.accounts for part in ("--account", each)]
         restart = f"echo > {self.asked} && read line < {self.done}"
         code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
+        reload = f"cat > {self.features} && {self.program} admin reload --data {self.data}"
         return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
-            "--restart-cmd", restart
+            "--restart-cmd", restart, "--features-cmd", reload
         ]  # fmt: skip
 
     def _start(self) -> subprocess.Popen[str]:
         with self.log.open("ab") as errors:
             process = subprocess.Popen(
                 [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
-                + ["--login-codes", f"file:{self.codes}", "--log-level", "error", "--lanes", "4"],
+                + ["--login-codes", f"file:{self.codes}", "--features", self.features]
+                + ["--log-level", "error", "--lanes", "4"],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None

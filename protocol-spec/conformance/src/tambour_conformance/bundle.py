@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tambour_conformance import wire
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -101,8 +103,12 @@ class Bundle:
     def name(self, opcode: int) -> str:
         return self.names.get(opcode, f"opcode {opcode}")
 
-    def flow(self, name: str) -> Mapping[str, Any]:
-        return next(flow for flow in self.data["flows"] if flow["flow"] == name)
+    def request(self, opcode: str) -> dict[str, Any]:
+        """The payload of a right request, that of the first example, as `Connection.send` takes it."""
+        examples = (each for each in self.examples if (each.opcode_name, each.role) == (opcode, "request"))
+        frame = wire.cut(next(examples).packet)
+        assert frame is not None
+        return {"payload": frame.wire, "flags": frame.flags}
 
     def _example(self, entry: Mapping[str, Any]) -> Example:
         return Example(

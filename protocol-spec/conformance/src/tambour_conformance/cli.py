@@ -47,6 +47,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="PROG",
         help="a command that stops the server in order and starts it again on the same address and data",
     )
+    parser.add_argument(
+        "--features-cmd",
+        metavar="PROG",
+        help="a command that puts rules in force: it reads what `tambourd serve --features` does, as JSON",
+    )
     parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
     parser.add_argument(
         "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
@@ -83,6 +88,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         accounts=[Account.parse(each) for each in arguments.account],
         code_command=arguments.code_cmd,
         restart_command=arguments.restart_cmd,
+        features_command=arguments.features_cmd,
         selection=arguments.cases,
         strict=arguments.strict,
         list_only=arguments.list,

@@ -1,17 +1,23 @@
-"""CAP: what only clients get that named a capability."""
+"""CAP: what only clients get that named a capability, and what features are let in and shut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import subprocess
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tambour_conformance import bundle
-from tambour_conformance.fixtures import Cid, Group, LogIn
+from tambour_conformance.bundle import Bundle
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Cid, Connect, Group, LogIn, Newcomer
 from tambour_conformance.people import Device
-from tambour_conformance.talk import say
-from tambour_conformance.verdict import case, check
+from tambour_conformance.settings import Settings
+from tambour_conformance.talk import login_again, only, say
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
 
 #: (opcode, key, capability) of each field of a reply that needs a capability.
 FIELDS = [
@@ -24,6 +30,12 @@ FIELDS = [
 REQUESTS: dict[str, Callable[[int], dict[str, Any]]] = {
     "CHAT_HISTORY": lambda chat: {"chatId": chat, "backward": 1},
 }
+#: A feature of a client's own, of which a server knows nothing but who gets it.
+OWN = "conformance-feature"
+ON: dict[str, Any] = {"rules": [{}]}
+OFF: dict[str, Any] = {"rules": []}
+
+Rules = Callable[[dict[str, Any]], None]
 
 
 @case("CAP-01")
@@ -44,3 +56,108 @@ def test_fields_of_a_capability(
     for device, expected in devices:
         reply = device.call(opcode, REQUESTS[opcode](chat))
         check((key in reply.value) == expected, f"{key}: {expected}", reply.value)
+
+
+# Features.
+
+
+@pytest.fixture
+def rules(settings: Settings) -> Iterator[Rules]:
+    """Puts rules of features in force, and takes them away at the end."""
+    command = settings.features_command
+    if command is None:
+        skip("needs --features-cmd")
+
+    def put(features: dict[str, Any]) -> None:
+        subprocess.run(
+            command,
+            shell=True,
+            check=True,
+            input=json.dumps(features),
+            text=True,
+            capture_output=True,
+            timeout=30,
+        )
+
+    yield put
+    put({})
+
+
+def answers(config: dict[str, Any]) -> dict[str, bool]:
+    """What settings say about features."""
+    return {each["type"]: each["enabled"] for each in config["features"]}
+
+
+def gated(protocol: Bundle) -> list[tuple[str, str]]:
+    """(feature, opcode) of each opcode that a feature gates."""
+    return [(each["name"], opcode) for each in protocol.data["features"] for opcode in each["opcodes"]]
+
+
+@case("CAP-03")
+@pytest.mark.parametrize(("feature", "opcode"), gated(bundle.load()), ids=str)
+def test_feature_is_off(login: LogIn, rules: Rules, protocol: Bundle, feature: str, opcode: str) -> None:
+    """Off, it is told so and its opcode refused, to whoever named it; shut, to everybody; on, to nobody."""
+    named, other, classic = login("alice", features=[feature]), login("bob", features=[]), login("carol")
+    for state, served in (
+        (OFF, (False, True, True)),
+        (ON, (True, True, True)),
+        ({"kill": True}, (False, False, False)),
+        (OFF, (False, True, True)),
+    ):
+        rules({feature: state})
+        for device, expected in zip((named, other, classic), served, strict=True):
+            answer = device.answer(device.send(opcode, **protocol.request(opcode)))
+            refused = answer.get("error") == "proto.opcode"
+            equal(not refused, expected, f"{opcode} served for {device.name} with {state}")
+            device.alive()
+        equal(answers(login_again(named)["config"]), {feature: served[0]}, f"answers of LOGIN with {state}")
+
+
+@case("CAP-04")
+def test_change_is_pushed(login: LogIn, connect: Connect, rules: Rules) -> None:
+    """Who named a feature hears of its flip before it is over, with another hash; nobody else does."""
+    rules({OWN: OFF})
+    named, laptop = login("alice", features=[OWN]), login("alice", "laptop", features=[OWN, "no-such-thing"])
+    others: list[Connection] = [login("bob", features=[]), login("carol"), connect(features=[OWN])]
+    last = named.login["config"]
+    equal(answers(last), {OWN: False}, "answers of LOGIN")
+    for state, expected in ((ON, True), (OFF, False), (ON, True)):
+        rules({OWN: state})
+        for each in (named, laptop):
+            config = told(each)["config"]
+            equal(answers(config), {OWN: expected}, f"answers pushed to {each.name}")
+            check(config["hash"] != last["hash"], "another hash", config["hash"])
+        last = config
+        for each in others:
+            each.silence_by_fence(of=["NOTIF_CONFIG"])
+        # Rules that change nothing for anybody tell nobody.
+        rules({OWN: state, "another-feature": ON})
+        for each in (named, laptop):
+            each.silence_by_fence(of=["NOTIF_CONFIG"])
+    known = login("alice", features=[OWN], configHash=last["hash"])
+    check("config" not in known.login.value, "no settings for who has them", known.login.value)
+    old = login("alice", features=[OWN], configHash=named.login["config"]["hash"])
+    equal(answers(old.login["config"]), {OWN: True}, "answers for who has older settings")
+
+
+def told(device: Device) -> Frame:
+    device.fence()
+    return only(device.pushes("NOTIF_CONFIG"), f"change pushed to {device.name}")
+
+
+@case("CAP-05")
+def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
+    """From no user to all of them in steps: whoever is in stays in, on every connection."""
+    users = [login(newcomer(), features=[OWN]) for _ in range(12)]
+    chosen: set[int] = set()
+    for percent in (0, 5, 20, 35, 50, 65, 80, 95, 100):
+        rules({OWN: {"rules": [{"percent": percent}]}})
+        having = {each.user_id for each in users if answers(login_again(each)["config"])[OWN]}
+        check(chosen <= having, f"nobody loses it at {percent} percent", chosen - having)
+        chosen = having
+        again = login(users[0].account, features=[OWN])
+        equal(answers(again.login["config"])[OWN], users[0].user_id in having, "answer on another connection")
+        again.close()
+        if percent == 0:
+            equal(having, set(), "users at 0 percent")
+    equal(len(chosen), len(users), "users at 100 percent")

@@ -8,7 +8,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tambour_conformance import bundle, wire
+from tambour_conformance import bundle
 from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, hello, message
@@ -24,14 +24,6 @@ def needing(state: str) -> list[str]:
     return [each.name for each in PROTOCOL.served.values() if each.from_client and state not in each.states]
 
 
-def legal(name: str) -> dict[str, Any]:
-    """The payload of a request that is right but for the state it is sent in, as `send` takes it."""
-    examples = (each for each in PROTOCOL.examples if (each.opcode_name, each.role) == (name, "request"))
-    frame = wire.cut(next(examples).packet)
-    assert frame is not None
-    return {"payload": frame.wire, "flags": frame.flags}
-
-
 # What is legal when.
 
 
@@ -39,7 +31,7 @@ def legal(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("opcode", needing("connected"))
 def test_before_hello(stranger: Connection, opcode: str) -> None:
     """A right request before SESSION_INIT is refused, and SESSION_INIT is still taken."""
-    stranger.refused("proto.state", opcode, **legal(opcode))
+    stranger.refused("proto.state", opcode, **PROTOCOL.request(opcode))
     stranger.alive()
     stranger.call("SESSION_INIT", hello("stranger", None, None))
 
@@ -48,7 +40,7 @@ def test_before_hello(stranger: Connection, opcode: str) -> None:
 @pytest.mark.parametrize("opcode", needing("initialized"))
 def test_before_login(client: Connection, opcode: str) -> None:
     """A right request before LOGIN is refused, and the connection stays."""
-    client.refused("proto.state", opcode, **legal(opcode))
+    client.refused("proto.state", opcode, **PROTOCOL.request(opcode))
     client.alive()
 
 
