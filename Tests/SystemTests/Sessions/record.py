@@ -51,6 +51,7 @@ LEFT_OUT = {"reconnect", "history", "relogin", "chat_list"}
 
 #: Milliseconds above this are a time, below it a mark like 0 or -1.
 FIRST_TIME = 10**12
+SECOND = 1000
 DAY = 86_400_000
 
 #: The proxy's own PING; no client counts so far.
@@ -154,6 +155,8 @@ class Recorder:
                 mark.name = mark.name or f"time{sum(1 for other in self._marks if other.name) + 1}"
                 return mark.name
         ahead = value - now()
+        if abs(ahead) < SECOND:
+            return "now"  # it was, when the client looked at its clock
         return f"now{ahead:+}" if abs(ahead) < DAY else None
 
     def _dialog(self, connection: str, chat: int) -> str | None:

@@ -102,6 +102,8 @@ class Comparison:
 
     def __init__(self, names: dict[str, Any], capabilities: set[str]) -> None:
         self.names, self._capabilities = names, capabilities
+        #: The greatest time that was met.
+        self.latest = 0
 
     def compare(self, wanted: Any, found: Any, type: Type, path: str = "") -> None:
         if isinstance(wanted, dict) and "$bytes" not in wanted:
@@ -143,6 +145,8 @@ class Comparison:
         if name == "int" or name == "ms" or name.startswith("ms:"):
             if not isinstance(found, int) or isinstance(found, bool):
                 raise Mismatch(f"{path}: {brief(found)} instead of an integer")
+            if name != "int":
+                self.latest = max(self.latest, found)
             if name.startswith("ms:"):
                 self.names[name.removeprefix("ms:")] = found
             return
@@ -243,6 +247,8 @@ class Replay:
         self._address = (host, int(port))
         self._codes, self._specification = codes, specification
         self._names = Names()
+        #: The greatest time that was told, in milliseconds.
+        self._latest = 0
         self._connections: dict[str, Connection] = {}
         self.counts = {"request": 0, "reply": 0, "error": 0, "push": 0}
 
@@ -286,7 +292,9 @@ class Replay:
 
     async def _value(self, name: str) -> Any:
         if name.startswith("now"):
-            return time.time_ns() // 1_000_000 + int(name.removeprefix("now"))
+            # Messages sent within a millisecond get times ahead of the clock.
+            clock = max(time.time_ns() // 1_000_000, self._latest)
+            return clock + int(name.removeprefix("now") or 0)
         if name.startswith("code"):
             phone, number = name.removeprefix("code").split(".")
             return await self._codes.get(phone, int(number))
@@ -333,6 +341,7 @@ class Replay:
     ) -> dict[str, Any]:
         comparison = Comparison(self._names.bound(), connection.capabilities)
         comparison.compare(event["value"], came.value, self._specification.payload(event["opcode"], role))
+        self._latest = max(self._latest, comparison.latest)
         return comparison.names
 
     async def _closed(self, event: dict[str, Any]) -> None:

@@ -20,8 +20,9 @@ In a value a string that begins with `$` stands for something else; one that rea
     $int                                              some integer
 
 In a payload `{message1:d3}` is such a thing as MessagePack, in the form whose first byte is given if it fits.
-There are also `{time1:cf}`, `{now-12:cf}` (milliseconds, counted from when it is sent) and
-`{code79990000001.2:a6}` (the second login code of a phone).
+There are also `{time1:cf}`, `{now:cf}` and `{now-3600000:cf}` (the client's clock when it is sent, in
+milliseconds; it is never behind a time that the server has told), and `{code79990000001.2:a6}` (the second
+login code of a phone).
 """
 
 from __future__ import annotations
