@@ -21,9 +21,14 @@ package final class Connection {
     /// What a connection in its last phases needs and others do not.
     final class Farewell {
         let reason: CloseReason
+        /// How long the peer may take nothing.
+        let limit: Duration
         var timer: TimerToken?
 
-        init(_ reason: CloseReason) { self.reason = reason }
+        init(_ reason: CloseReason, limit: Duration) {
+            self.reason = reason
+            self.limit = limit
+        }
     }
 
     private static let lastID = Atomic<UInt64>(0)
@@ -100,11 +105,11 @@ package final class Connection {
         lane.retire(self, reason)
     }
 
-    /// Closes once the peer has everything written so far, or after `limit` at the latest.
+    /// Closes once the peer has everything written so far, or takes none of it for `limit`.
     ///
     /// What the peer still sends is discarded: closing over unread input would reset the connection
     /// and could cost the peer the last bytes.
-    package func closeAfterFlush(_ reason: CloseReason, within limit: Duration) {
+    package func closeAfterFlush(_ reason: CloseReason, stalledFor limit: Duration) {
         lane.preconditionOnLane()
         lane.bidFarewell(self, reason, within: limit)
     }

@@ -602,15 +602,25 @@ package final class Lane: @unchecked Sendable {
         guard connection.phase == .open else { return }
         connection.phase = .flushing
         connection.input = nil
-        let farewell = Connection.Farewell(reason)
-        connection.farewell = farewell
-        farewell.timer = schedule(after: limit) { [unowned self, unowned connection] in
-            // A timer that fired needs no cancelling.
-            farewell.timer = nil
-            retire(connection, reason)
-        }
+        connection.farewell = Connection.Farewell(reason, limit: limit)
+        limitFarewell(of: connection)
         if connection.backlog == nil, connection.firstSegment < 0 { endOutput(connection) }
         watch(connection, connection.watched | EPOLLIN.rawValue)
+    }
+
+    /// Retires the connection unless its peer takes some of the backlog within the limit.
+    private func limitFarewell(of connection: Connection) {
+        guard let farewell = connection.farewell else { return }
+        let left = connection.pendingOutboundBytes
+        farewell.timer = schedule(after: farewell.limit) { [unowned self, unowned connection] in
+            // A timer that fired needs no cancelling.
+            farewell.timer = nil
+            if connection.phase == .flushing, connection.pendingOutboundBytes < left {
+                limitFarewell(of: connection)
+            } else {
+                retire(connection, farewell.reason)
+            }
+        }
     }
 
     /// Tells the peer that nothing more comes and waits for its own end.

@@ -331,7 +331,7 @@ struct ConnectionTests {
                 script.onReceived = { connection, bytes in
                     connection.write([UInt8](repeating: 3, count: length - 10))
                     connection.write([UInt8](repeating: 4, count: 10))
-                    connection.closeAfterFlush(.local("done"), within: .seconds(20))
+                    connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
                     connection.write([9, 9, 9])
                     return 0
                 }
@@ -358,7 +358,7 @@ struct ConnectionTests {
             let length = 8 << 20
             script.onReceived = { connection, bytes in
                 connection.write([UInt8](repeating: 3, count: length))
-                connection.closeAfterFlush(.local("done"), within: .seconds(20))
+                connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
                 return bytes.count
             }
             let peer = try lane.adoptPair(script)
@@ -386,7 +386,7 @@ struct ConnectionTests {
             }
             #expect(ended.waiting.isEmpty && closed.waiting.isEmpty)
             lane.queue.sync {
-                held.connection?.closeAfterFlush(.local("answered"), within: .seconds(20))
+                held.connection?.closeAfterFlush(.local("answered"), stalledFor: .seconds(20))
             }
             #expect(try peer.receiveAll().isEmpty)
             #expect(try closed.next() == .local("answered"))
@@ -420,7 +420,7 @@ struct ConnectionTests {
                 for step in 0..<60 {
                     connection.write([UInt8](repeating: UInt8(step), count: 1000))
                 }
-                connection.closeAfterFlush(.local("done"), within: .seconds(20))
+                connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
             }
             let peer = try lane.adoptPair(script)
             let expected = (0..<60).flatMap { [UInt8](repeating: UInt8($0), count: 1000) }
@@ -458,12 +458,42 @@ struct ConnectionTests {
             let script = Script()
             script.onOpened = { connection in
                 connection.write([UInt8](repeating: 3, count: 8 << 20))
-                connection.closeAfterFlush(.local("done"), within: .milliseconds(20))
+                connection.closeAfterFlush(.local("done"), stalledFor: .milliseconds(20))
             }
             let closed = script.closed
             let peer = try lane.adoptPair(script)
             #expect(try closed.next() == .local("done"))
             #expect(try peer.receiveAll().count < 8 << 20)
+        }
+    }
+
+    @Test("closed after a flush waits for a peer for as long as it reads some")
+    func closeAfterFlushOfSlowReader() throws {
+        try withLane { lane in
+            let limit = Duration.milliseconds(500)
+            let script = Script()
+            script.onOpened = { connection in
+                var size: Int32 = 4096
+                let length = socklen_t(MemoryLayout<Int32>.size)
+                setsockopt(connection.descriptor, SOL_SOCKET, SO_SNDBUF, &size, length)
+                connection.write([UInt8](repeating: 3, count: 120_000))
+                connection.closeAfterFlush(.local("done"), stalledFor: limit)
+            }
+            let (opened, closed) = (script.opened, script.closed)
+            let peer = try lane.adoptPair(script)
+            _ = try opened.next()
+            let began = ContinuousClock.now
+            var count = 0
+            while let part = try? peer.receive(1000), !part.isEmpty {
+                count += part.count
+                // 120 readings, 6 ms between two: longer than the limit.
+                let tick = Arrivals<Void>()
+                lane.queue.sync { _ = lane.schedule(after: .milliseconds(6)) { tick.add(()) } }
+                try tick.next()
+            }
+            #expect(count == 120_000)
+            #expect(ContinuousClock.now - began > limit)
+            #expect(try closed.next() == .local("done"))
         }
     }
 
@@ -517,7 +547,7 @@ struct ConnectionTests {
                 connection.write([1])
                 connection.close(.local("one"))
                 connection.close(.local("two"))
-                connection.closeAfterFlush(.local("three"), within: .seconds(1))
+                connection.closeAfterFlush(.local("three"), stalledFor: .seconds(1))
                 connection.write([2])
                 connection.resumeReading()
                 isInside = false

@@ -37,6 +37,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
+    private enum Ending {
+        /// The client sends nothing more.
+        case inputEnded
+        case serverStops
+        /// The token is dead.
+        case sessionClosed
+    }
+
     private unowned let gateway: LaneGateway
     private let shared: SharedServices
     private var opened: Connection?
@@ -59,7 +67,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var heldPushBytes = 0
     private var isHoldingPushes = false
     private var queuedPushBytes = 0
-    private var diesWhenIdle = false
+    /// Why the connection closes once what is under way is answered; nothing more is read then.
+    private var ending: Ending?
 
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
@@ -113,7 +122,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         lastByteAt = gateway.lane.now
         var offset = 0
         do throws(FrameError) {
-            while !connection.isClosing, !diesWhenIdle {
+            while !connection.isClosing, ending == nil {
                 if machine.inFlight >= limits.maxRequestsInFlight {
                     connection.pauseReading()
                     break
@@ -156,10 +165,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionInputEnded(_ connection: Connection) {
         // What was asked before is answered; what has not come whole never was a request.
-        diesWhenIdle = true
-        if machine.inFlight == 0 {
-            connection.closeAfterFlush(.peerClosed, within: .milliseconds(limits.closeDrainMs))
-        }
+        end(.inputEnded)
     }
 
     func connectionDrained(_ connection: Connection) {
@@ -184,27 +190,39 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     func close(reason: String) {
         connection.closeAfterFlush(
             .local(reason),
-            within: .milliseconds(limits.closeDrainMs)
+            stalledFor: .milliseconds(limits.closeDrainMs)
         )
     }
 
     /// The server stops: what is under way is answered first.
     func closeForStop() {
         connection.pauseReading()
-        diesWhenIdle = true
-        closeIfIdle(reason: "the server stops")
+        end(.serverStops)
     }
 
     /// The token of this session is dead; replies under way still go out.
     func tokenDied() {
         // Nothing more is read, or a peer that always has a request under way would never go.
         connection.pauseReading()
-        diesWhenIdle = true
-        closeIfIdle(reason: "the session was closed")
+        end(.sessionClosed)
     }
 
-    private func closeIfIdle(reason: String) {
-        if diesWhenIdle, machine.inFlight == 0 { close(reason: reason) }
+    /// Closes the connection once what is under way has been answered.
+    private func end(_ ending: Ending) {
+        self.ending = self.ending ?? ending
+        closeIfEnded()
+    }
+
+    private func closeIfEnded() {
+        guard let ending, machine.inFlight == 0 else { return }
+        switch ending {
+        case .inputEnded:
+            // A phone that has no network for some seconds still gets its answers.
+            let patience = Duration.milliseconds(limits.partialFrameTimeoutMs)
+            connection.closeAfterFlush(.peerClosed, stalledFor: patience)
+        case .serverStops: close(reason: "the server stops")
+        case .sessionClosed: close(reason: "the session was closed")
+        }
     }
 
     // MARK: - Frames
@@ -406,10 +424,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if request.turn == .exclusive { releaseHeldPushes() }
         let mayRead = request.turn == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
         startWaiting(machine.finished(request.turn))
-        if mayRead, !diesWhenIdle, machine.inFlight < limits.maxRequestsInFlight {
+        if mayRead, ending == nil, machine.inFlight < limits.maxRequestsInFlight {
             connection.resumeReading()
         }
-        closeIfIdle(reason: "the session was closed")
+        closeIfEnded()
     }
 
     // MARK: - Login
