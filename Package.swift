@@ -116,7 +116,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TambourSpecTests",
-            dependencies: ["TambourProtocol", "tambour-spec"],
+            dependencies: ["TambourProtocol", "TambourTesting", "tambour-spec"],
             // Run by a Lua interpreter, and by Python.
             exclude: ["Dissector/wireshark.lua", "Schemas/validate.py"]
         ),

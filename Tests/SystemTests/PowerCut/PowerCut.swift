@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 
 /// Runs programs under `powercut.c`, the layer that loses what was not synced.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import TambourSQL
+import TambourTesting
 import Testing
 
 /// The layer must lose what was not synced, or tests that use it prove nothing.

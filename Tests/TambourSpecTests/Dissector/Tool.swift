@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 
 /// Programs that tests run.
 enum Tool {

@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 import Testing
 
 @testable import tambour_spec

@@ -5,7 +5,7 @@ extension Process {
     ///
     /// `waitUntilExit` waits for a socket to close that every process started meanwhile has inherited: beside a server that
     /// another test has started it may wait for ever.
-    func waitForEnd() -> Int32 {
+    package func waitForEnd() -> Int32 {
         var info = siginfo_t()
         while waitid(P_PID, id_t(processIdentifier), &info, WEXITED | WNOWAIT) != 0 {
             guard errno == EINTR else {
