@@ -56,6 +56,17 @@ struct DecodeTests {
         )
     }
 
+    @Test("quote a key that would be misread")
+    func oddKeys() throws {
+        let (lines, _) = try Self.decode(
+            hex: "0a000017000100000014 85 a0 01 a220 61 02 a2 61 20 03 a3 61 3a 20 04 a2 61 3a 05"
+        )
+        #expect(
+            lines.dropFirst(2).map { $0.replacing("  # unknown key", with: "") }
+                == ["  \"\": 1", "  \" a\": 2", "  \"a \": 3", "  \"a: \": 4", "  a:: 5"]
+        )
+    }
+
     @Test("show errors with what they mean")
     func error() throws {
         let (lines, failures) = try Self.decode(

@@ -97,8 +97,8 @@ MUTANTS = [
            "changedChats(for: caller, since: $0, budget", "changedChats(for: caller, since: $0 + (mutant == @ ? 2_000 : 0), budget"),
     Mutant("settings come with every login", ["SYN"], "Sources/TambourServer/Sync/ServiceConfig.swift",
            "return config.hash == known ? nil : config", "return config.hash == known && mutant != @ ? nil : config"),
-    Mutant("a mark in the future is believed", ["SYN"], SYNC,
-           "return min(asked, time)", "return mutant == @ ? asked : min(asked, time)"),
+    Mutant("a mark in the future is no mark", ["SYN"], SYNC,
+           "return min(asked, time)", "return mutant == @ && asked > time ? nil : min(asked, time)"),
     # Messages
     Mutant("a cid is forgotten", ["MSG"], STORE + "WriteTransaction+Messages.swift",
            "if recentClientIDs.isCertainlyNew(cid, of: sender) { return nil }",

@@ -426,7 +426,11 @@ end
 -- The name of a map key for people.
 local function name_of_key(node)
     if node.kind == "string" then
-        return utf16_units(node.value) and escaped(node.value) or "not UTF-8: " .. hex_of(node.value)
+        local key = node.value
+        if not utf16_units(key) then return "not UTF-8: " .. hex_of(key) end
+        -- What would be misread without quotes gets them.
+        local is_plain = key ~= "" and not key:find("^ ") and not key:find(" $") and not key:find(": ", 1, true)
+        return is_plain and escaped(key) or '"' .. escaped(key) .. '"'
     end
     return node.text or FOUND[node.kind]
 end

@@ -192,11 +192,18 @@ struct PayloadText {
 
     private func name(of key: WireNode) -> String {
         switch key {
-        case .string(let text): Self.escaped(text)
+        case .string(let text): Self.name(text)
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"
         case .int, .uint, .bool, .null, .double: text(of: key, as: nil)
         default: key.kind
         }
+    }
+
+    /// A key that would be misread without quotes gets them.
+    private static func name(_ key: String) -> String {
+        let isPlain =
+            !key.isEmpty && !key.hasPrefix(" ") && !key.hasSuffix(" ") && !key.contains(": ")
+        return isPlain ? escaped(key) : "\"\(escaped(key))\""
     }
 
     private func text(of node: WireNode, as type: WireType?) -> String {

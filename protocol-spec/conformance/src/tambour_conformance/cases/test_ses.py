@@ -280,7 +280,10 @@ def test_nonsense(client: Connection, limits: Limits, kind: str) -> None:
     client.alive()
     opcode, request, code = chosen[0]
     client.send(opcode, **request)
+    # Time-outs end a connection as well, but not before it has answered.
+    ping = client.send("PING", {})
     client.ends()
+    check(all(each.seq != ping for each in client.unread), "no answer behind the last", client.unread)
     client.closed()
 
 
