@@ -65,8 +65,9 @@ conformance: deps-conformance ## Runs the conformance suite against the server; 
 	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
 		--strict --out .build/conformance $(CASES)
 
-lint: ## Checks the format
+lint: ## Checks the format, and that the mutants still fit
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
+	python3 Tests/mutants/check.py
 
 format: ## Formats the sources
 	swift format format --in-place --parallel --recursive Package.swift Sources Tests bench

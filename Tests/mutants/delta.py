@@ -120,6 +120,10 @@ MUTANTS = [
 ]
 
 
+def mutants():
+    return [Mutant(name, [], file, old, new) for name, file, old, new, _ in MUTANTS]
+
+
 def tests(number):
     """What noticed the mutant: an empty list when nothing did."""
     environment = dict(os.environ, TAMBOUR_MUTANT=str(number))
@@ -146,8 +150,7 @@ def tests(number):
 def main():
     chosen = {int(number) for number in sys.argv[1:]} or set(range(len(MUTANTS) + 1))
     unexpected = 0
-    mutants = [Mutant(name, [], file, old, new) for name, file, old, new, _ in MUTANTS]
-    with switched(mutants, module=STORE):
+    with switched(mutants(), module=STORE):
         subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True,
                        stdout=sys.stderr)
         print("| mutant: what is removed | noticed by |\n| --- | --- |", flush=True)
@@ -163,4 +166,5 @@ def main():
     sys.exit(1 if unexpected else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

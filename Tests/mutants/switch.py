@@ -24,6 +24,17 @@ class Mutant:
     new: str
 
 
+def mutated(mutants):
+    """The text of each file with all its mutants; ends the program when one no longer fits the sources."""
+    sources = {}
+    for number, mutant in enumerate(mutants, start=1):
+        source = sources.get(mutant.file) or (ROOT / mutant.file).read_text()
+        if source.count(mutant.old) != 1:
+            sys.exit(f"mutant {number} ({mutant.name}): {source.count(mutant.old)} places in {mutant.file}, not one")
+        sources[mutant.file] = source.replace(mutant.old, mutant.new.replace("@", str(number)))
+    return sources
+
+
 @contextlib.contextmanager
 def switched(mutants, module):
     """Puts all mutants into the sources, and at the end the sources back.
@@ -33,12 +44,7 @@ def switched(mutants, module):
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
         sys.exit("commit the changes in Sources first: they are put back at the end")
     switch = ROOT / module / "Mutant.swift"
-    sources = {}
-    for number, mutant in enumerate(mutants, start=1):
-        source = sources.get(mutant.file) or (ROOT / mutant.file).read_text()
-        if source.count(mutant.old) != 1:
-            sys.exit(f"mutant {number} ({mutant.name}): {source.count(mutant.old)} places in {mutant.file}, not one")
-        sources[mutant.file] = source.replace(mutant.old, mutant.new.replace("@", str(number)))
+    sources = mutated(mutants)
     try:
         for file, source in sources.items():
             (ROOT / file).write_text(source)
