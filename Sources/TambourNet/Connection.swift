@@ -52,6 +52,8 @@ package final class Connection {
     var isResuming = false
     /// The peer has ended its side: there is nothing more to read, and nothing to wait for at the end.
     var hasInputEnded = false
+    /// The delegate hears of that end once it has been presented what a pause left over.
+    var isEndUntold = false
 
     // Output: what this round collected in the lane's buffer, then what the socket refused.
     var firstSegment: Int32 = -1

@@ -352,7 +352,13 @@ package final class Lane: @unchecked Sendable {
     private func endInput(_ connection: Connection) {
         connection.hasInputEnded = true
         switch connection.phase {
-        case .open: connection.delegate?.connectionInputEnded(connection)
+        case .open:
+            // What was left over in a pause comes first.
+            if connection.isResuming {
+                connection.isEndUntold = true
+            } else {
+                connection.delegate?.connectionInputEnded(connection)
+            }
         case .lingering: retire(connection, connection.farewell?.reason ?? .peerClosed)
         case .flushing, .closed: break
         }
@@ -420,9 +426,14 @@ package final class Lane: @unchecked Sendable {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
         watch(connection, connection.watched | EPOLLIN.rawValue)
-        guard let kept = connection.input else { return }
-        presentKept(kept, to: connection)
-        if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+        if let kept = connection.input {
+            presentKept(kept, to: connection)
+            if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+        }
+        if connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused {
+            connection.isEndUntold = false
+            connection.delegate?.connectionInputEnded(connection)
+        }
     }
 
     // MARK: Output

@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 import Testing
 
 /// Follows the guide for client authors word for word, and checks that whoever follows it notices what is wrong.

@@ -199,6 +199,26 @@ struct HostileBytesTests {
         }
     }
 
+    @Test("pages that nobody reads are not made without end")
+    func unreadPages() async throws {
+        try await Victim.run { victim in
+            let writer = try victim.loggedIn()
+            let saved = ChatID.dialog(writer.userID, writer.userID)
+            for cid in Int64(1)...200 {
+                try writer.send(String(repeating: "\(cid) ", count: 900), to: saved, cid: cid)
+            }
+            // As many as may be under way, of pages as large as can be.
+            let deaf = try (0..<4).map { _ in try victim.again(writer) }
+            for client in deaf {
+                for _ in 0..<250 {
+                    try client.send(ChatHistoryRequest(chatID: saved, backward: 200))
+                }
+            }
+            for client in deaf { client.close() }
+            try victim.witness()
+        }
+    }
+
     private func header(
         length: Int,
         flags: UInt8 = 0,
@@ -289,9 +309,15 @@ private final class Victim {
         return try Self.login(address, tokens.removeFirst())
     }
 
+    /// Another connection of the same member.
+    func again(_ client: WireClient) throws -> WireClient {
+        try Self.login(address, client.token)
+    }
+
     private static func login(_ address: String, _ token: String) throws -> WireClient {
         let client = try WireClient(address: address)
         try client.call(SessionInitRequest())
+        client.token = token
         client.userID = try client.call(LoginRequest(token: token)).profile.contact.id
         return client
     }

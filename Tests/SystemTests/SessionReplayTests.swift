@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 import Testing
 
 /// Plays what clients of every release said to the server of their time, and expects of this one

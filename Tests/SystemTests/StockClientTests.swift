@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TambourTesting
 import Testing
 
 /// Plays the scenarios of `scenarios.py`, each with the unmodified public client against a server

@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @testable import tambour_spec
@@ -391,7 +392,7 @@ struct DecodeTests {
     func program() throws {
         let folder = try TemporaryFolder()
         let program = try #require(Tool.built("tambour-spec"))
-        func run(_ arguments: [String], _ input: [UInt8] = []) throws -> Tool.Outcome {
+        func run(_ arguments: [String], _ input: [UInt8] = []) throws -> ChildProcess.Outcome {
             try Tool.run(
                 program,
                 ["decode", "--root", Repository.root.path] + arguments,

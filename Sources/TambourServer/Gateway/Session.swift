@@ -48,7 +48,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private unowned let gateway: LaneGateway
     private let shared: SharedServices
     private var opened: Connection?
-    private var machine = SessionStateMachine()
+    private var machine: SessionStateMachine
     private var decoder: FrameDecoder
     private(set) var caller: Caller? { didSet { knownRequester = nil } }
     private var origin = SessionOrigin(installation: "", client: "", info: "", address: "") {
@@ -89,7 +89,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     init(gateway: LaneGateway) {
         self.gateway = gateway
         shared = gateway.shared
-        decoder = FrameDecoder(limits: gateway.shared.limits)
+        let limits = gateway.shared.limits
+        machine = SessionStateMachine(maxQueries: limits.maxOutboundBytes / limits.maxReplyBytes)
+        decoder = FrameDecoder(limits: limits)
     }
 
     private var limits: Limits { shared.limits }

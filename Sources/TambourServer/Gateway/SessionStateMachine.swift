@@ -29,8 +29,14 @@ struct SessionStateMachine {
     private var commands = 0
     private var queries = 0
     private var isExclusive = false
+    private let maxQueries: Int
     private var waiting: [(turn: Turn, ticket: Int)] = []
     private var nextTicket = 0
+
+    /// - Parameter maxQueries: how many queries may run beside each other, at least one.
+    init(maxQueries: Int) {
+        self.maxQueries = max(1, maxQueries)
+    }
 
     /// The bit of this phase in the opcode table.
     var states: OpInfo.States {
@@ -104,7 +110,7 @@ struct SessionStateMachine {
         if isExclusive { return false }
         return switch turn {
         case .command: queries == 0
-        case .query: commands == 0
+        case .query: commands == 0 && queries < maxQueries
         case .exclusive: commands == 0 && queries == 0
         }
     }

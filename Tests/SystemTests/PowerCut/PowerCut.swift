@@ -4,8 +4,8 @@ import TambourTesting
 /// Runs programs under `powercut.c`, the layer that loses what was not synced.
 ///
 /// ```swift
-/// process.environment = try PowerCut(directory: data, seed: 7).environment
-/// kill(process.processIdentifier, SIGUSR2)   // cuts; or `afterOperations:` says when
+/// try ChildProcess(program, [], environment: PowerCut(directory: data, seed: 7).environment)
+/// process.signal(SIGUSR2)   // cuts; or `afterOperations:` says when
 /// ```
 struct PowerCut {
     /// What a cut takes away; see `powercut.c`.
@@ -57,13 +57,12 @@ struct PowerCut {
         // Tests of several processes may run at once: each has its own copy, removed at the end.
         let result = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-\(getpid())-\(name).out").path
-        let compiler = Process()
-        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments =
+        let compiler = try ChildProcess.run(
+            URL(filePath: "/usr/bin/env"),
             ["clang", "-Wall", "-Wextra", "-Werror", "-o", result, source] + options
-        try compiler.run()
-        guard compiler.waitForEnd() == 0 else {
-            throw Failure(description: "clang could not compile \(name)")
+        )
+        guard compiler.status == 0 else {
+            throw Failure(description: "clang could not compile \(name): \(compiler.errors)")
         }
         compiled.append(result)
         atexit { PowerCut.compiled.removeAll() }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TambourTesting
 
 /// A real `tambourd serve` with a data directory of its own, which goes when the test is done.
 ///

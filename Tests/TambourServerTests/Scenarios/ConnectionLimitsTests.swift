@@ -87,6 +87,23 @@ struct ConnectionLimitsTests {
         }
     }
 
+    @Test("who has sent more than is served at once, and then ended its side, gets every answer")
+    func halfClosedWithMuchToDo() throws {
+        try withPair(limits: ["maxRequestsInFlight": 8]) { server, alice, _, dialog in
+            for round in Int64(0)..<20 {
+                // The end is to arrive while something waits that a pause has left over.
+                let (client, _) = try server.reconnect(alice)
+                let numbers = try (Int64(1)...300).map { index in
+                    let message = NewMessage(cid: round * 300 + index, text: "x")
+                    return try client.send(MsgSendRequest(chatID: dialog, message: message))
+                }
+                client.finishSending()
+                for number in numbers { _ = try client.reply(to: number) }
+                try client.waitForClose()
+            }
+        }
+    }
+
     @Test("nonsense is answered so many times, then the connection ends")
     func softErrors() throws {
         try withServer(limits: ["maxSoftErrors": 3]) { server in

@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TambourTesting
 import Testing
 
 @testable import tambour_spec

@@ -25,43 +25,23 @@ enum Tool {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// What became of a program.
-    struct Outcome {
-        var status: Int32
-        var output: String
-        var errors: String
-    }
-
     /// Runs a program to its end, with a folder for a home in which nobody has settings or plugins.
     static func run(
         _ program: URL,
         _ arguments: [String],
         input: Data = Data(),
         in folder: TemporaryFolder
-    ) throws -> Outcome {
-        // Files, not pipes: nothing waits for anybody, however much is written.
-        let files = try ["in", "out", "err"].map { name in
-            let url = folder.file("\(UUID().uuidString).\(name)")
-            try (name == "in" ? input : Data()).write(to: url)
-            return url
-        }
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        var environment = ProcessInfo.processInfo.environment
-        environment["HOME"] = folder.url.path
-        environment["XDG_CONFIG_HOME"] = folder.url.path
-        environment["WIRESHARK_CONFIG_DIR"] = folder.url.path
-        process.environment = environment
-        process.standardInput = try FileHandle(forReadingFrom: files[0])
-        process.standardOutput = try FileHandle(forWritingTo: files[1])
-        process.standardError = try FileHandle(forWritingTo: files[2])
-        try process.run()
-        let status = process.waitForEnd()
-        return Outcome(
-            status: status,
-            output: String(decoding: try Data(contentsOf: files[1]), as: UTF8.self),
-            errors: String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
+    ) throws -> ChildProcess.Outcome {
+        let file = folder.file("\(UUID().uuidString).in")
+        try input.write(to: file)
+        return try ChildProcess.run(
+            program,
+            arguments,
+            environment: [
+                "HOME": folder.url.path, "XDG_CONFIG_HOME": folder.url.path,
+                "WIRESHARK_CONFIG_DIR": folder.url.path,
+            ],
+            input: file.path
         )
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 
 @testable import tambour_spec
 

@@ -54,20 +54,15 @@ struct PayloadSchemasTests {
             try Data(file.content.utf8).write(to: url)
         }
         let python = try #require(Self.python)
-        let process = Process()
-        process.executableURL = python
-        process.arguments = [
-            Repository.root.appending(path: "Tests/TambourSpecTests/Schemas/validate.py").path,
-            Repository.root.appending(path: Generator.bundle).path,
-            folder.appending(path: "schema").path,
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = try output.fileHandleForReading.readToEnd() ?? Data()
-        let status = process.waitForEnd()
-        let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
-        return (status, lines)
+        let outcome = try ChildProcess.run(
+            python,
+            [
+                Repository.root.appending(path: "Tests/TambourSpecTests/Schemas/validate.py").path,
+                Repository.root.appending(path: Generator.bundle).path,
+                folder.appending(path: "schema").path,
+            ]
+        )
+        return (outcome.status, outcome.output.split(separator: "\n"))
     }
 
     @Test(

@@ -1,17 +1,19 @@
-import Foundation
+package import Foundation
 import Synchronization
 
 /// A program that a test started: its output line by line as it comes, its errors, its end.
 ///
 /// Three threads of its own read and wait, so nothing blocks the threads that tests run on, and
 /// nothing depends on how long this object lives.
-final class ChildProcess: Sendable {
-    struct Failed: Error, CustomStringConvertible {
-        var description: String
+package final class ChildProcess: Sendable {
+    package struct Failed: Error, CustomStringConvertible {
+        package var description: String
+
+        package init(description: String) { self.description = description }
     }
 
     /// Lines of standard output, to be read once. Ends when the program closes it.
-    let lines: AsyncStream<String>
+    package let lines: AsyncStream<String>
 
     private let processID: pid_t
     private let ending = Ending()
@@ -20,7 +22,8 @@ final class ChildProcess: Sendable {
     /// Starts `program` at once, with nothing on its standard input.
     ///
     /// - Throws: `Failed` if it cannot be started.
-    init(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws {
+    package init(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws
+    {
         let (lines, feed) = AsyncStream.makeStream(of: String.self)
         self.lines = lines
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
@@ -58,10 +61,55 @@ final class ChildProcess: Sendable {
         }
     }
 
+    /// What became of a program that was run to its end.
+    package struct Outcome: Sendable {
+        /// As `exitStatus` gives it.
+        package let status: Int32
+        package let output: String
+        package let errors: String
+    }
+
+    /// Runs `program` to its end and blocks until then. Foundation's `Process` would do, but its `waitUntilExit` waits for
+    /// whatever other programs have inherited from it.
+    ///
+    /// - Parameter input: the path of a file that it reads as its standard input.
+    /// - Throws: `Failed` if it cannot be started.
+    package static func run(
+        _ program: URL,
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        input: String = "/dev/null"
+    ) throws -> Outcome {
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        let child = try births.withLock { _ in
+            try spawn(
+                [program.path] + arguments,
+                environment: variables.map { "\($0.key)=\($0.value)" },
+                input: input
+            )
+        }
+        let errorText = ErrorText()
+        let hasErrors = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            readToEnd(of: child.errors) { errorText.append($0) }
+            hasErrors.signal()
+        }
+        var output: [UInt8] = []
+        readToEnd(of: child.output) { output += $0 }
+        hasErrors.wait()
+        return Outcome(
+            status: Ending().reap(child.processID),
+            output: String(decoding: output, as: UTF8.self),
+            errors: errorText.string
+        )
+    }
+
     /// Waits for a line of output that begins with `prefix`; ends the program when it takes too long.
     ///
     /// - Returns: the rest of the line; nil when the program ended before it.
-    func line(after prefix: String, within deadline: Duration = .seconds(30)) async -> String? {
+    package func line(after prefix: String, within deadline: Duration = .seconds(30)) async
+        -> String?
+    {
         let killer = killer(after: deadline)
         defer { killer.cancel() }
         for await line in lines where line.hasPrefix(prefix) {
@@ -79,31 +127,31 @@ final class ChildProcess: Sendable {
     }
 
     /// What was written to standard error so far.
-    var errors: String { errorText.string }
+    package var errors: String { errorText.string }
 
     /// What the program holds in memory right now, bytes; 0 when it has ended.
-    var residentBytes: Int {
+    package var residentBytes: Int {
         let statm = "/proc/\(processID)/statm"
         guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
         let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         ending.signal(number, to: processID)
     }
 
     /// Waits for the end of the program and of its output.
     ///
     /// - Returns: its status; 128 and the signal for a program that a signal ended.
-    func exitStatus() async -> Int32 {
+    package func exitStatus() async -> Int32 {
         await ending.wait()
     }
 
     /// Waits for the end of the program, and kills it when it takes too long.
     ///
     /// - Throws: `Failed` if it had to be killed.
-    func exitStatus(within deadline: Duration) async throws -> Int32 {
+    package func exitStatus(within deadline: Duration) async throws -> Int32 {
         let killer = killer(after: deadline)
         let status = await exitStatus()
         killer.cancel()
@@ -121,7 +169,8 @@ final class ChildProcess: Sendable {
 
     private static func spawn(
         _ arguments: [String],
-        environment: [String]
+        environment: [String],
+        input: String = "/dev/null"
     ) throws -> (processID: pid_t, output: Int32, errors: Int32) {
         let output = try privatePipe()
         let errors = try privatePipe()
@@ -143,7 +192,7 @@ final class ChildProcess: Sendable {
             posix_spawn_file_actions_destroy(&actions)
             posix_spawnattr_destroy(&attributes)
         }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.writer, 2)
         // The threads that tests run on block every signal, and a child inherits that.
