@@ -93,7 +93,8 @@ def hello(device: str, capabilities: list[str] | None, features: list[str] | Non
 def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
     """Opens a connection, and initialises it unless `init=False`.
 
-    `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, kind=Connection)`
+    `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, source=None,
+    kind=Connection)`; `source` is the address to connect from.
     """
     opened: list[Connection] = []
 
@@ -104,10 +105,15 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
         capabilities: list[str] | None = None,
         features: list[str] | None = None,
         receive_buffer: int | None = None,
+        source: str | None = None,
         kind: type[Connection] = Connection,
     ) -> Connection:
         connection = kind(
-            settings.target, log, name or f"connection {len(opened) + 1}", receive_buffer=receive_buffer
+            settings.target,
+            log,
+            name or f"connection {len(opened) + 1}",
+            receive_buffer=receive_buffer,
+            source=source,
         )
         opened.append(connection)
         if init:

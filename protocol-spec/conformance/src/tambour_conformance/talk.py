@@ -63,7 +63,7 @@ def burst(
         device.coalesce(*(packet for _, packet in packets))
         stored += [device.reply(seq)["message"] for seq, _ in packets]
         for each in listeners:
-            each.fence()
+            each.fence(grace=False)
     return stored
 
 

@@ -90,7 +90,7 @@ def test_opcode_not_served(client: Connection, protocol: Bundle, name: str) -> N
     answer = client.answer(client.send(name, {}))
     if answer.command != wire.ERROR or error_code(answer) != "proto.opcode":
         skip(f"{name} is served here")
-    client.silence_by_fence()
+    client.silence_by_fence(grace=False)
 
 
 @case("HDR-06")

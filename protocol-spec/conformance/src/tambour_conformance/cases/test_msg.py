@@ -32,12 +32,16 @@ from tambour_conformance.wire import Frame
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
-def told_once(device: Device, message_id: int, opcode: str = "NOTIF_MESSAGE") -> Frame:
-    """The one push that has come to a device; call it when the change was answered."""
+def told(device: Device, message_ids: list[int]) -> list[Frame]:
+    """The pushes of these messages, each once, that have come to a device; call it when all were answered."""
     device.fence()
-    pushes = device.pushes(opcode)
-    equal([each["message"]["id"] for each in pushes], [message_id], f"messages pushed to {device.name}")
-    return pushes[0]
+    pushes = device.pushes("NOTIF_MESSAGE")
+    equal([each["message"]["id"] for each in pushes], message_ids, f"messages pushed to {device.name}")
+    return pushes
+
+
+def told_once(device: Device, message_id: int) -> Frame:
+    return told(device, [message_id])[0]
 
 
 def with_cid(device: Device, chat: int, cid: int) -> list[int]:
@@ -204,6 +208,7 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
     """However the connection of a send ends, the retry on the next one makes no second message."""
     bob = login("bob")
     chat = group(login("alice"), bob)
+    expected = []
     for _ in range(10):
         number, alice = cid(), login("alice")
         seq = begin(alice, chat, number)
@@ -219,10 +224,10 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
         again = login("alice")
         stored = say(again, chat, number)
         equal(say(again, chat, number), stored, "the message of a third try")
-        told_once(bob, stored["id"])
         equal(with_cid(bob, chat, number), [stored["id"]], "messages of the cid")
+        expected.append(stored["id"])
         again.close()
-    bob.silence_by_fence()
+    told(bob, expected)
 
 
 @case("MSG-07")
@@ -230,6 +235,7 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
     """A send that is cut after any of its bytes and repeated on a new connection makes one message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
+    expected = []
     offset, size = 1, 2
     while offset < size:
         number = cid()
@@ -240,10 +246,10 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
         alice = login("alice")
         stored = say(alice, chat, number)
         equal(stored["text"], "hello", f"text of the message, cut after {offset} bytes")
-        told_once(bob, stored["id"])
         equal(with_cid(bob, chat, number), [stored["id"]], f"messages of the cid, cut after {offset} bytes")
+        expected.append(stored["id"])
         offset += 1
-    bob.silence_by_fence()
+    told(bob, expected)
 
 
 # Refusals.

@@ -22,36 +22,31 @@ REQUESTS = [each for each in PROTOCOL.served.values() if each.from_client and ea
 Refuse = Callable[[str | int, Iterable[tuple[str, bytes]]], None]
 
 
-def in_turns(connect: Callable[[], Connection], limits: Limits) -> Callable[[], Connection]:
-    """Gives a connection for the next refusal: another one before the server has had enough of the last."""
+@pytest.fixture
+def refuse(login: LogIn, limits: Limits) -> Refuse:
+    """Sends payloads as alice, each of which is refused with proto.payload, and nothing else comes.
+
+    On as many connections as it takes: before the server has had enough of one, another one is opened.
+    """
     connection: Connection | None = None
     used = 0
 
-    def turn() -> Connection:
-        nonlocal connection, used
-        if connection is None or used >= limits["maxSoftErrors"] - 2:
-            if connection is not None:
-                connection.close()
-            connection, used = connect(), 0
-        used += 1
-        return connection
-
-    return turn
-
-
-@pytest.fixture
-def refuse(login: LogIn, limits: Limits) -> Refuse:
-    """Sends payloads as alice, each of which is refused with proto.payload, and nothing else comes."""
-    turn = in_turns(lambda: login("alice"), limits)
-
     def refuse(opcode: str | int, payloads: Iterable[tuple[str, bytes]]) -> None:
+        nonlocal connection, used
         for what, payload in payloads:
-            connection = turn()
+            if connection is None or used >= limits["maxSoftErrors"] - 2:
+                if connection is not None:
+                    connection.silence_by_fence()
+                    connection.close()
+                connection, used = login("alice"), 0
+            used += 1
             try:
                 connection.refused("proto.payload", opcode, payload=payload)
-                connection.silence_by_fence()
+                connection.silence_by_fence(grace=False)
             except Failed as failure:
                 raise Failed(f"{failure.expected} for {what}", failure.actual) from None
+        if connection is not None:
+            connection.silence_by_fence()
 
     return refuse
 

@@ -116,7 +116,7 @@ def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None
         under_way = [(each, begin(each, chat, cid())) for _ in range(BURST // 6) for each in senders]
         sent |= {each.reply(seq)["message"]["id"] for each, seq in under_way}
         for each in (*senders, *listeners):
-            each.fence()
+            each.fence(grace=False)
     for each in listeners:
         pushes = messages_pushed(each)
         equal([push["message"]["id"] for push in pushes], sorted(sent), f"messages pushed to {each.name}")
