@@ -10,7 +10,9 @@ from proxy import Fault
 from tambour_conformance import bundle, wire
 from tambour_conformance.wire import Frame
 
-NUMBERS = {name: bundle.load().opcode(name) for name in ("PING", "MSG_SEND", "MSG_GET", "NOTIF_MESSAGE")}
+NAMES = ("PING", "LOGIN", "CONTACT_INFO", "MSG_SEND", "NOTIF_MESSAGE")
+NUMBERS = {name: bundle.load().opcode(name) for name in NAMES}
+LIMITS = bundle.load().limits
 
 
 def with_value(frame: Frame, value: Any) -> Frame:
@@ -183,6 +185,39 @@ class ClosesOnSoftError(Fault):
         return frame.command == wire.ERROR
 
 
+class HalfAPacket(Fault):
+    """The last packet before the end is cut."""
+
+    notices = "server-that-stops"
+
+    def last(self) -> bytes:
+        return wire.packet(NUMBERS["NOTIF_MESSAGE"], 0)[:-1]
+
+
+class TakesLongLists(Fault):
+    """A list of more items than may be is cut to what may be."""
+
+    notices = "as-long-as-may-be[CONTACT_INFO-MSP-24]"
+
+    def request(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["CONTACT_INFO"]:
+            return [frame]
+        return [with_value(frame, {"contactIds": frame["contactIds"][: LIMITS["maxIDsPerRequest"]]})]
+
+
+class AnswersNoFeature(Fault):
+    """Settings never hold answers about features."""
+
+    notices = "answers-of-login"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["LOGIN"] or "features" not in frame.value.get("config", {}):
+            return [frame]
+        value = frame.value
+        del value["config"]["features"]
+        return [with_value(frame, value)]
+
+
 FAULTS: tuple[type[Fault], ...] = (
     WrongNumber,
     LostReply,
@@ -198,4 +233,7 @@ FAULTS: tuple[type[Fault], ...] = (
     WrongPredecessor,
     StoredTwice,
     ClosesOnSoftError,
+    HalfAPacket,
+    TakesLongLists,
+    AnswersNoFeature,
 )

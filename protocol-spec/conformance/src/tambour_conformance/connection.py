@@ -377,8 +377,8 @@ class Connection:
             return
         if how == "reset":
             self.log.unclean.append(f"{self.name}: reset instead of closed")
-        elif self._input:
-            self.log.unclean.append(f"{self.name}: {len(self._input)} bytes of a packet before the end")
+        elif self.rest:
+            self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
         """The stream ends, somehow; for cases in which just that is the right behaviour."""
@@ -446,6 +446,11 @@ class Connection:
             if means(frame):
                 return self.unread.pop(index)
         return None
+
+    @property
+    def rest(self) -> int:
+        """How many bytes have come of a packet that is not whole."""
+        return len(self._input)
 
     def first_bytes(self, count: int) -> bytes:
         """What came first, up to `count` bytes; less when the stream ends, or no more comes in time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tambour_conformance.connection import CaseLog, Connection
 from tambour_conformance.people import Account, Device, People
 from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
 from tambour_conformance.settings import Settings
+from tambour_conformance.verdict import skip
 
 Connect = Callable[..., Connection]
 LogIn = Callable[..., Device]
@@ -185,6 +187,20 @@ def phone() -> Phone:
     It does not come from the seed: a second run against the same server needs others.
     """
     return lambda: f"+999{random.SystemRandom().randrange(10**10):010}"
+
+
+@pytest.fixture
+def address(settings: Settings) -> str:
+    """An address of this machine that nothing else connects from, for what one may do only so often."""
+    if not settings.target.host.startswith("127."):
+        skip("would use up what this address may do in an hour; on 127.0.0.1 there are others")
+    address = f"127.{'.'.join(str(random.SystemRandom().randrange(1, 255)) for _ in range(3))}"
+    try:
+        with socket.socket() as one:
+            one.bind((address, 0))
+    except OSError as error:
+        skip(f"would use up what this address may do in an hour, and no other can be had: {error}")
+    return address
 
 
 @pytest.fixture

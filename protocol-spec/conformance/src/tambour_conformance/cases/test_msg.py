@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
+    LESS,
     NOBODY,
     SAVED,
     begin,
@@ -26,9 +27,11 @@ from tambour_conformance.talk import (
     say,
     settled,
 )
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
+#: How many people a case registers to see what happens with one more.
+MOST_MEMBERS = 40
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
@@ -93,7 +96,8 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
     equal(len(stored["attaches"]), len(attaches), "attachments")
     for got, sent in zip(stored["attaches"], attaches, strict=True):
         equal({key: got.get(key) for key in sent}, sent, "an attachment")
-    equal(stored["elements"], elements, "formatting")
+    for got, wanted in zip(stored["elements"], elements, strict=True):
+        equal({key: got.get(key) for key in wanted}, wanted, "formatting")
     equal(history(bob, chat, backward=1), [stored], "the message that the other member finds")
 
 
@@ -468,6 +472,25 @@ def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
     equal(reply["chat"]["participantsCount"], 2, "members of the group of the same cid")
 
 
+@case("MSG-26")
+def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """maxGroupMembers people, the caller among them, are a group; one more is refused, and nobody is told."""
+    most = limits["maxGroupMembers"]
+    if most > MOST_MEMBERS:
+        skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
+    alice, bob = login("alice"), login("bob")
+    others = [login(newcomer(), interactive=False) for _ in range(most - 1)]
+    users = [each.user_id for each in others]
+    alice.refused("proto.payload", "MSG_SEND", new_group(cid(), bob.user_id, *users))
+    for each in (bob, *others):
+        each.silence_by_fence()
+    reply = alice.call("MSG_SEND", new_group(cid(), *users))
+    equal(reply["chat"]["participantsCount"], most, "members")
+    # Who is named twice, or is the caller, is one member all the same.
+    reply = alice.call("MSG_SEND", new_group(cid(), alice.user_id, *users[1:], users[-1]))
+    equal(reply["chat"]["participantsCount"], most - 1, "members of a group of one less")
+
+
 @case("MSG-23")
 @pytest.mark.parametrize("source", ["group", "dialog"])
 def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
@@ -593,7 +616,7 @@ def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
         second = {"later": alice, "from another device": laptop, "by another member": bob}[how].call(
             "MSG_DELETE", request
         )
-    equal(first.value, {"chatId": chat, "messageIds": [sent]}, "the first reply")
+    equal((first["chatId"], first["messageIds"]), (chat, [sent]), "the first reply")
     equal(second.value, first.value, "the second reply")
     for each in (bob, laptop):
         each.fence()
@@ -678,7 +701,7 @@ def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
     reply = bob.call("MSG_GET", {"chatId": chat, "messageIds": asked})
     equal(ids(reply["messages"]), sent[:1] + sent[2:], "messages of the other member")
     reply = alice.call("MSG_GET", {"chatId": chat, "messageIds": [NOBODY]})
-    equal(reply.value, {"chatId": chat, "messages": []}, "the reply when there is none")
+    equal(reply["messages"], [], "messages when there is none")
 
 
 @case("MSG-18")

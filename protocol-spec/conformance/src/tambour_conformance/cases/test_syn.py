@@ -365,7 +365,7 @@ def test_second_part(login: LogIn, cid: Cid) -> None:
     time = settled(alice)["time"]
     for mark, expected in ((None, True), (0, True), (-1, False), (time, False)):
         reply = alice.call("LOGIN2", {} if mark is None else {"contactsSync": mark})
-        equal(reply["contactInfos"], reply["contacts"], "the list under its other name")
+        equal(ids(reply["contactInfos"]), ids(reply["contacts"]), "the list under its other name")
         equal(bob.user_id in ids(reply["contacts"]), expected, f"whether a contact comes with mark {mark}")
         if not expected:
             equal(reply["contacts"], [], f"contacts with mark {mark}")
@@ -397,10 +397,8 @@ def test_unknown_users(login: LogIn) -> None:
     ):
         expected = [each for each in asked if each < NOBODY]
         equal(ids(alice.call("CONTACT_INFO", {"contactIds": asked})["contacts"]), expected, "users")
-    equal(
-        alice.call("CONTACT_INFO", {"contactIds": [NOBODY]}).value, {"contacts": []}, "the reply for nobody"
-    )
-    equal(alice.call("CONTACT_INFO", {"contactIds": []}).value, {"contacts": []}, "the reply for no ids")
+    for nobody in ([NOBODY], []):
+        equal(alice.call("CONTACT_INFO", {"contactIds": nobody})["contacts"], [], f"users of {nobody}")
 
 
 @case("SYN-15")
