@@ -197,7 +197,7 @@ class HalfAPacket(Fault):
 class TakesLongLists(Fault):
     """A list of more items than may be is cut to what may be."""
 
-    notices = "as-long-as-may-be[CONTACT_INFO-MSP-24]"
+    notices = "every-size-at-its-limit[CONTACT_INFO]"
 
     def request(self, frame: Frame) -> list[Frame]:
         if frame.opcode != NUMBERS["CONTACT_INFO"]:

@@ -400,26 +400,38 @@ def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse,
     refuse("MSG_SEND", [("title", pack({"message": {"cid": cid(), "attaches": [control]}}))])
 
 
-#: Requests with a field whose length is limited, by the requirement that speaks of its kind of limit.
-LIMITED = [
-    pytest.param(opcode, kinds, id=f"{opcode.name}-{requirement}", marks=pytest.mark.case(requirement))
-    for requirement, kinds in (("MSP-17", ["limit"]), ("MSP-24", ["limitBytes", "limitItems"]))
-    for opcode in REQUESTS
-    if vectors.limited(PROTOCOL, opcode, PROTOCOL.limits, kinds)
-]
+Lengths = Callable[[Opcode, list[str]], None]
+#: The kinds of limits that count what a list or a string holds, not what is shown of a text.
+SIZES = ["limitBytes", "limitItems"]
 
 
-@pytest.mark.parametrize(("opcode", "kinds"), LIMITED)
-def test_as_long_as_may_be(
-    alice: Device, tame: Tame, refuse: Refuse, limits: Limits, opcode: Opcode, kinds: list[str]
-) -> None:
-    """Each text, string and list of an example as long as its limit is read, and one more is refused."""
-    for each in vectors.limited(PROTOCOL, opcode, limits, kinds):
-        answer = alice.answer(alice.send(opcode.number, tame(each)))
-        # What else is wrong with it, as a dozen new groups in one message, is named in another place.
-        blamed = error_code(answer) == "proto.payload" and answer["message"].startswith(f"{each.path}:")
-        check(not blamed, f"{each.path} of {each.what}: no refusal because of it", answer.value)
-    refuse_mutations(refuse, opcode, vectors.limited(PROTOCOL, opcode, limits, kinds, excess=1))
+@pytest.fixture
+def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Lengths:
+    """Sends the examples of a request with each field as long as its limit of these kinds, and one longer."""
+
+    def lengths(opcode: Opcode, kinds: list[str]) -> None:
+        for each in vectors.limited(PROTOCOL, opcode, limits, kinds):
+            answer = alice.answer(alice.send(opcode.number, tame(each)))
+            # What else is wrong with it, as a dozen new groups in one message, is named in another place.
+            blamed = error_code(answer) == "proto.payload" and answer["message"].startswith(f"{each.path}:")
+            check(not blamed, f"{each.path} of {each.what}: no refusal because of it", answer.value)
+        refuse_mutations(refuse, opcode, vectors.limited(PROTOCOL, opcode, limits, kinds, excess=1))
+
+    return lengths
+
+
+@case("MSP-17")
+@with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, ["limit"]))
+def test_every_text_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
+    """Each text of the examples of a request as long as its limit is read, and one unit more is refused."""
+    lengths(opcode, ["limit"])
+
+
+@case("MSP-24")
+@with_mutations(lambda protocol, opcode: vectors.limited(protocol, opcode, protocol.limits, SIZES))
+def test_every_size_at_its_limit(lengths: Lengths, opcode: Opcode) -> None:
+    """Each list and string of the examples as long as its limit is read, and one more is refused."""
+    lengths(opcode, SIZES)
 
 
 @case("MSP-21")
