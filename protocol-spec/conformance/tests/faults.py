@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from proxy import Fault
 from tambour_conformance import bundle, wire
+from tambour_conformance.rules import fields_of
 from tambour_conformance.wire import Frame
 
 NAMES = ("PING", "LOGIN", "CONTACT_INFO", "MSG_SEND", "NOTIF_MESSAGE")
@@ -190,7 +192,7 @@ class HalfAPacket(Fault):
 
     notices = "server-that-stops"
 
-    def last(self) -> bytes:
+    def farewell(self) -> bytes:
         return wire.packet(NUMBERS["NOTIF_MESSAGE"], 0)[:-1]
 
 
@@ -216,6 +218,29 @@ class AnswersNoFeature(Fault):
         value = frame.value
         del value["config"]["features"]
         return [with_value(frame, value)]
+
+
+class LaterRelease(Fault):
+    """No fault: every payload, and every object in it, has a field that nobody knows yet."""
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.command == wire.ERROR:
+            return [frame]
+        fields = fields_of(frame, bundle.load())
+        # Another one in pushes than in replies.
+        return [with_value(frame, self.later(frame.value, fields, f"later {frame.command}"))]
+
+    def later(self, value: Any, fields: Any, key: str) -> Any:
+        types = {field["key"]: field["type"] for field in fields}
+        known = {name: self.within(each, types.get(name, ""), key) for name, each in value.items()}
+        return {**known, key: 1}
+
+    def within(self, value: Any, kind: str, key: str) -> Any:
+        if isinstance(value, list):
+            return [self.within(each, kind, key) for each in value]
+        name = re.sub(r"^(?:(?:list|packed)<)*([^<>]*)>*$", r"\1", kind)
+        struct = bundle.load().structs.get(name)
+        return self.later(value, struct["fields"], key) if struct and isinstance(value, dict) else value
 
 
 FAULTS: tuple[type[Fault], ...] = (

@@ -31,7 +31,7 @@ class Fault:
             del data[: wire.HEADER_SIZE + len(frame.wire)]
             yield frame
 
-    def last(self) -> bytes:
+    def farewell(self) -> bytes:
         """What the client gets behind everything else when the server has closed."""
         return b""
 
@@ -90,5 +90,5 @@ def _answers(upstream: socket.socket, client: socket.socket, fault: Fault) -> No
                     client.sendall(each.packet)
                 if fault.closes(frame):
                     client.shutdown(socket.SHUT_RDWR)
-        client.sendall(fault.last())
+        client.sendall(fault.farewell())
         client.shutdown(socket.SHUT_WR)

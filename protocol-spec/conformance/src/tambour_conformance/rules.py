@@ -38,14 +38,12 @@ def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tup
     elif frame.command == wire.ERROR:
         found += _error(value, protocol)
     # Only what is not as an encoder would write it is worth a closer look.
-    if wire.encode(value) != raw and (
-        place := longer_than_needed(raw, _fields_of(frame, protocol), protocol)
-    ):
+    if wire.encode(value) != raw and (place := longer_than_needed(raw, fields_of(frame, protocol), protocol)):
         found.append(("MSP-18", f"a longer form than it needs of {place}"))
     return found
 
 
-def _fields_of(frame: Frame, protocol: Bundle) -> list[Mapping[str, Any]]:
+def fields_of(frame: Frame, protocol: Bundle) -> list[Mapping[str, Any]]:
     """The fields that the specification has for a packet of a server."""
     if frame.command == wire.ERROR:
         return protocol.structs["ErrorReply"]["fields"]

@@ -10,6 +10,7 @@ from tambour_conformance import wire
 from tambour_conformance.connection import Connection, Error, Reply
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone
 from tambour_conformance.people import Account, People
+from tambour_conformance.settings import Settings
 from tambour_conformance.talk import BURST, LESS, SAVED, only, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
@@ -184,12 +185,13 @@ def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: 
 
 @case("AUT-19")
 def test_many_codes_for_one_address(
-    client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits
+    client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
 ) -> None:
     """maxCodesPerAddressPerHour requests are served, whoever they are for; the next is, elsewhere alone."""
     most, each = limits["maxCodesPerAddressPerHour"], limits["maxCodesPerPhonePerHour"]
-    if most > MOST_CODES:
-        skip(f"maxCodesPerAddressPerHour is {most}, too many to use up: {LESS}")
+    # A server that was not started for this would be shut for an hour to whoever is behind the same proxy.
+    if most > MOST_CODES or "maxCodesPerAddressPerHour" not in settings.limits:
+        skip(f"would use up maxCodesPerAddressPerHour, {most}: {LESS}")
     numbers = [phone() for _ in range(-(-most // each)) for _ in range(each)][:most]
     greedy = connect("greedy", source=address)
     for start in range(0, most, BURST):

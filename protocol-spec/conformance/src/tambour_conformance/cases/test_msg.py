@@ -23,6 +23,7 @@ from tambour_conformance.talk import (
     marks,
     newest,
     rise,
+    same,
     same_refusal,
     say,
     settled,
@@ -75,10 +76,10 @@ def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     equal(stored["sender"], alice.user_id, "sender")
     equal(stored["text"], "hello 😀", "text")
     check(stored["id"] > 0 and stored["time"] > 0, "id and time", stored)
-    equal(history(alice, chat, backward=1), [stored], "the newest message")
+    same(history(alice, chat, backward=1), [stored], "the newest message")
     if chat != SAVED:
-        equal(bob.push("NOTIF_MESSAGE")["message"], stored, "the message pushed")
-        equal(history(bob, chat, backward=1), [stored], "the newest message of the other member")
+        same(bob.push("NOTIF_MESSAGE")["message"], stored, "the message pushed")
+        same(history(bob, chat, backward=1), [stored], "the newest message of the other member")
 
 
 @case("MSG-01")
@@ -98,7 +99,7 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
         equal({key: got.get(key) for key in sent}, sent, "an attachment")
     for got, wanted in zip(stored["elements"], elements, strict=True):
         equal({key: got.get(key) for key in wanted}, wanted, "formatting")
-    equal(history(bob, chat, backward=1), [stored], "the message that the other member finds")
+    same(history(bob, chat, backward=1), [stored], "the message that the other member finds")
 
 
 @case("MSG-02")
@@ -375,9 +376,9 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
     original = say(bob, chat, cid(), "a question")
     link = {"type": "REPLY", "messageId": str(original["id"]), "chatId": chat}
     stored = say(alice, chat, cid(), "an answer", link=link)
-    equal(told_once(bob, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(bob, stored["id"])["message"], stored, "the message pushed")
     equal((stored["link"]["type"], stored["link"]["chatId"]), ("REPLY", chat), "the link")
-    equal(stored["link"]["message"], original, "the message answered")
+    same(stored["link"]["message"], original, "the message answered")
     expected = {**original}
     if change == "edited":
         edit = {"chatId": chat, "messageId": original["id"], "text": "another question"}
@@ -389,7 +390,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
     if change == "deleted":
         check("link" not in found, "no link", found)
     else:
-        equal(found["link"]["message"], expected, "the message answered, as it is now")
+        same(found["link"]["message"], expected, "the message answered, as it is now")
 
 
 @case("MSG-22")
@@ -407,7 +408,7 @@ def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str)
     for start, length in kept:
         fits = start >= 0 and length > 0 and start + length <= units
         check(fits, f"a range in {units} units", (start, length))
-    equal(told_once(bob, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(bob, stored["id"])["message"], stored, "the message pushed")
 
 
 # Groups and forwards.
@@ -502,7 +503,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
     link = {"type": "FORWARD", "messageId": str(original["id"]), "chatId": chat}
     target = group(alice, carol)
     stored = say(alice, target, cid(), "", link=link)
-    equal(told_once(carol, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(carol, stored["id"])["message"], stored, "the message pushed")
     bob.call("MSG_EDIT", {"chatId": chat, "messageId": original["id"], "text": "changed"})
     bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [original["id"]]})
     found = newest(carol, target)
@@ -544,10 +545,10 @@ def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
     equal((edited["text"], edited["status"]), ("second", "EDITED"), "what changes")
     check(edited["updateTime"] >= sent["time"], "updateTime", edited)
     for each in (laptop, bob):
-        equal(told_once(each, sent["id"])["message"], edited, "the message pushed")
+        same(told_once(each, sent["id"])["message"], edited, "the message pushed")
     alice.silence_by_fence()
     found = bob.call("MSG_GET", {"chatId": chat, "messageIds": [sent["id"]]})["messages"]
-    equal(found, [edited], "the message that is stored")
+    same(found, [edited], "the message that is stored")
     equal(alice.call("MSG_EDIT", edit)["message"]["text"], "second", "text after the edit is repeated")
 
 
@@ -563,7 +564,7 @@ def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
     carol.refused("chat.not.found", "MSG_EDIT", edit)
     alice.refused("not.found", "MSG_EDIT", {**edit, "messageId": NOBODY})
     bob.silence_by_fence()
-    equal(history(alice, chat, backward=1), [sent], "the newest message")
+    same(history(alice, chat, backward=1), [sent], "the newest message")
 
 
 @case("MSG-15")
@@ -579,7 +580,7 @@ def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) ->
     edited = alice.call("MSG_EDIT", edit)["message"]
     equal(edited["text"], "" if text == "empty" else "a text", "text")
     equal([each["url"] for each in edited["attaches"]], [SHARE["url"]], "attachments")
-    equal(history(bob, chat, backward=1), [edited], "the message that is stored")
+    same(history(bob, chat, backward=1), [edited], "the message that is stored")
 
 
 @case("MSG-15")

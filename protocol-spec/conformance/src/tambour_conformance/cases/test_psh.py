@@ -24,6 +24,7 @@ from tambour_conformance.talk import (
     newest,
     only,
     rise,
+    same,
     say,
     time_out,
 )
@@ -60,7 +61,8 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
         sent = say(alice, chat, cid(), text)
         for each in others:
             push = only_push(each)
-            equal((push["chatId"], push["message"]), (chat, sent), "chat and message pushed")
+            equal(push["chatId"], chat, "chat of the push")
+            same(push["message"], sent, "message pushed")
             equal(push["prevMessageId"], last, "prevMessageId")
         last = sent["id"]
 
@@ -138,7 +140,8 @@ def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     number = cid()
     sent = say(phone, chat, number)
     push = only_push(laptop)
-    equal((push["chatId"], push["message"]), (chat, sent), "the push")
+    equal(push["chatId"], chat, "chat of the push")
+    same(push["message"], sent, "message pushed")
     equal(push["message"]["cid"], number, "its cid")
     phone.silence_by_fence()
     say(laptop, chat, number)
@@ -171,7 +174,7 @@ def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> 
                 found = history(bob, chat, backward=10, **{"from": pushed["time"]})
             else:
                 found = bob.call("MSG_GET", {"chatId": chat, "messageIds": [pushed["id"]]})["messages"]
-            check(pushed in found, f"message {pushed['id']} among those found", ids(found))
+            check(pushed["id"] in ids(found), f"message {pushed['id']} among those found", ids(found))
         for seq in seqs:
             alice.reply(seq)
 
@@ -341,9 +344,9 @@ def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
     ids=["empty", "usual", "strange"],
 )
 def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
-    """MSG_DELIVERY is answered with an empty map, whatever it says."""
+    """MSG_DELIVERY is answered, whatever it says."""
     alice = login("alice")
-    equal(alice.call("MSG_DELIVERY", value).value, {}, "the reply")
+    alice.call("MSG_DELIVERY", value)
     alice.silence_by_fence()
 
 
