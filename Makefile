@@ -65,14 +65,17 @@ conformance: deps-conformance ## Runs the conformance suite against the server; 
 	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
 		--strict --out .build/conformance $(CASES)
 
-lint: ## Checks the format, and that the mutants still fit
+lint: deps-lint ## Checks the format, the Python of the conformance suite, and that the mutants still fit
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
+	.build/venv-lint/bin/ruff check --quiet protocol-spec/conformance
+	.build/venv-lint/bin/ruff format --check --quiet protocol-spec/conformance
 	python3 Tests/mutants/check.py
 
-format: ## Formats the sources
+format: deps-lint ## Formats the sources
 	swift format format --in-place --parallel --recursive Package.swift Sources Tests bench
+	.build/venv-lint/bin/ruff format --quiet protocol-spec/conformance
 
-generate: deps ## Writes Sources/TambourProtocol/Generated from protocol-spec
+generate: deps ## Writes from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
 	swift run tambour-spec generate
 
 release-spec: deps ## Writes the surface of the release that is being written, for as long as nobody has it

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from proxy import Fault
 from tambour_conformance import bundle, wire
+from tambour_conformance.rules import fields_of
 from tambour_conformance.wire import Frame
 
-NUMBERS = {name: bundle.load().opcode(name) for name in ("PING", "MSG_SEND", "MSG_GET", "NOTIF_MESSAGE")}
+NAMES = ("PING", "LOGIN", "CONTACT_INFO", "MSG_SEND", "NOTIF_MESSAGE")
+NUMBERS = {name: bundle.load().opcode(name) for name in NAMES}
+LIMITS = bundle.load().limits
 
 
 def with_value(frame: Frame, value: Any) -> Frame:
@@ -183,6 +187,62 @@ class ClosesOnSoftError(Fault):
         return frame.command == wire.ERROR
 
 
+class HalfAPacket(Fault):
+    """The last packet before the end is cut."""
+
+    notices = "server-that-stops"
+
+    def farewell(self) -> bytes:
+        return wire.packet(NUMBERS["NOTIF_MESSAGE"], 0)[:-1]
+
+
+class TakesLongLists(Fault):
+    """A list of more items than may be is cut to what may be."""
+
+    notices = "every-size-at-its-limit[CONTACT_INFO]"
+
+    def request(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["CONTACT_INFO"]:
+            return [frame]
+        return [with_value(frame, {"contactIds": frame["contactIds"][: LIMITS["maxIDsPerRequest"]]})]
+
+
+class AnswersNoFeature(Fault):
+    """Settings never hold answers about features."""
+
+    notices = "answers-of-login"
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.opcode != NUMBERS["LOGIN"] or "features" not in frame.value.get("config", {}):
+            return [frame]
+        value = frame.value
+        del value["config"]["features"]
+        return [with_value(frame, value)]
+
+
+class LaterRelease(Fault):
+    """No fault: every payload, and every object in it, has a field that nobody knows yet."""
+
+    def answer(self, frame: Frame) -> list[Frame]:
+        if frame.command == wire.ERROR:
+            return [frame]
+        fields = fields_of(frame, bundle.load())
+        # Another one in pushes than in replies.
+        return [with_value(frame, self.later(frame.value, fields, f"later {frame.command}"))]
+
+    def later(self, value: Any, fields: Any, key: str) -> Any:
+        types = {field["key"]: field["type"] for field in fields}
+        known = {name: self.within(each, types.get(name, ""), key) for name, each in value.items()}
+        return {**known, key: 1}
+
+    def within(self, value: Any, kind: str, key: str) -> Any:
+        if isinstance(value, list):
+            return [self.within(each, kind, key) for each in value]
+        name = re.sub(r"^(?:(?:list|packed)<)*([^<>]*)>*$", r"\1", kind)
+        struct = bundle.load().structs.get(name)
+        return self.later(value, struct["fields"], key) if struct and isinstance(value, dict) else value
+
+
 FAULTS: tuple[type[Fault], ...] = (
     WrongNumber,
     LostReply,
@@ -198,4 +258,7 @@ FAULTS: tuple[type[Fault], ...] = (
     WrongPredecessor,
     StoredTwice,
     ClosesOnSoftError,
+    HalfAPacket,
+    TakesLongLists,
+    AnswersNoFeature,
 )

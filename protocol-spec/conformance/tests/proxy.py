@@ -31,6 +31,10 @@ class Fault:
             del data[: wire.HEADER_SIZE + len(frame.wire)]
             yield frame
 
+    def farewell(self) -> bytes:
+        """What the client gets behind everything else when the server has closed."""
+        return b""
+
     def closes(self, frame: Frame) -> bool:
         """Whether both sides are closed after this answer."""
         return False
@@ -86,4 +90,5 @@ def _answers(upstream: socket.socket, client: socket.socket, fault: Fault) -> No
                     client.sendall(each.packet)
                 if fault.closes(frame):
                     client.shutdown(socket.SHUT_RDWR)
+        client.sendall(fault.farewell())
         client.shutdown(socket.SHUT_WR)

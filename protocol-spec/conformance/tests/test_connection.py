@@ -11,7 +11,7 @@ import pytest
 
 from scripted import Script, connected
 from tambour_conformance import wire
-from tambour_conformance.connection import Closed, Error, Push, Reply
+from tambour_conformance.connection import FOREIGN_GRACE, Closed, Error, Push, Reply
 from tambour_conformance.verdict import Failed
 
 
@@ -76,6 +76,19 @@ def test_fence_waits_at_a_foreign_server() -> None:
         with pytest.raises(Failed, match="NOTIF_MESSAGE"):
             connection.silence_by_fence()
         assert len(connection.log.notes) == 1
+
+
+def test_foreign_server_is_waited_for_once() -> None:
+    """All fences behind one request wait together, and those that ask for no grace not at all."""
+    with connected(Script.serve, foreign=True) as connection:
+        began = time.monotonic()
+        for _ in range(8):
+            connection.call("LOG")
+            connection.fence(grace=False)
+        assert time.monotonic() - began < FOREIGN_GRACE
+        for _ in range(8):
+            connection.silence_by_fence()
+        assert FOREIGN_GRACE <= time.monotonic() - began < 3 * FOREIGN_GRACE
 
 
 def test_fence_fails_when_the_ping_is_not_answered() -> None:

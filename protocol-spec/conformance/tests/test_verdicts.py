@@ -125,7 +125,45 @@ def test_strict(tmp_path: Path) -> None:
 
 
 def test_answer_goes_before_close(tmp_path: Path) -> None:
-    assert run(WRONG_ANSWER_AND_CLOSE, tmp_path).verdict == "FAIL"
+    outcome = run(WRONG_ANSWER_AND_CLOSE, tmp_path)
+    case = outcome.cases["x"]
+    assert (case["verdict"], case["behaviour"], case["close"]) == ("FAIL", "FAIL", "unclean")
+    assert "still open" in case["closeFaults"][0]
+    assert "Answers FAIL, close unclean" in (outcome.out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [("UNCLEAN", ("PASS", "unclean")), ("PASS", ("PASS", None)), ("FAIL", ("FAIL", None))],
+)
+def test_close_stands_apart(case: str, expected: tuple[str, str | None], tmp_path: Path) -> None:
+    found = run(CASES[case], tmp_path).cases["x"]
+    assert (found["behaviour"], found["close"]) == expected
+
+
+#: Long, and well: two packets in pieces, of which the first ends within a header.
+LONG = """
+@case("FRM-01")
+def test_x(stranger):
+    packets = [stranger.packet("PING", {"unknown": "a" * 5000}) for _ in range(2)]
+    data = b"".join(packet for _, packet in packets)
+    first = len(packets[0][1])
+    for piece in (data[:first + 5], data[first + 5:]): stranger.raw(piece)
+    for seq, _ in packets: stranger.reply(seq)
+"""
+
+
+def test_every_byte_is_shown_when_asked_for(tmp_path: Path) -> None:
+    a, header = (
+        "61 " * 1000,
+        '<span class="h0">0a</span> <span class="h1">00</span> <span class="h2">0001</span>',
+    )
+    short = (run(LONG, tmp_path).out / "report.html").read_text()
+    assert a not in short and "more, which --bytes shows" in short
+    page = (run(LONG, tmp_path, "--bytes").out / "report.html").read_text()
+    # The second header ends in the piece behind it.
+    assert a in page and f'{header} <span class="h3">00</span></div>' in page
+    assert '<div class="bytes"><span class="h3">01</span> <span class="h4">00</span>' in page
 
 
 def test_how_packets_are_written(tmp_path: Path) -> None:

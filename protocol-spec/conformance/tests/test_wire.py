@@ -30,8 +30,10 @@ def test_examples_agree(example: bundle.Example) -> None:
     assert wire.packet(frame.opcode, frame.seq, frame.value, command=frame.command) == example.packet
 
 
-def reply(value: Any = None, *, seq: int = 1, command: int = wire.OK, **header: Any) -> Frame:
-    frame = wire.cut(wire.packet(1, seq, value, command=command, **header))
+def reply(
+    value: Any = None, *, opcode: str = "PING", seq: int = 1, command: int = wire.OK, **header: Any
+) -> Frame:
+    frame = wire.cut(wire.packet(PROTOCOL.opcode(opcode), seq, value, command=command, **header))
     assert frame is not None
     return frame
 
@@ -53,6 +55,10 @@ HUGE = {"text": "".join(f"{number:05d}" for number in range(25_000))}
         (reply(payload=b"\x82\xa1a\x01\xa1a\x01"), "FRM-13"),
         (reply(payload=b"\xde\x00\x00"), "MSP-18"),
         (reply(payload=b"\x81\xa1a\xcc\x01"), "MSP-18"),
+        (reply(payload=b"\x81\xd9\x01a\x01"), "MSP-18"),
+        (reply(payload=b"\x81\xa1a\xdc\x00\x01\x01"), "MSP-18"),
+        (reply(payload=b"\x81\xa1a\x91\x81\xa1b\xd1\x00\x80"), "MSP-18"),
+        (reply(payload=b"\x81\xa6config\x81\xa4hash\xd9\x01a", opcode="LOGIN"), "MSP-18"),
         (reply(payload=b"\xff", flags=255), "CMP-13"),
         (reply(payload=b"\xf0", flags=1), "CMP-13"),
         (reply(LONG, compress=True, flags=99), "CMP-13"),
@@ -78,6 +84,15 @@ def test_rule_is_broken(frame: Frame, requirement: str) -> None:
         reply(LONG, compress=True),
         reply({"error": "proto.state", "message": "No"}, command=wire.ERROR),
         reply(seq=255, command=wire.REQUEST),
+        # A float of 32 bits, and what is of type any in forms that nobody needs.
+        reply(payload=b"\x81\xa1a\xca\x3f\xc0\x00\x00"),
+        reply(
+            payload=b"\x81\xa6config\x82\xa4user\xde\x00\x01\xd9\x01a\xcd\x00\x01\xa4hash\xa1a",
+            opcode="LOGIN",
+        ),
+        reply(payload=b"\x81\xa5calls\x91\xd1\x00\x01", opcode="LOGIN"),
+        reply(payload=b"\x81\xa6config\x81\xa5chats\x81\xa11\xd1\x00\x01", opcode="LOGIN"),
+        reply({"b": b"\x00" * 300, "f": [2**63, -(2**63), 1 << 32], "s": "s" * 70_000, "l": [None] * 20}),
     ],
     ids=lambda each: each.packet.hex()[:24],
 )

@@ -16,15 +16,21 @@ from tambour_conformance import fixtures
 from tambour_conformance.connection import Target
 from tambour_conformance.people import Account
 from tambour_conformance.plugin import ConformancePlugin, TreeReporter
+from tambour_conformance.probe import Unreachable, probe
 from tambour_conformance.report import write_reports
 from tambour_conformance.settings import Settings, read_known_failing, read_limits
+
+#: The exit status when nobody is there to be judged. Those below are pytest's.
+NO_SERVER = 6
 
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tambour-conformance",
         description="Checks a server of the TamTam binary protocol against Tambour's specification.",
-        epilog="Exit status: 0 when no MUST fails and no case of --known-failing passes, 1 otherwise.",
+        epilog="Exit status: 0 when no MUST fails and no case of --known-failing passes, 1 when one does, "
+        "2 for wrong arguments or an interrupt, 4 for a case that does not exist, "
+        f"{NO_SERVER} when there is no server of this protocol at the address.",
     )
     parser.add_argument("address", nargs="?", metavar="HOST:PORT", help="the server; not needed for --list")
     parser.add_argument(
@@ -76,6 +82,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where junit.xml, results.json and report.html go"
     )
+    parser.add_argument(
+        "--bytes", action="store_true", help="report.html shows every byte also of long cases that went well"
+    )
     return parser
 
 
@@ -96,6 +105,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         known_failing=read_known_failing(arguments.known_failing) if arguments.known_failing else {},
         limits=read_limits(arguments.limits) if arguments.limits else {},
         out=arguments.out,
+        all_bytes=arguments.bytes,
     )
 
 
@@ -139,6 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = settings_of(parsed)
     except (OSError, ValueError) as error:
         command.error(str(error))
+    if not settings.list_only:
+        try:
+            probe(settings.target)
+        except Unreachable as nobody:
+            print(f"{command.prog}: {nobody}", file=sys.stderr)
+            return NO_SERVER
     return run(settings)
 
 

@@ -19,7 +19,7 @@ from tambour_conformance import bundle, rules, wire
 from tambour_conformance.verdict import Failed, skip
 from tambour_conformance.wire import Frame
 
-#: How long a foreign server gets after a PING to prove that nothing else comes, in seconds.
+#: How long after a request or its answer a foreign server gets to push what it caused, in seconds.
 FOREIGN_GRACE = 0.25
 #: Pushes that other people's connections cause: they may come at any time and break no silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
@@ -44,6 +44,10 @@ class CaseLog:
     entries: list[Entry] = field(default_factory=list)
     unclean: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    #: How many closes were judged.
+    closes: int = 0
+    #: When something that pushes may follow was last sent or answered, by the monotonic clock.
+    caused: float = field(default_factory=time.monotonic)
     #: Requirements that the server broke by how it wrote a packet, and the first packet.
     broken_rules: dict[str, str] = field(default_factory=dict)
 
@@ -172,7 +176,9 @@ class Connection:
         name: str = "",
         *,
         receive_buffer: int | None = None,
+        source: str | None = None,
     ) -> None:
+        """`source` is the address of this machine to connect from."""
         self.target = target
         self.log = log
         self.name = name
@@ -188,6 +194,8 @@ class Connection:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         plain.settimeout(target.timeout)
         try:
+            if source is not None:
+                plain.bind((source, 0))
             plain.connect((target.host, target.port))
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = (
@@ -261,13 +269,16 @@ class Connection:
                 # Not the end yet: what the server said before it closed can still be read.
                 return False
             self.log.add(self.name, "sent", bytes(view[:count]))
+            self.log.caused = time.monotonic()
             view = view[count:]
             deadline = time.monotonic() + self.target.timeout
         return True
 
     def stall(self, ms: float) -> None:
-        """Does nothing for a while but take what comes."""
+        """Does nothing for a while but take what comes; what has come already is taken in any case."""
         until = time.monotonic() + ms / 1000
+        if not self.ended and self._poll(0):
+            self._read()
         while not self.ended and self._ready(until):
             self._read()
         time.sleep(max(0.0, until - time.monotonic()))
@@ -358,6 +369,7 @@ class Connection:
 
         Judged apart from behaviour: if it does not, the case goes on and comes to UNCLEAN at best.
         """
+        self.log.closes += 1
         try:
             how = self.ends(within)
         except Failed as failure:
@@ -365,8 +377,8 @@ class Connection:
             return
         if how == "reset":
             self.log.unclean.append(f"{self.name}: reset instead of closed")
-        elif self._input:
-            self.log.unclean.append(f"{self.name}: {len(self._input)} bytes of a packet before the end")
+        elif self.rest:
+            self.log.unclean.append(f"{self.name}: {self.rest} bytes of a packet before the end")
 
     def ends(self, within: float | None = None) -> str:
         """The stream ends, somehow; for cases in which just that is the right behaviour."""
@@ -384,21 +396,29 @@ class Connection:
         self.closed()
         return frame
 
-    def fence(self) -> None:
-        """Everything the server had for this connection when the fence was asked for is in `unread` now."""
+    def fence(self, *, grace: bool = True) -> None:
+        """Everything the server had for this connection when the fence was asked for is in `unread` now.
+
+        A foreign server's PING proves that of answers alone, so its pushes are waited for until FOREIGN_GRACE
+        has passed since something could have caused one: once for all fences behind the same request. Without
+        `grace` they are not: for who only keeps reading, or comes back with a fence that waits.
+        """
+        caused = self.log.caused
         self.call("PING")
-        if self.target.foreign:
-            self.stall(FOREIGN_GRACE * 1000)
+        # A PING causes nothing.
+        self.log.caused = caused
+        if grace and self.target.foreign:
+            self.stall((caused + FOREIGN_GRACE - time.monotonic()) * 1000)
             note = "a foreign server: what did not come was waited for, not proved absent"
             if note not in self.log.notes:
                 self.log.notes.append(note)
 
-    def silence_by_fence(self, *, of: Sequence[str | int] | None = None) -> None:
+    def silence_by_fence(self, *, of: Sequence[str | int] | None = None, grace: bool = True) -> None:
         """Nothing came that was not asked for and taken, as a PING proves.
 
-        With `of`, only pushes of these opcodes are meant.
+        With `of`, only pushes of these opcodes are meant; `grace` is that of `fence`.
         """
-        self.fence()
+        self.fence(grace=grace)
         numbers = None if of is None else {bundle.load().opcode(each) for each in of}
         background = {bundle.load().opcode(each) for each in BACKGROUND}
         loud = [
@@ -427,19 +447,34 @@ class Connection:
                 return self.unread.pop(index)
         return None
 
+    @property
+    def rest(self) -> int:
+        """How many bytes have come of a packet that is not whole."""
+        return len(self._input)
+
+    def first_bytes(self, count: int) -> bytes:
+        """What came first, up to `count` bytes; less when the stream ends, or no more comes in time."""
+        deadline = time.monotonic() + self.target.timeout
+        while True:
+            data = b"".join(each.data for each in self.log.entries if each.kind == "received")
+            if len(data) >= count or self.ended or not self._ready(deadline):
+                return data[:count]
+            self._read()
+
     # Reading.
 
     def _ready(self, deadline: float, *, writing: bool = False) -> bool:
         """Waits until there is something to read, or room to write; false at the deadline."""
+        left = deadline - time.monotonic()
+        return left > 0 and self._poll(left * 1000, writing=writing)
+
+    def _poll(self, ms: float, *, writing: bool = False) -> bool:
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return False
         events = select.POLLIN | (select.POLLOUT if writing else 0)
         poll = select.poll()
         poll.register(self._socket, events)
-        return bool(poll.poll(left * 1000))
+        return bool(poll.poll(ms))
 
     def _read(self) -> None:
         try:
@@ -460,6 +495,8 @@ class Connection:
             del self._input[: wire.HEADER_SIZE + len(frame.wire)]
             self.unread.append(frame)
             self.received.append(frame)
+            if frame.is_answer:
+                self.log.caused = time.monotonic()
             for rule, how in rules.broken_rules(frame, bundle.load(), lz4_large=self.lz4_large):
                 self.log.broken_rules.setdefault(rule, f"{how} in {describe(frame)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tambour_conformance.connection import CaseLog, Connection
 from tambour_conformance.people import Account, Device, People
 from tambour_conformance.plugin import LOG, PEOPLE, SETTINGS
 from tambour_conformance.settings import Settings
+from tambour_conformance.verdict import skip
 
 Connect = Callable[..., Connection]
 LogIn = Callable[..., Device]
@@ -93,7 +95,8 @@ def hello(device: str, capabilities: list[str] | None, features: list[str] | Non
 def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
     """Opens a connection, and initialises it unless `init=False`.
 
-    `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, kind=Connection)`
+    `connect(name="", *, init=True, capabilities=None, features=None, receive_buffer=None, source=None,
+    kind=Connection)`; `source` is the address to connect from.
     """
     opened: list[Connection] = []
 
@@ -104,10 +107,15 @@ def connect(settings: Settings, log: CaseLog) -> Iterator[Connect]:
         capabilities: list[str] | None = None,
         features: list[str] | None = None,
         receive_buffer: int | None = None,
+        source: str | None = None,
         kind: type[Connection] = Connection,
     ) -> Connection:
         connection = kind(
-            settings.target, log, name or f"connection {len(opened) + 1}", receive_buffer=receive_buffer
+            settings.target,
+            log,
+            name or f"connection {len(opened) + 1}",
+            receive_buffer=receive_buffer,
+            source=source,
         )
         opened.append(connection)
         if init:
@@ -179,6 +187,20 @@ def phone() -> Phone:
     It does not come from the seed: a second run against the same server needs others.
     """
     return lambda: f"+999{random.SystemRandom().randrange(10**10):010}"
+
+
+@pytest.fixture
+def address(settings: Settings) -> str:
+    """An address of this machine that nothing else connects from, for what one may do only so often."""
+    if not settings.target.host.startswith("127."):
+        skip("would use up what this address may do in an hour; on 127.0.0.1 there are others")
+    address = f"127.{'.'.join(str(random.SystemRandom().randrange(1, 255)) for _ in range(3))}"
+    try:
+        with socket.socket() as one:
+            one.bind((address, 0))
+    except OSError as error:
+        skip(f"would use up what this address may do in an hour, and no other can be had: {error}")
+    return address
 
 
 @pytest.fixture

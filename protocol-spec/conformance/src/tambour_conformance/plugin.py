@@ -64,6 +64,18 @@ class CaseResult:
         """The id without a parameter."""
         return self.id.partition("[")[0]
 
+    @property
+    def behaviour(self) -> Verdict:
+        """The verdict on what was answered, whatever became of the connection."""
+        return Verdict.PASS if self.verdict == Verdict.UNCLEAN else self.verdict
+
+    @property
+    def close(self) -> str | None:
+        """Whether connections were closed as they should; None when the case judged no close."""
+        if self.log.closes == 0:
+            return None
+        return "unclean" if self.log.unclean else "clean"
+
 
 def fails(result: CaseResult, *, strict: bool) -> bool:
     """Whether the result is one that a server should not have."""
@@ -232,6 +244,8 @@ class ConformancePlugin:
         # junit.xml takes them from the report of the teardown, which is made from these.
         item.user_properties = [("verdict", str(result.verdict))]
         item.user_properties += [("requirement", each) for each in result.requirements]
+        if result.close is not None:
+            item.user_properties.append(("close", result.close))
         if is_unexpected(result, strict=self.settings.strict):
             report.outcome = "failed"
             report.longrepr = (
@@ -257,6 +271,11 @@ class ConformancePlugin:
     @property
     def counts(self) -> Counter[Verdict]:
         return Counter(result.verdict for result in self.results)
+
+    @property
+    def closes(self) -> Counter[str]:
+        """How many cases judged a close that was clean, and how many one that was not."""
+        return Counter(result.close for result in self.results if result.close is not None)
 
 
 def _position(item: pytest.Item, order: list[str]) -> int:
@@ -385,6 +404,9 @@ class TreeReporter(TerminalReporter):
             self.write_line(f"      known failing: {result.known_failing}")
         for line in result.message.splitlines():
             self.write_line(f"      {line}")
+        if result.verdict != Verdict.UNCLEAN:
+            for line in result.log.unclean:
+                self.write_line(f"      and the close: {line}")
         for line in result.log.notes:
             self.write_line(f"      {line}")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tambour_conformance import wire
 from tambour_conformance.bundle import Bundle
+from tambour_conformance.shortest import longer_than_needed
 from tambour_conformance.wire import BadPacket, Frame
 
 
@@ -33,9 +37,19 @@ def broken_rules(frame: Frame, protocol: Bundle, *, lz4_large: bool) -> list[tup
         found.append(("MSP-20", f"a payload that is no map: {value!r:.40}"))
     elif frame.command == wire.ERROR:
         found += _error(value, protocol)
-    if wire.encode(value) != raw:
-        found.append(("MSP-18", "a value in a longer form than it needs"))
+    # Only what is not as an encoder would write it is worth a closer look.
+    if wire.encode(value) != raw and (place := longer_than_needed(raw, fields_of(frame, protocol), protocol)):
+        found.append(("MSP-18", f"a longer form than it needs of {place}"))
     return found
+
+
+def fields_of(frame: Frame, protocol: Bundle) -> list[Mapping[str, Any]]:
+    """The fields that the specification has for a packet of a server."""
+    if frame.command == wire.ERROR:
+        return protocol.structs["ErrorReply"]["fields"]
+    opcode = next((each for each in protocol.served.values() if each.number == frame.opcode), None)
+    role = "push" if frame.is_push else "reply"
+    return [] if opcode is None else opcode.fields.get(role) or []
 
 
 def _compression(frame: Frame, raw: int, lz4_large: bool) -> list[tuple[str, str]]:

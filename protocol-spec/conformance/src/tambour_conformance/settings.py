@@ -27,6 +27,8 @@ class Settings:
     #: Puts the rules of features in force that it reads from its standard input.
     features_command: str | None = None
     out: Path | None = None
+    #: Every byte of every case in the report, not of those alone that are short or went wrong.
+    all_bytes: bool = False
 
 
 def read_known_failing(path: Path) -> dict[str, str]:

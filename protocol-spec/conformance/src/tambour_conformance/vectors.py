@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,28 +61,32 @@ def request_values(protocol: Bundle, opcode: Opcode) -> list[dict[str, Any]]:
 
 def without_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """Each required field, at any depth, left out."""
-    return _mutations(protocol, opcode, lambda field: [("missing", _ABSENT)] if field.get("required") else [])
+    return _mutations(
+        protocol, opcode, lambda field, _: [("missing", _ABSENT)] if field.get("required") else []
+    )
 
 
 def nil_for_required(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """Each required field, at any depth, nil."""
-    return _mutations(protocol, opcode, lambda field: [("nil", None)] if field.get("required") else [])
+    return _mutations(protocol, opcode, lambda field, _: [("nil", None)] if field.get("required") else [])
 
 
 def nil_for_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """Each field that need not be there, nil."""
-    return _mutations(protocol, opcode, lambda field: [] if field.get("required") else [("nil", None)])
+    return _mutations(protocol, opcode, lambda field, _: [] if field.get("required") else [("nil", None)])
 
 
 def without_optional(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """The same fields left out, in the same order."""
-    return _mutations(protocol, opcode, lambda field: [] if field.get("required") else [("missing", _ABSENT)])
+    return _mutations(
+        protocol, opcode, lambda field, _: [] if field.get("required") else [("missing", _ABSENT)]
+    )
 
 
 def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """Each field, at any depth, with values of other types; an unknown name for a closed enumeration."""
 
-    def wrong(field: dict[str, Any]) -> list[tuple[str, Any]]:
+    def wrong(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         return [(f"{each!r}", each) for each in _wrong_values(protocol, field["type"])]
 
     return _mutations(protocol, opcode, wrong)
@@ -91,7 +95,7 @@ def wrong_types(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
 def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
     """Each integer and id, at any depth, above the range of 64 bits with a sign."""
 
-    def large(field: dict[str, Any]) -> list[tuple[str, Any]]:
+    def large(field: dict[str, Any], _: Any) -> list[tuple[str, Any]]:
         if field["type"] in INTEGERS + IDS:
             return [("2^63", TOO_LARGE)]
         if _item(field["type"]) in INTEGERS + IDS:
@@ -99,6 +103,69 @@ def too_large_integers(protocol: Bundle, opcode: Opcode) -> list[Mutation]:
         return []
 
     return _mutations(protocol, opcode, large)
+
+
+def limited(
+    protocol: Bundle, opcode: Opcode, limits: Mapping[str, int], kinds: Sequence[str], excess: int = 0
+) -> list[Mutation]:
+    """Each field, at any depth, that has a limit of these kinds, as long as that says and `excess` more.
+
+    The kinds are `limit` (UTF-16 units), `limitBytes` and `limitItems`. Where units are limited, bytes are
+    not tried: so few units never have too many.
+    """
+
+    def long(field: dict[str, Any], present: Any) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = []
+        item = _item(field["type"])
+        for kind in kinds:
+            if kind not in field or (kind == "limitBytes" and "limit" in field):
+                continue
+            count = limits[field[kind]] + excess
+            what = f"{count} {UNITS[kind]}"
+            if kind != "limitItems":
+                found.append((what, ["a" * count] if item else "a" * count))
+            elif present:
+                found.append((what, [present[0]] * count))
+            elif item in IDS:
+                found.append((what, [1] * count))
+        return found
+
+    return _mutations(protocol, opcode, long)
+
+
+#: What limits of each kind count.
+UNITS = {"limit": "units", "limitBytes": "bytes", "limitItems": "items"}
+
+
+def harmless(value: Any, users: Sequence[int], nowhere: int, cid: int, phone: str) -> Any:
+    """A request of the examples that may be sent to any server: it tells nobody who did not ask for it.
+
+    Chats and partners become `nowhere`, an id that nobody has, whoever is invited or shown `users`, a phone
+    `phone`, and a message's client id `cid`.
+    """
+
+    def change(key: str, each: Any) -> Any:
+        match key, each:
+            case _, None:
+                return None
+            case "chatId" | "userId", _:
+                return nowhere
+            case "userIds", [_, *_]:
+                return (list(users) * len(each))[: len(each)]
+            case "contactId", _:
+                return users[0]
+            case "cid", _:
+                return cid
+            case "phone", str() if len(each) < 20:
+                return phone
+        return harmless(each, users, nowhere, cid, phone)
+
+    match value:
+        case dict():
+            return {key: change(key, each) for key, each in value.items()}
+        case list():
+            return [harmless(each, users, nowhere, cid, phone) for each in value]
+    return value
 
 
 _ABSENT = object()
@@ -127,7 +194,7 @@ def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation
     found: dict[tuple[str, str], Mutation] = {}
     for example in request_values(protocol, opcode):
         for path, field in _fields(protocol, opcode.fields.get("request") or [], example, ()):
-            for what, value in variants(field):
+            for what, value in variants(field, _at(example, path)):
                 changed = copy.deepcopy(example)
                 target = changed
                 for step in path[:-1]:
@@ -139,6 +206,13 @@ def _mutations(protocol: Bundle, opcode: Opcode, variants: Any) -> list[Mutation
                 pointer = "".join(f"/{step}" for step in path)
                 found.setdefault((pointer, what), Mutation(pointer, what, pack(changed)))
     return list(found.values())
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    """What an example has at a path; None when it has nothing there."""
+    for step in path[:-1]:
+        value = value[step]
+    return value.get(path[-1])
 
 
 def _fields(

@@ -145,6 +145,17 @@ def told(device: Device) -> Frame:
     return only(device.pushes("NOTIF_CONFIG"), f"change pushed to {device.name}")
 
 
+@case("CAP-06")
+def test_answers_of_login(login: LogIn, protocol: Bundle) -> None:
+    """Every feature that is known and was named is answered, in order and once; unknown ones are not."""
+    known = sorted(each["name"] for each in protocol.data["features"])
+    for named in (known, [*reversed(known), "no-such-thing", *known], ["no-such-thing"]):
+        config = login("alice", features=named).login["config"]
+        found = [each["type"] for each in config["features"]]
+        equal(found, [each for each in known if each in named], f"features answered of {named}")
+    check("features" not in login("alice").login["config"], "no answers for who names none", "answers")
+
+
 @case("CAP-05")
 def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
     """From no user to all of them in steps: whoever is in stays in, on every connection."""

@@ -185,10 +185,12 @@ def test_what_is_compressed(
 
 
 @case("CMP-10")
-def test_what_does_not_shrink(alice: Device, group: Group, cid: Cid, rng: random.Random) -> None:
+def test_what_does_not_shrink(
+    alice: Device, group: Group, cid: Cid, limits: Limits, rng: random.Random
+) -> None:
     """Replies of random text, which no LZ4 makes shorter, are plain, or shorter all the same."""
-    chat = group(alice)
-    texts = ["".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(size)) for size in (200, 1000, 4000)]
+    chat, sizes = group(alice), (200, 1000, limits["maxTextUnits"])
+    texts = ["".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(size)) for size in sizes]
     for each, text in zip(send_all(alice, chat, cid, texts), texts, strict=True):
         reply = fetch(alice, chat, [each])
         equal(reply["messages"][0]["text"], text, "the text")
@@ -214,11 +216,11 @@ def test_long_reply_for_a_classic_client(login: LogIn, group: Group, cid: Cid, r
 
 
 @case("CMP-11")
-def test_high_factor_for_a_classic_client(login: LogIn, group: Group, cid: Cid) -> None:
+def test_high_factor_for_a_classic_client(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
     """What would shrink more than 127 times comes plain; with lz4-large it comes compressed."""
     alice = login("alice")
     chat = group(alice)
-    ids = send_all(alice, chat, cid, ["€" * 4000] * 8)
+    ids = send_all(alice, chat, cid, ["€" * limits["maxTextUnits"]] * 8)
     classic = fetch(alice, chat, ids)
     check(len(classic.payload) <= 99_999, "a reply of at most 99,999 bytes", len(classic.payload))
     check(len(classic.payload) // len(wire.deflate(classic.payload)) > 127, "a reply that shrinks", "not")
@@ -226,11 +228,11 @@ def test_high_factor_for_a_classic_client(login: LogIn, group: Group, cid: Cid) 
 
 
 @case("CMP-13", "CMP-11")
-def test_factor_written(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
+def test_factor_written(login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random) -> None:
     """Pages of many lengths and factors, with lz4-large: the factor is floor(raw / compressed) + 1."""
     alice = login("alice", capabilities=["lz4-large"])
     chat = group(alice)
-    ids = long_page(alice, chat, cid, rng) + send_all(alice, chat, cid, ["€" * 4000] * 8)
+    ids = long_page(alice, chat, cid, rng) + send_all(alice, chat, cid, ["€" * limits["maxTextUnits"]] * 8)
     replies = [fetch(alice, chat, ids[first:]) for first in range(0, len(ids), 3)]
     replies += [fetch(alice, chat, ids[:count]) for count in (1, 2, 5, 10)]
     for reply in replies:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
+    LESS,
     NOBODY,
     SAVED,
     begin,
@@ -22,22 +23,29 @@ from tambour_conformance.talk import (
     marks,
     newest,
     rise,
+    same,
     same_refusal,
     say,
     settled,
 )
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
+#: How many people a case registers to see what happens with one more.
+MOST_MEMBERS = 40
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
-def told_once(device: Device, message_id: int, opcode: str = "NOTIF_MESSAGE") -> Frame:
-    """The one push that has come to a device; call it when the change was answered."""
+def told(device: Device, message_ids: list[int]) -> list[Frame]:
+    """The pushes of these messages, each once, that have come to a device; call it when all were answered."""
     device.fence()
-    pushes = device.pushes(opcode)
-    equal([each["message"]["id"] for each in pushes], [message_id], f"messages pushed to {device.name}")
-    return pushes[0]
+    pushes = device.pushes("NOTIF_MESSAGE")
+    equal([each["message"]["id"] for each in pushes], message_ids, f"messages pushed to {device.name}")
+    return pushes
+
+
+def told_once(device: Device, message_id: int) -> Frame:
+    return told(device, [message_id])[0]
 
 
 def with_cid(device: Device, chat: int, cid: int) -> list[int]:
@@ -68,10 +76,10 @@ def test_stored(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     equal(stored["sender"], alice.user_id, "sender")
     equal(stored["text"], "hello 😀", "text")
     check(stored["id"] > 0 and stored["time"] > 0, "id and time", stored)
-    equal(history(alice, chat, backward=1), [stored], "the newest message")
+    same(history(alice, chat, backward=1), [stored], "the newest message")
     if chat != SAVED:
-        equal(bob.push("NOTIF_MESSAGE")["message"], stored, "the message pushed")
-        equal(history(bob, chat, backward=1), [stored], "the newest message of the other member")
+        same(bob.push("NOTIF_MESSAGE")["message"], stored, "the message pushed")
+        same(history(bob, chat, backward=1), [stored], "the newest message of the other member")
 
 
 @case("MSG-01")
@@ -89,8 +97,9 @@ def test_stored_with_attachments(login: LogIn, group: Group, cid: Cid) -> None:
     equal(len(stored["attaches"]), len(attaches), "attachments")
     for got, sent in zip(stored["attaches"], attaches, strict=True):
         equal({key: got.get(key) for key in sent}, sent, "an attachment")
-    equal(stored["elements"], elements, "formatting")
-    equal(history(bob, chat, backward=1), [stored], "the message that the other member finds")
+    for got, wanted in zip(stored["elements"], elements, strict=True):
+        equal({key: got.get(key) for key in wanted}, wanted, "formatting")
+    same(history(bob, chat, backward=1), [stored], "the message that the other member finds")
 
 
 @case("MSG-02")
@@ -204,6 +213,7 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
     """However the connection of a send ends, the retry on the next one makes no second message."""
     bob = login("bob")
     chat = group(login("alice"), bob)
+    expected = []
     for _ in range(10):
         number, alice = cid(), login("alice")
         seq = begin(alice, chat, number)
@@ -219,10 +229,10 @@ def test_lost_reply(login: LogIn, group: Group, cid: Cid, cut: str) -> None:
         again = login("alice")
         stored = say(again, chat, number)
         equal(say(again, chat, number), stored, "the message of a third try")
-        told_once(bob, stored["id"])
         equal(with_cid(bob, chat, number), [stored["id"]], "messages of the cid")
+        expected.append(stored["id"])
         again.close()
-    bob.silence_by_fence()
+    told(bob, expected)
 
 
 @case("MSG-07")
@@ -230,6 +240,7 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
     """A send that is cut after any of its bytes and repeated on a new connection makes one message."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
+    expected = []
     offset, size = 1, 2
     while offset < size:
         number = cid()
@@ -240,10 +251,10 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
         alice = login("alice")
         stored = say(alice, chat, number)
         equal(stored["text"], "hello", f"text of the message, cut after {offset} bytes")
-        told_once(bob, stored["id"])
         equal(with_cid(bob, chat, number), [stored["id"]], f"messages of the cid, cut after {offset} bytes")
+        expected.append(stored["id"])
         offset += 1
-    bob.silence_by_fence()
+    told(bob, expected)
 
 
 # Refusals.
@@ -365,9 +376,9 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
     original = say(bob, chat, cid(), "a question")
     link = {"type": "REPLY", "messageId": str(original["id"]), "chatId": chat}
     stored = say(alice, chat, cid(), "an answer", link=link)
-    equal(told_once(bob, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(bob, stored["id"])["message"], stored, "the message pushed")
     equal((stored["link"]["type"], stored["link"]["chatId"]), ("REPLY", chat), "the link")
-    equal(stored["link"]["message"], original, "the message answered")
+    same(stored["link"]["message"], original, "the message answered")
     expected = {**original}
     if change == "edited":
         edit = {"chatId": chat, "messageId": original["id"], "text": "another question"}
@@ -379,7 +390,7 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
     if change == "deleted":
         check("link" not in found, "no link", found)
     else:
-        equal(found["link"]["message"], expected, "the message answered, as it is now")
+        same(found["link"]["message"], expected, "the message answered, as it is now")
 
 
 @case("MSG-22")
@@ -397,7 +408,7 @@ def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str)
     for start, length in kept:
         fits = start >= 0 and length > 0 and start + length <= units
         check(fits, f"a range in {units} units", (start, length))
-    equal(told_once(bob, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(bob, stored["id"])["message"], stored, "the message pushed")
 
 
 # Groups and forwards.
@@ -462,6 +473,25 @@ def test_group_with_nobody(login: LogIn, cid: Cid, others: bool) -> None:
     equal(reply["chat"]["participantsCount"], 2, "members of the group of the same cid")
 
 
+@case("MSG-26")
+def test_too_large_a_group(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """maxGroupMembers people, the caller among them, are a group; one more is refused, and nobody is told."""
+    most = limits["maxGroupMembers"]
+    if most > MOST_MEMBERS:
+        skip(f"maxGroupMembers is {most}, too many to register: {LESS}")
+    alice, bob = login("alice"), login("bob")
+    others = [login(newcomer(), interactive=False) for _ in range(most - 1)]
+    users = [each.user_id for each in others]
+    alice.refused("proto.payload", "MSG_SEND", new_group(cid(), bob.user_id, *users))
+    for each in (bob, *others):
+        each.silence_by_fence()
+    reply = alice.call("MSG_SEND", new_group(cid(), *users))
+    equal(reply["chat"]["participantsCount"], most, "members")
+    # Who is named twice, or is the caller, is one member all the same.
+    reply = alice.call("MSG_SEND", new_group(cid(), alice.user_id, *users[1:], users[-1]))
+    equal(reply["chat"]["participantsCount"], most - 1, "members of a group of one less")
+
+
 @case("MSG-23")
 @pytest.mark.parametrize("source", ["group", "dialog"])
 def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
@@ -473,7 +503,7 @@ def test_forward(login: LogIn, group: Group, cid: Cid, source: str) -> None:
     link = {"type": "FORWARD", "messageId": str(original["id"]), "chatId": chat}
     target = group(alice, carol)
     stored = say(alice, target, cid(), "", link=link)
-    equal(told_once(carol, stored["id"])["message"], stored, "the message pushed")
+    same(told_once(carol, stored["id"])["message"], stored, "the message pushed")
     bob.call("MSG_EDIT", {"chatId": chat, "messageId": original["id"], "text": "changed"})
     bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [original["id"]]})
     found = newest(carol, target)
@@ -515,10 +545,10 @@ def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
     equal((edited["text"], edited["status"]), ("second", "EDITED"), "what changes")
     check(edited["updateTime"] >= sent["time"], "updateTime", edited)
     for each in (laptop, bob):
-        equal(told_once(each, sent["id"])["message"], edited, "the message pushed")
+        same(told_once(each, sent["id"])["message"], edited, "the message pushed")
     alice.silence_by_fence()
     found = bob.call("MSG_GET", {"chatId": chat, "messageIds": [sent["id"]]})["messages"]
-    equal(found, [edited], "the message that is stored")
+    same(found, [edited], "the message that is stored")
     equal(alice.call("MSG_EDIT", edit)["message"]["text"], "second", "text after the edit is repeated")
 
 
@@ -534,7 +564,7 @@ def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
     carol.refused("chat.not.found", "MSG_EDIT", edit)
     alice.refused("not.found", "MSG_EDIT", {**edit, "messageId": NOBODY})
     bob.silence_by_fence()
-    equal(history(alice, chat, backward=1), [sent], "the newest message")
+    same(history(alice, chat, backward=1), [sent], "the newest message")
 
 
 @case("MSG-15")
@@ -550,7 +580,7 @@ def test_edit_without_a_text(login: LogIn, group: Group, cid: Cid, text: str) ->
     edited = alice.call("MSG_EDIT", edit)["message"]
     equal(edited["text"], "" if text == "empty" else "a text", "text")
     equal([each["url"] for each in edited["attaches"]], [SHARE["url"]], "attachments")
-    equal(history(bob, chat, backward=1), [edited], "the message that is stored")
+    same(history(bob, chat, backward=1), [edited], "the message that is stored")
 
 
 @case("MSG-15")
@@ -587,7 +617,7 @@ def test_delete_twice(login: LogIn, group: Group, cid: Cid, how: str) -> None:
         second = {"later": alice, "from another device": laptop, "by another member": bob}[how].call(
             "MSG_DELETE", request
         )
-    equal(first.value, {"chatId": chat, "messageIds": [sent]}, "the first reply")
+    equal((first["chatId"], first["messageIds"]), (chat, [sent]), "the first reply")
     equal(second.value, first.value, "the second reply")
     for each in (bob, laptop):
         each.fence()
@@ -672,7 +702,7 @@ def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
     reply = bob.call("MSG_GET", {"chatId": chat, "messageIds": asked})
     equal(ids(reply["messages"]), sent[:1] + sent[2:], "messages of the other member")
     reply = alice.call("MSG_GET", {"chatId": chat, "messageIds": [NOBODY]})
-    equal(reply.value, {"chatId": chat, "messages": []}, "the reply when there is none")
+    equal(reply["messages"], [], "messages when there is none")
 
 
 @case("MSG-18")

@@ -10,7 +10,7 @@ import pytest
 from tambour_conformance import wire
 from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import Connection
-from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Note
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     BURST,
@@ -24,10 +24,11 @@ from tambour_conformance.talk import (
     newest,
     only,
     rise,
+    same,
     say,
     time_out,
 )
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 
@@ -60,7 +61,8 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
         sent = say(alice, chat, cid(), text)
         for each in others:
             push = only_push(each)
-            equal((push["chatId"], push["message"]), (chat, sent), "chat and message pushed")
+            equal(push["chatId"], chat, "chat of the push")
+            same(push["message"], sent, "message pushed")
             equal(push["prevMessageId"], last, "prevMessageId")
         last = sent["id"]
 
@@ -116,7 +118,7 @@ def test_messages_of_three_senders(login: LogIn, group: Group, cid: Cid) -> None
         under_way = [(each, begin(each, chat, cid())) for _ in range(BURST // 6) for each in senders]
         sent |= {each.reply(seq)["message"]["id"] for each, seq in under_way}
         for each in (*senders, *listeners):
-            each.fence()
+            each.fence(grace=False)
     for each in listeners:
         pushes = messages_pushed(each)
         equal([push["message"]["id"] for push in pushes], sorted(sent), f"messages pushed to {each.name}")
@@ -138,7 +140,8 @@ def test_own_devices(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     number = cid()
     sent = say(phone, chat, number)
     push = only_push(laptop)
-    equal((push["chatId"], push["message"]), (chat, sent), "the push")
+    equal(push["chatId"], chat, "chat of the push")
+    same(push["message"], sent, "message pushed")
     equal(push["message"]["cid"], number, "its cid")
     phone.silence_by_fence()
     say(laptop, chat, number)
@@ -171,7 +174,7 @@ def test_pushed_means_stored(login: LogIn, group: Group, cid: Cid, how: str) -> 
                 found = history(bob, chat, backward=10, **{"from": pushed["time"]})
             else:
                 found = bob.call("MSG_GET", {"chatId": chat, "messageIds": [pushed["id"]]})["messages"]
-            check(pushed in found, f"message {pushed['id']} among those found", ids(found))
+            check(pushed["id"] in ids(found), f"message {pushed['id']} among those found", ids(found))
         for seq in seqs:
             alice.reply(seq)
 
@@ -194,10 +197,17 @@ def test_pushed_changes_are_stored(login: LogIn, group: Group, cid: Cid) -> None
         alice.reply(removal)
 
 
+def ours(device: Device) -> None:
+    """Skips the case for servers that never promised that PING is a fence."""
+    if device.target.foreign:
+        skip("a promise of Tambour's own, on which clients of other servers do not rely")
+
+
 @case("PSH-10")
 def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
     """What was answered to its sender before a PING is sent has been pushed before that PING's answer."""
     alice, bob = login("alice"), login("bob")
+    ours(alice)
     chat = group(alice, bob)
     for _ in range(200):
         sent = say(alice, chat, cid())
@@ -213,6 +223,7 @@ def test_pushed_before_a_ping(login: LogIn, group: Group, cid: Cid) -> None:
 def test_pushed_before_a_ping_while_busy(login: LogIn, group: Group, cid: Cid) -> None:
     """The same while other connections give the server long requests to read, and PINGs come in pairs."""
     alice, bob = login("alice"), login("bob")
+    ours(alice)
     busy = [login("carol"), login("dave"), login("carol"), login("dave"), login("carol"), login("dave")]
     chat = group(alice, bob)
     _, long = alice.packet("PING", {"padding": ["x" * 8] * 50_000}, seq=0, compress=True)
@@ -246,7 +257,7 @@ def test_typing(login: LogIn, group: Group, cid: Cid, where: str) -> None:
         say(alice, chat, cid())
     drained(alice, laptop, bob, bobs_laptop, carol)
     for kind in ("TEXT", "AUDIO", None):
-        equal(alice.call("MSG_TYPING", {"chatId": chat, "type": kind}).value, {}, "the reply")
+        alice.call("MSG_TYPING", {"chatId": chat, "type": kind})
         for each in (bob, bobs_laptop):
             push = each.push("NOTIF_TYPING")
             equal((push["chatId"], push["userId"], push.get("type")), (chat, alice.user_id, kind), "the push")
@@ -313,10 +324,10 @@ def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
             if receipt in ("cmd 1", "both, twice"):
                 bob.send("NOTIF_MESSAGE", value, seq=push.seq, command=wire.OK)
             if receipt in ("NOTIF_MESSAGE", "both, twice"):
-                equal(bob.call("NOTIF_MESSAGE", value).value, {}, "the reply to a receipt")
+                bob.call("NOTIF_MESSAGE", value)
             if receipt == "of something else":
                 other = {"chatId": -1, "messageId": 1}
-                equal(bob.call("NOTIF_MESSAGE", other).value, {}, "the reply to a receipt")
+                bob.call("NOTIF_MESSAGE", other)
                 bob.send("NOTIF_TYPING", {}, seq=(push.seq + 7) % 256, command=wire.OK)
         bob.silence_by_fence()
     alice.silence_by_fence()
@@ -333,9 +344,9 @@ def test_receipts(login: LogIn, group: Group, cid: Cid, receipt: str) -> None:
     ids=["empty", "usual", "strange"],
 )
 def test_delivery(login: LogIn, value: dict[str, Any]) -> None:
-    """MSG_DELIVERY is answered with an empty map, whatever it says."""
+    """MSG_DELIVERY is answered, whatever it says."""
     alice = login("alice")
-    equal(alice.call("MSG_DELIVERY", value).value, {}, "the reply")
+    alice.call("MSG_DELIVERY", value)
     alice.silence_by_fence()
 
 
@@ -408,24 +419,30 @@ def test_empty_handed_strangers(client: Connection, login: LogIn, group: Group, 
 
 
 @case("PSH-09")
-def test_classic_pushes(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, protocol: Bundle) -> None:
-    """A client without capabilities hears of everything in pushes that need none."""
+def test_classic_pushes(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, protocol: Bundle, note: Note
+) -> None:
+    """A client without capabilities hears of everything, in pushes of the classic surface.
+
+    A field that nobody knows may be a later release's; such an opcode needs a capability even then.
+    """
     alice, nina = login("alice"), login(newcomer("nina"))
     say(nina, dialog(nina, alice), cid())
     for chat in (group(alice, nina), dialog(nina, alice)):
         everything(alice, chat, cid)
     nina.fence()
-    classic = {
-        each.number: {field["key"] for field in each.fields.get("push") or () if not field.get("capability")}
-        for each in protocol.served.values()
-        if each.fields.get("push") and not each.fields.get("capability")
-    }
+    served = {each.number: each.fields for each in protocol.served.values() if each.fields.get("push")}
+    classic = {number for number, fields in served.items() if not fields.get("capability")}
+    if not any(each.get("capability") for fields in served.values() for each in (fields, *fields["push"])):
+        note("no push of this release needs a capability: only opcodes that nobody knows could be wrong")
     pushes = [each for each in nina.received if each.is_push]
     check(len(pushes) >= 8, "pushes of all that happened", len(pushes))
     for each in pushes:
         check(each.opcode in classic, "a push that every client knows", f"opcode {each.opcode}")
-        unknown = set(each.value) - classic[each.opcode]
-        check(not unknown, f"the classic fields of {protocol.name(each.opcode)}", unknown)
+        needing = {field["key"] for field in served[each.opcode]["push"] if field.get("capability")}
+        equal(
+            needing & set(each.value), set(), f"fields of {protocol.name(each.opcode)} that need a capability"
+        )
 
 
 @case("PSH-11")
@@ -435,7 +452,7 @@ def test_hint_only(login: LogIn, group: Group, cid: Cid, subscribe: bool | None)
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     if subscribe is not None:
-        equal(bob.call("CHAT_SUBSCRIBE", {"chatId": chat, "subscribe": subscribe}).value, {}, "the reply")
+        bob.call("CHAT_SUBSCRIBE", {"chatId": chat, "subscribe": subscribe})
     sent = say(alice, chat, cid())
     equal([each["message"]["id"] for each in messages_pushed(bob)], [sent["id"]], "messages pushed")
     alice.call("MSG_TYPING", {"chatId": chat})

@@ -51,20 +51,24 @@ def test_two_requests_of_one_number(alice: Device) -> None:
 
 @case("SEQ-05")
 def test_pipelined_requests(alice: Device, bob: Device, group: Group, cid: Cid, rng: random.Random) -> None:
-    """Two hundred requests of all kinds in one write, refused ones among them, have one answer each."""
+    """Two hundred requests of all kinds in one write have the answers they would have one by one, once."""
     chat = group(alice, bob)
     kinds = [
         lambda: ("PING", {}),
         lambda: ("MSG_SEND", {"chatId": chat, "message": message(cid())}),
         lambda: ("CHAT_HISTORY", {"chatId": chat, "backward": 5}),
         lambda: ("MSG_TYPING", {"chatId": chat}),
-        lambda: ("MSG_SEND", {"chatId": 1, "message": message(cid())}),
+        lambda: ("MSG_SEND", {"chatId": -1, "message": message(cid())}),
         lambda: ("SESSIONS_INFO", {}),
     ]
-    packets = [alice.packet(*rng.choice(kinds)()) for _ in range(200)]
+    requests = [rng.choice(kinds)() for _ in range(200)]
+    packets = [alice.packet(*request) for request in requests]
     alice.coalesce(*(packet for _, packet in packets))
-    for seq, _ in packets:
-        alice.answer(seq)
+    for (_, value), (seq, _) in zip(requests, packets, strict=True):
+        if value.get("chatId") == -1:
+            alice.error("chat.not.found", seq)
+        else:
+            alice.reply(seq)
     alice.silence_by_fence()
 
 

@@ -14,7 +14,7 @@ from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, hello, message
 from tambour_conformance.people import Device, People
 from tambour_conformance.talk import SAVED, history, ids, login_again, say, time_out
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 
 PROTOCOL = bundle.load()
 
@@ -106,27 +106,29 @@ def test_unknown_names(connect: Connect, protocol: Bundle) -> None:
 
 
 @case("SES-04")
-@pytest.mark.parametrize("lists", ["absent", "nil"])
+@pytest.mark.parametrize("lists", ["absent", "nil", "nothing at all"])
 def test_neither_list(connect: Connect, login: LogIn, group: Group, lists: str) -> None:
     """A classic client gets neither list back, and no field that needs a capability."""
     client = connect("classic", init=False)
-    value = hello("classic", None, None)
+    value = {} if lists == "nothing at all" else hello("classic", None, None)
     if lists == "nil":
         value |= {"capabilities": None, "features": None}
     reply = client.call("SESSION_INIT", value)
     equal({"capabilities", "features"} & set(reply.value), set(), "lists in the reply")
     alice, bob = login("alice"), login("bob")
     page = alice.call("CHAT_HISTORY", {"chatId": group(alice, bob), "backward": 1})
-    equal(set(page.value), {"messages"}, "keys of a page of history")
+    needing = {
+        each["key"] for each in PROTOCOL.served["CHAT_HISTORY"].fields["reply"] if each.get("capability")
+    }
+    equal(needing & set(page.value), set(), "fields that need a capability")
 
 
 @case("SES-12")
 @pytest.mark.parametrize("value", [{}, hello("classic", None, None)], ids=["empty", "usual"])
 def test_classic_reply(stranger: Connection, value: dict[str, Any]) -> None:
-    """The reply to a SESSION_INIT without lists holds callsSeed, a number, and neither list."""
+    """The reply to a SESSION_INIT without lists holds callsSeed, a number."""
     reply = stranger.call("SESSION_INIT", value)
     check(type(reply.get("callsSeed")) is int, "callsSeed, a number", reply.value)
-    equal({"capabilities", "features"} & set(reply.value), set(), "lists in the reply")
 
 
 @case("SES-09")
@@ -135,6 +137,8 @@ def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
     value = hello("stable", [], [each["name"] for each in protocol.data["features"]])
     first, second = connect("first", init=False), connect("second", init=False)
     answers = [each.call("SESSION_INIT", value)["features"] for each in (first, second, first)]
+    if not any(answers):
+        skip("the server knows none of the features of the specification")
     equal(answers[1:], [answers[0]] * 2, "features of the other connection, and of the first one again")
 
 
@@ -152,7 +156,7 @@ def test_features_are_stable(connect: Connect, protocol: Bundle) -> None:
 )
 def test_telemetry(client: Connection, events: Any) -> None:
     """Events are skipped whatever they hold, and the reply is empty."""
-    equal(client.call("LOG", {} if events is None else {"events": events}).value, {}, "the reply")
+    client.call("LOG", {} if events is None else {"events": events})
     client.alive()
 
 
@@ -160,7 +164,9 @@ def test_telemetry(client: Connection, events: Any) -> None:
 
 
 @case("SES-05")
-@pytest.mark.parametrize("text", ["hi", "長" * 4000], ids=["short", "longer than a stranger's limit"])
+@pytest.mark.parametrize(
+    "text", ["hi", "長" * PROTOCOL.limits["maxTextUnits"]], ids=["short", "longer than a stranger's limit"]
+)
 def test_everything_in_one_write(
     stranger: Connection, accounts: People, connect: Connect, cid: Cid, text: str
 ) -> None:
@@ -262,6 +268,27 @@ def test_no_hello(connect: Connect, limits: Limits) -> None:
         each.ends(within=seconds + each.target.timeout)
         each.closed()
     polite.alive()
+
+
+@case("SES-13")
+def test_never_logged_in(connect: Connect, login: LogIn, limits: Limits) -> None:
+    """Without LOGIN a connection is closed, also one that is not idle; with it, it stays."""
+    seconds = time_out(limits, "loginTimeoutMs")
+    began = time.monotonic()
+    polite, alice = connect("polite"), login("alice")
+    while not polite.ended:
+        open_for = time.monotonic() - began
+        check(
+            open_for < seconds * 1.25 + 1,
+            f"the end after {seconds:g} s",
+            f"still open after {open_for:.1f} s",
+        )
+        polite.send("PING")
+        alice.alive()
+        polite.stall(seconds * 1000 / 10)
+    check(time.monotonic() - began > seconds * 0.9, f"no end before {seconds:g} s", f"{open_for:.1f} s")
+    polite.closed()
+    alice.alive()
 
 
 @case("SES-10")

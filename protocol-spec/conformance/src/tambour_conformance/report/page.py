@@ -9,14 +9,17 @@ from pathlib import Path
 
 from tambour_conformance import bundle, wire
 from tambour_conformance.connection import CaseLog, Entry, describe
-from tambour_conformance.plugin import GROUPS, CaseResult, ConformancePlugin, is_unexpected
+from tambour_conformance.plugin import GROUPS, CaseResult, ConformancePlugin, fails, is_unexpected
 from tambour_conformance.report.results import SEVERITY, coverage
+from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import Verdict
 
 #: The fields of a header, by their sizes, and what the legend calls them.
 HEADER_FIELDS = ((1, "version"), (1, "cmd"), (2, "seq"), (2, "opcode"), (1, "flags"), (3, "length"))
-#: How many steps of a case are shown, and how many bytes of each: all that matters when it failed.
-SHOWN = {False: (10, 64), True: (200, 2048)}
+#: A case that went wrong is shown with every byte, and so is one of up to so many bytes.
+SHORT = 4096
+#: How many steps of any other are shown, and how many bytes of each.
+SHOWN_STEPS, SHOWN_BYTES = 10, 64
 
 
 def write_page(plugin: ConformancePlugin, path: Path) -> None:
@@ -39,6 +42,9 @@ def _page(plugin: ConformancePlugin) -> Iterator[str]:
     for verdict in Verdict:
         if plugin.counts[verdict]:
             yield f'<div><dt>{verdict}</dt><dd class="{verdict}">{plugin.counts[verdict]}</dd></div>'
+    for how, verdict in (("clean", Verdict.PASS), ("unclean", Verdict.UNCLEAN)):
+        if plugin.closes[how]:
+            yield f'<div><dt>closes {how}</dt><dd class="{verdict}">{plugin.closes[how]}</dd></div>'
     yield "</dl>"
     if wrong:
         yield "<h2>What has to be looked at</h2><ul>"
@@ -46,14 +52,14 @@ def _page(plugin: ConformancePlugin) -> Iterator[str]:
             yield f'<li><a href="#{escape(each.id)}">{escape(_names(each))}</a> {escape(each.title)}</li>'
         yield "</ul>"
     yield '<p><a href="#requirements">Requirements and their verdicts</a></p>'
-    yield '<p class="legend bytes">Headers: '
+    yield '<p class="legend bytes">Bytes are hexadecimal, → sent, ← received; headers: '
     yield "".join(f'<span class="h{index}">{name}</span>' for index, (_, name) in enumerate(HEADER_FIELDS))
     yield "</p>"
     for group, name in GROUPS.items():
         results = [each for each in plugin.results if each.group == group]
         if results:
             yield f"<h2>{group} {escape(name)}</h2>"
-            yield from _group(results, wrong)
+            yield from _group(results, wrong, settings)
     yield from _coverage(plugin)
     yield "</html>"
 
@@ -62,20 +68,20 @@ def _names(result: CaseResult) -> str:
     return " ".join([", ".join(result.requirements), result.id]).strip()
 
 
-def _group(results: list[CaseResult], wrong: list[CaseResult]) -> Iterator[str]:
+def _group(results: list[CaseResult], wrong: list[CaseResult], settings: Settings) -> Iterator[str]:
     """The cases of a group; those that differ by a parameter alone are folded into one."""
     keys = dict.fromkeys((each.base, each.requirements) for each in results)
     for base, requirements in keys:
         same = [each for each in results if (each.base, each.requirements) == (base, requirements)]
         if len(same) == 1:
-            yield from _case(same[0], is_wrong=same[0] in wrong)
+            yield from _case(same[0], settings, is_wrong=same[0] in wrong)
             continue
         verdict = min((each.verdict for each in same), key=SEVERITY.index)
         name = f"{', '.join(requirements)} {base}, {len(same)} times"
         ms = sum(each.duration_ms for each in same)
         yield _opening(name, name, same[0].title, verdict, ms, is_open=any(each in wrong for each in same))
         for each in same:
-            yield from _case(each, is_wrong=each in wrong)
+            yield from _case(each, settings, is_wrong=each in wrong)
         yield "</div></details>"
 
 
@@ -88,7 +94,7 @@ def _opening(anchor: str, name: str, title: str, verdict: Verdict, ms: float, *,
     )
 
 
-def _case(result: CaseResult, *, is_wrong: bool) -> Iterator[str]:
+def _case(result: CaseResult, settings: Settings, *, is_wrong: bool) -> Iterator[str]:
     name, title, ms = _names(result), result.title, result.duration_ms
     yield _opening(result.id, name, title, result.verdict, ms, is_open=is_wrong)
     for each in result.requirements:
@@ -104,7 +110,12 @@ def _case(result: CaseResult, *, is_wrong: bool) -> Iterator[str]:
         yield f"<p>{escape(note)}</p>"
     for rule, first in result.log.broken_rules.items():
         yield f"<p>{rule} was broken: {escape(first)}</p>"
-    yield from _bytes(result.log, in_full=is_wrong)
+    if result.close is not None:
+        yield f"<p>Answers {result.behaviour}, close {result.close}</p>"
+        for each in result.log.unclean:
+            yield f"<pre>{escape(each)}</pre>"
+    went_wrong = is_wrong or fails(result, strict=True)
+    yield from _bytes(result.log, in_full=went_wrong or settings.all_bytes)
     yield "</div></details>"
 
 
@@ -119,53 +130,71 @@ def _requirement(name: str) -> str:
 
 
 def _bytes(log: CaseLog, *, in_full: bool) -> Iterator[str]:
-    steps, size = SHOWN[in_full]
     streams: dict[tuple[str, str], bytearray] = {}
+    in_full = in_full or sum(len(entry.data) for entry in log.entries) <= SHORT
     skipped = 0
     for index, entry in enumerate(log.entries):
-        ended = _frames(streams.setdefault((entry.connection, entry.kind), bytearray()), entry)
-        if steps // 2 <= index < len(log.entries) - steps // 2:
+        ended, headers = _frames(streams.setdefault((entry.connection, entry.kind), bytearray()), entry)
+        if not in_full and SHOWN_STEPS // 2 <= index < len(log.entries) - SHOWN_STEPS // 2:
             skipped += 1
             continue
         if skipped:
-            yield f"<p>… {skipped} steps …</p>"
+            yield f"<p>… {skipped} steps, which --bytes shows …</p>"
             skipped = 0
-        yield _step(entry, ended, size)
+        yield _step(entry, ended, headers, len(entry.data) if in_full else SHOWN_BYTES)
 
 
-def _frames(stream: bytearray, entry: Entry) -> list[str]:
-    """The packets that end with this step, in words."""
-    found = []
+def _frames(stream: bytearray, entry: Entry) -> tuple[list[str], list[int]]:
+    """The packets that end with this step, in words, and where in its bytes headers begin.
+
+    The first may begin before them, at a negative place, with a packet of which `stream` holds the beginning.
+    """
+    words, headers = [], []
+    begin = -len(stream)
     stream += entry.data
-    while (frame := wire.cut(stream)) is not None:
-        if len(found) < 4:
-            words = describe(frame)
-            found.append(words.replace("push ", "request ", 1) if entry.kind == "sent" else words)
-        del stream[: wire.HEADER_SIZE + len(frame.wire)]
-    return found
+    while stream:
+        headers.append(begin)
+        frame = wire.cut(stream)
+        if frame is None:
+            break
+        if len(words) < 4:
+            text = describe(frame)
+            words.append(text.replace("push ", "request ", 1) if entry.kind == "sent" else text)
+        size = wire.HEADER_SIZE + len(frame.wire)
+        del stream[:size]
+        begin += size
+    return words, headers
 
 
-def _step(entry: Entry, ended: list[str], size: int) -> str:
+def _step(entry: Entry, ended: list[str], headers: list[int], size: int) -> str:
     arrow = {"sent": "→", "received": "←"}.get(entry.kind, "·")
     head = f"{arrow} {entry.ms:.1f} ms {escape(entry.connection)}"
     if entry.kind == "event":
         return f'<div class="packet"><small>{head}: {escape(entry.text)}</small></div>'
     words = "<br>".join(f"<small>{escape(each)}</small>" for each in ended)
-    more = f" … {len(entry.data) - size:,} more" if len(entry.data) > size else ""
+    left = len(entry.data) - size
+    more = f" … {left:,} more, which --bytes shows" if left > 0 else ""
     return (
         f'<div class="packet {entry.kind}"><small>{head}, {len(entry.data):,} bytes</small>'
-        f'<div class="bytes">{_hex(entry.data[:size], bool(ended))}{more}</div>{words}</div>'
+        f'<div class="bytes">{marked(entry.data[:size], headers)}{more}</div>{words}</div>'
     )
 
 
-def _hex(data: bytes, begins_with_header: bool) -> str:
-    if not begins_with_header or len(data) < wire.HEADER_SIZE:
-        return data.hex(" ")
-    parts, start = [], 0
-    for index, (size, _) in enumerate(HEADER_FIELDS):
-        parts.append(f'<span class="h{index}">{data[start : start + size].hex()}</span>')
-        start += size
-    return " ".join([*parts, data[start:].hex(" ")])
+def marked(data: bytes, headers: list[int]) -> str:
+    """Bytes as hexadecimal digits, with the fields of the headers that begin at these places marked."""
+    parts, done = [], 0
+    for begin in headers:
+        if begin >= len(data):
+            break
+        parts.append(data[done : max(begin, 0)].hex(" "))
+        done, place = max(begin, 0), begin
+        for index, (size, _) in enumerate(HEADER_FIELDS):
+            field = data[max(place, 0) : max(place + size, 0)]
+            if field:
+                parts.append(f'<span class="h{index}">{field.hex()}</span>')
+            place += size
+        done = max(place, 0)
+    return " ".join(filter(None, [*parts, data[done:].hex(" ")]))
 
 
 def _coverage(plugin: ConformancePlugin) -> Iterator[str]:

@@ -42,11 +42,15 @@ def write_results(plugin: ConformancePlugin, path: Path) -> None:
         "seed": settings.seed,
         "seconds": round(sum(each.duration_ms for each in plugin.results) / 1000, 3),
         "counts": {str(verdict): plugin.counts[verdict] for verdict in Verdict},
+        "closes": {how: plugin.closes[how] for how in ("clean", "unclean")},
         "cases": {
             each.id: {
                 "requirements": each.requirements,
                 "level": each.level,
                 "verdict": each.verdict,
+                "behaviour": each.behaviour,
+                "close": each.close,
+                "closeFaults": each.log.unclean,
                 "knownFailing": each.known_failing,
                 "message": each.message,
                 "expected": each.expected,
