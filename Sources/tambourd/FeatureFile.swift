@@ -11,16 +11,14 @@ struct FeatureFile {
     let limits: Limits
 
     func rules() throws -> FeatureRules {
-        guard let bytes = FileManager.default.contents(atPath: path) else {
-            throw Failure("cannot read \(path)")
-        }
         let root: Node?
         do {
-            root = try Yams.compose(yaml: String(decoding: bytes, as: UTF8.self))
-        } catch {
-            throw Failure("\(path): \(error)")
+            root = try Yams.compose(yaml: text())
+        } catch let error as YamlError {
+            throw Failure("\(path)\(Self.place(of: error))")
         }
-        guard let root else { return .none }
+        // An editor that is still writing leaves an empty file for a moment, and that must not let in what was shut.
+        guard let root else { throw Failure("\(path): is empty; {} says that there are no features") }
         let entries = try map(root, "the file")
         if entries.count > limits.maxFeatures {
             throw Failure("\(path): \(entries.count) features, limit \(limits.maxFeatures)")
@@ -37,6 +35,36 @@ struct FeatureFile {
         } catch {
             let line = lines[error.feature]?[(error.rule ?? -1) + 1] ?? 0
             throw Failure("\(path):\(line): \(error)")
+        }
+    }
+
+    private func text() throws -> String {
+        let limit = limits.maxFeatureFileBytes
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder),
+            !isFolder.boolValue, let file = FileHandle(forReadingAtPath: path)
+        else { throw Failure("cannot read \(path)") }
+        var bytes = Data()
+        while bytes.count <= limit, let more = try file.read(upToCount: limit + 1), !more.isEmpty {
+            bytes += more
+        }
+        if bytes.count > limit { throw Failure("\(path): more than \(limit) bytes") }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure("\(path): not UTF-8")
+        }
+        return text
+    }
+
+    /// Where and why a text is no YAML, on one line.
+    private static func place(of error: YamlError) -> String {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
+            ":\(mark.line): \(problem)"
+        case .reader(let problem, _, _, _): ": \(problem)"
+        case .duplicatedKeysInMapping(let keys, _):
+            ": stands there twice: \(keys.sorted().joined(separator: ", "))"
+        default: ": \("\(error)".split(separator: "\n").joined(separator: " "))"
         }
     }
 

@@ -137,7 +137,9 @@ struct CommandLineTests {
             ("- apple", ":1: the file: not a map"),
             ("apple: on", ":1: apple: not a map"),
             ("apple: {}", ":1: apple: has neither rules nor \"kill: true\""),
-            ("a: {kill: true}\na: {kill: true}", "a"),
+            ("", ": is empty"),
+            ("# nothing yet\n", ": is empty"),
+            ("a: {kill: true}\na: {kill: true}", ": stands there twice: a"),
             ("Apple:\n  kill: true", ":2: Apple: a name is"),
             ("apple:\n  kil: true", ":2: apple: unknown key \"kil\""),
             ("apple:\n  kill: maybe", ":2: apple: kill: neither true nor false"),
@@ -164,7 +166,8 @@ struct CommandLineTests {
                 "apple:\n  rules:\n    - {percent: 1}\n    - {percent: 2, enabled: false}",
                 ":4: apple, rule 2: percent goes with neither"
             ),
-            ("apple: {rules: [}", "features.yaml"),
+            ("apple: {rules: [}", ":1: did not find expected node content"),
+            ("a: {kill: true} # " + String(repeating: "x", count: 300_000), "more than 262144 bytes"),
         ]
     )
     func featureMistakes(text: String, says: String) async throws {
@@ -236,6 +239,18 @@ struct CommandLineTests {
         let nothing = try await run(["admin", "reload", "--data", place.data])
         #expect(nothing.status != 0 && nothing.errors.contains("--features"))
         try await stop(without.child)
+    }
+
+    @Test("rules of features that are no text, or no file, are refused")
+    func featuresThatAreNoText() async throws {
+        let place = try Place()
+        let file = URL(filePath: try place.file("features.yaml", ""))
+        try Data("apple: {rules: [{os: ".utf8 + [0xFF, 0xFE] + "}]}".utf8).write(to: file)
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--data", place.data, "--features"]
+        let bytes = try await run(serve + [file.path])
+        #expect(bytes.status != 0 && bytes.errors.contains("\(file.path): not UTF-8"))
+        let folder = try await run(serve + [place.url.path])
+        #expect(folder.status != 0 && folder.errors.contains("cannot read \(place.url.path)"))
     }
 
     @Test("more features than the limit are refused")

@@ -45,6 +45,7 @@ local spec = {
         maxVCardBytes = 8192,
         maxCapabilities = 64,
         maxFeatures = 64,
+        maxFeatureFileBytes = 262144,
         maxAttaches = 12,
         maxElementsPerText = 1000,
         maxIDsPerRequest = 1000,

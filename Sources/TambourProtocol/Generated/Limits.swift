@@ -74,6 +74,8 @@ package final class Limits: Sendable {
     package let maxCapabilities: Int
     /// 64 features. What an operator may add rules for; a login is asked about each that it names.
     package let maxFeatures: Int
+    /// 262_144 bytes. Reading the rules may not keep other admin commands waiting.
+    package let maxFeatureFileBytes: Int
     /// 12 items. An album of twelve.
     package let maxAttaches: Int
     /// 1000 items. One range for every four units of the longest text.
@@ -143,6 +145,7 @@ package final class Limits: Sendable {
         maxVCardBytes = overrides.value(of: "maxVCardBytes", standard: 8192)
         maxCapabilities = overrides.value(of: "maxCapabilities", standard: 64)
         maxFeatures = overrides.value(of: "maxFeatures", standard: 64)
+        maxFeatureFileBytes = overrides.value(of: "maxFeatureFileBytes", standard: 262_144)
         maxAttaches = overrides.value(of: "maxAttaches", standard: 12)
         maxElementsPerText = overrides.value(of: "maxElementsPerText", standard: 1000)
         maxIDsPerRequest = overrides.value(of: "maxIDsPerRequest", standard: 1000)
