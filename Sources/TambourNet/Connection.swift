@@ -21,13 +21,16 @@ package final class Connection {
     /// What a connection in its last phases needs and others do not.
     final class Farewell {
         let reason: CloseReason
+        /// The end at the latest, in the lane's milliseconds.
+        let deadlineMs: Int64
         /// How long the peer may take nothing.
-        let limit: Duration
+        let patience: Duration
         var timer: TimerToken?
 
-        init(_ reason: CloseReason, limit: Duration) {
+        init(_ reason: CloseReason, deadlineMs: Int64, patience: Duration) {
             self.reason = reason
-            self.limit = limit
+            self.deadlineMs = deadlineMs
+            self.patience = patience
         }
     }
 
@@ -107,13 +110,18 @@ package final class Connection {
         lane.retire(self, reason)
     }
 
-    /// Closes once the peer has everything written so far, or takes none of it for `limit`.
+    /// Closes once the peer has everything written so far, after `limit` at the latest, or when the peer takes nothing
+    /// for `patience`.
     ///
     /// What the peer still sends is discarded: closing over unread input would reset the connection
     /// and could cost the peer the last bytes.
-    package func closeAfterFlush(_ reason: CloseReason, stalledFor limit: Duration) {
+    package func closeAfterFlush(
+        _ reason: CloseReason,
+        within limit: Duration,
+        patience: Duration? = nil
+    ) {
         lane.preconditionOnLane()
-        lane.bidFarewell(self, reason, within: limit)
+        lane.bidFarewell(self, reason, within: limit, patience: patience ?? limit)
     }
 
     /// Presents nothing more until `resumeReading`; the peer's bytes then wait in its own kernel.

@@ -239,7 +239,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    private func serve() {
+    func serve() {
         let count = Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0))
         guard count > 0 else { return }
         round {
@@ -609,24 +609,37 @@ package final class Lane: @unchecked Sendable {
         postRound()
     }
 
-    func bidFarewell(_ connection: Connection, _ reason: CloseReason, within limit: Duration) {
+    func bidFarewell(
+        _ connection: Connection,
+        _ reason: CloseReason,
+        within limit: Duration,
+        patience: Duration
+    ) {
         guard connection.phase == .open else { return }
         connection.phase = .flushing
         connection.input = nil
-        connection.farewell = Connection.Farewell(reason, limit: limit)
+        connection.farewell = Connection.Farewell(
+            reason,
+            deadlineMs: now + limit.wholeMilliseconds,
+            patience: patience
+        )
         limitFarewell(of: connection)
         if connection.backlog == nil, connection.firstSegment < 0 { endOutput(connection) }
         watch(connection, connection.watched | EPOLLIN.rawValue)
     }
 
-    /// Retires the connection unless its peer takes some of the backlog within the limit.
+    /// Retires the connection at its deadline, and before that unless its peer takes some of the backlog.
     private func limitFarewell(of connection: Connection) {
         guard let farewell = connection.farewell else { return }
         let left = connection.pendingOutboundBytes
-        farewell.timer = schedule(after: farewell.limit) { [unowned self, unowned connection] in
+        let untilDeadline = Duration.milliseconds(farewell.deadlineMs - now)
+        let wait = min(farewell.patience, untilDeadline)
+        farewell.timer = schedule(after: wait) { [unowned self, unowned connection] in
             // A timer that fired needs no cancelling.
             farewell.timer = nil
-            if connection.phase == .flushing, connection.pendingOutboundBytes < left {
+            if connection.phase == .flushing, connection.pendingOutboundBytes < left,
+                now < farewell.deadlineMs
+            {
                 limitFarewell(of: connection)
             } else {
                 retire(connection, farewell.reason)

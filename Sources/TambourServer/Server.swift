@@ -172,8 +172,6 @@ package final class Server: @unchecked Sendable {
         let features: [String: FeatureCount]
     }
 
-    /// Asks all lanes.
-    ///
     /// Waits until all of them have answered: not for a lane or the engine to call.
     /// - Returns: nil when one has not had its turn for five seconds.
     func laneReports() -> [LaneReport]? {

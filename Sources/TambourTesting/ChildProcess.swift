@@ -72,13 +72,16 @@ package final class ChildProcess: Sendable {
     /// Runs `program` to its end and blocks until then. Foundation's `Process` would do, but its `waitUntilExit` waits for
     /// whatever other programs have inherited from it.
     ///
-    /// - Parameter input: the path of a file that it reads as its standard input.
+    /// - Parameters:
+    ///   - input: the path of a file that it reads as its standard input.
+    ///   - deadline: after it the program is killed.
     /// - Throws: `Failed` if it cannot be started.
     package static func run(
         _ program: URL,
         _ arguments: [String],
         environment: [String: String] = [:],
-        input: String = "/dev/null"
+        input: String = "/dev/null",
+        within deadline: DispatchTimeInterval = .seconds(120)
     ) throws -> Outcome {
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let child = try births.withLock { _ in
@@ -94,11 +97,17 @@ package final class ChildProcess: Sendable {
             readToEnd(of: child.errors) { errorText.append($0) }
             hasErrors.signal()
         }
+        let ending = Ending()
+        let killer = DispatchSource.makeTimerSource()
+        killer.schedule(deadline: .now() + deadline)
+        killer.setEventHandler { ending.signal(SIGKILL, to: child.processID) }
+        killer.activate()
+        defer { killer.cancel() }
         var output: [UInt8] = []
         readToEnd(of: child.output) { output += $0 }
         hasErrors.wait()
         return Outcome(
-            status: Ending().reap(child.processID),
+            status: ending.reap(child.processID),
             output: String(decoding: output, as: UTF8.self),
             errors: errorText.string
         )
@@ -135,6 +144,14 @@ package final class ChildProcess: Sendable {
         guard let text = try? String(contentsOfFile: statm, encoding: .utf8) else { return 0 }
         let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// The most that the program has held in memory so far, bytes; 0 when it has ended.
+    package var peakResidentBytes: Int {
+        let status = "/proc/\(processID)/status"
+        guard let text = try? String(contentsOfFile: status, encoding: .utf8) else { return 0 }
+        let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        return (line?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1024
     }
 
     package func signal(_ number: Int32) {

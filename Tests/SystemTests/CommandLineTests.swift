@@ -167,7 +167,10 @@ struct CommandLineTests {
                 ":4: apple, rule 2: percent goes with neither"
             ),
             ("apple: {rules: [}", ":1: did not find expected node content"),
-            ("a: {kill: true} # " + String(repeating: "x", count: 300_000), "more than 262144 bytes"),
+            (
+                "a: {kill: true} # " + String(repeating: "x", count: 300_000),
+                "more than 262144 bytes"
+            ),
         ]
     )
     func featureMistakes(text: String, says: String) async throws {

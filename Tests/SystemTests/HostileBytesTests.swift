@@ -207,6 +207,7 @@ struct HostileBytesTests {
             for cid in Int64(1)...200 {
                 try writer.send(String(repeating: "\(cid) ", count: 900), to: saved, cid: cid)
             }
+            let before = victim.peakResidentBytes
             // As many as may be under way, of pages as large as can be.
             let deaf = try (0..<4).map { _ in try victim.again(writer) }
             for client in deaf {
@@ -214,6 +215,10 @@ struct HostileBytesTests {
                     try client.send(ChatHistoryRequest(chatID: saved, backward: 200))
                 }
             }
+            // Each is closed when it has more to read than may be held for it.
+            try victim.waitForSlowReaders(deaf.count)
+            let growth = victim.peakResidentBytes - before
+            if !Victim.runsUnderSanitizer { #expect(growth < 64 << 20, "\(growth >> 20) MiB") }
             for client in deaf { client.close() }
             try victim.witness()
         }
@@ -309,6 +314,25 @@ private final class Victim {
         return try Self.login(address, tokens.removeFirst())
     }
 
+    var peakResidentBytes: Int { server.peakResidentBytes }
+
+    /// Until so many connections were closed for not reading; somebody else talks meanwhile.
+    func waitForSlowReaders(_ count: Int) throws {
+        let admin = AdminClient(dataDirectory: server.dataDirectory)
+        let name = "tambour_slow_readers_closed_total "
+        let deadline = ContinuousClock.now + .seconds(60)
+        var closed = 0
+        while closed < count {
+            guard ContinuousClock.now < deadline else {
+                throw WireClient.Failure.timedOut("\(count) slow readers, \(closed) closed")
+            }
+            try witness()
+            _ = try admin.run(.metrics) { line in
+                if line.hasPrefix(name) { closed = Int(line.dropFirst(name.count)) ?? 0 }
+            }
+        }
+    }
+
     /// Another connection of the same member.
     func again(_ client: WireClient) throws -> WireClient {
         try Self.login(address, client.token)
@@ -337,7 +361,7 @@ private final class Victim {
     }
 
     /// Sanitizers keep what was freed for a while: memory says nothing there.
-    private static let runsUnderSanitizer =
+    static let runsUnderSanitizer =
         dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
 

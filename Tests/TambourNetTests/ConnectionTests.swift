@@ -331,7 +331,7 @@ struct ConnectionTests {
                 script.onReceived = { connection, bytes in
                     connection.write([UInt8](repeating: 3, count: length - 10))
                     connection.write([UInt8](repeating: 4, count: 10))
-                    connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
+                    connection.closeAfterFlush(.local("done"), within: .seconds(20))
                     connection.write([9, 9, 9])
                     return 0
                 }
@@ -358,7 +358,7 @@ struct ConnectionTests {
             let length = 8 << 20
             script.onReceived = { connection, bytes in
                 connection.write([UInt8](repeating: 3, count: length))
-                connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
+                connection.closeAfterFlush(.local("done"), within: .seconds(20))
                 return bytes.count
             }
             let peer = try lane.adoptPair(script)
@@ -386,7 +386,7 @@ struct ConnectionTests {
             }
             #expect(ended.waiting.isEmpty && closed.waiting.isEmpty)
             lane.queue.sync {
-                held.connection?.closeAfterFlush(.local("answered"), stalledFor: .seconds(20))
+                held.connection?.closeAfterFlush(.local("answered"), within: .seconds(20))
             }
             #expect(try peer.receiveAll().isEmpty)
             #expect(try closed.next() == .local("answered"))
@@ -420,7 +420,7 @@ struct ConnectionTests {
                 for step in 0..<60 {
                     connection.write([UInt8](repeating: UInt8(step), count: 1000))
                 }
-                connection.closeAfterFlush(.local("done"), stalledFor: .seconds(20))
+                connection.closeAfterFlush(.local("done"), within: .seconds(20))
             }
             let peer = try lane.adoptPair(script)
             let expected = (0..<60).flatMap { [UInt8](repeating: UInt8($0), count: 1000) }
@@ -458,7 +458,7 @@ struct ConnectionTests {
             let script = Script()
             script.onOpened = { connection in
                 connection.write([UInt8](repeating: 3, count: 8 << 20))
-                connection.closeAfterFlush(.local("done"), stalledFor: .milliseconds(20))
+                connection.closeAfterFlush(.local("done"), within: .milliseconds(20))
             }
             let closed = script.closed
             let peer = try lane.adoptPair(script)
@@ -470,14 +470,19 @@ struct ConnectionTests {
     @Test("closed after a flush waits for a peer for as long as it reads some")
     func closeAfterFlushOfSlowReader() throws {
         try withLane { lane in
-            let limit = Duration.milliseconds(500)
+            // So long that no pause of a busy machine is taken for the peer's.
+            let patience = Duration.seconds(2)
             let script = Script()
             script.onOpened = { connection in
                 var size: Int32 = 4096
                 let length = socklen_t(MemoryLayout<Int32>.size)
                 setsockopt(connection.descriptor, SOL_SOCKET, SO_SNDBUF, &size, length)
                 connection.write([UInt8](repeating: 3, count: 120_000))
-                connection.closeAfterFlush(.local("done"), stalledFor: limit)
+                connection.closeAfterFlush(
+                    .local("done"),
+                    within: .seconds(60),
+                    patience: patience
+                )
             }
             let (opened, closed) = (script.opened, script.closed)
             let peer = try lane.adoptPair(script)
@@ -486,14 +491,49 @@ struct ConnectionTests {
             var count = 0
             while let part = try? peer.receive(1000), !part.isEmpty {
                 count += part.count
-                // 120 readings, 6 ms between two: longer than the limit.
+                // 120 readings, 20 ms between two: more than the patience in all.
                 let tick = Arrivals<Void>()
-                lane.queue.sync { _ = lane.schedule(after: .milliseconds(6)) { tick.add(()) } }
+                lane.queue.sync { _ = lane.schedule(after: .milliseconds(20)) { tick.add(()) } }
                 try tick.next()
             }
             #expect(count == 120_000)
-            #expect(ContinuousClock.now - began > limit)
+            #expect(ContinuousClock.now - began > patience)
             #expect(try closed.next() == .local("done"))
+        }
+    }
+
+    @Test("hears of the end of the input behind what a pause left over")
+    func endBehindLeftover() throws {
+        try withLane { lane in
+            let script = Script()
+            let (held, opened, seen) = (script.held, script.opened, Arrivals<String>())
+            let inputEnded = script.onInputEnded
+            script.onInputEnded = { connection in
+                seen.add("end")
+                inputEnded(connection)
+            }
+            var isFirst = true
+            script.onReceived = { connection, bytes in
+                seen.add("\(bytes.count) bytes")
+                guard isFirst else { return bytes.count }
+                isFirst = false
+                connection.pauseReading()
+                return 1
+            }
+            let peer = try lane.adoptPair(script)
+            _ = try opened.next()
+            try peer.send([1, 2, 3])
+            #expect(try seen.next() == "3 bytes")
+            lane.queue.sync {
+                lane.round {
+                    held.connection?.resumeReading()
+                    peer.endOutput()
+                    // What epoll tells is served before what was left over is presented again.
+                    lane.serve()
+                }
+            }
+            #expect(try seen.next() == "2 bytes")
+            #expect(try seen.next() == "end")
         }
     }
 
@@ -547,7 +587,7 @@ struct ConnectionTests {
                 connection.write([1])
                 connection.close(.local("one"))
                 connection.close(.local("two"))
-                connection.closeAfterFlush(.local("three"), stalledFor: .seconds(1))
+                connection.closeAfterFlush(.local("three"), within: .seconds(1))
                 connection.write([2])
                 connection.resumeReading()
                 isInside = false

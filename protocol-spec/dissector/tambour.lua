@@ -22,6 +22,7 @@ local spec = {
         partialFrameTimeoutMs = 15000,
         idleTimeoutMs = 300000,
         closeDrainMs = 1000,
+        lastRepliesTimeoutMs = 15000,
         maxRequestsInFlight = 256,
         maxOutboundBytes = 2097152,
         maxOutboundPushBytes = 262144,

@@ -28,6 +28,8 @@ package final class Limits: Sendable {
     package let idleTimeoutMs: Int
     /// 1000 ms. The last error should reach the peer before the close.
     package let closeDrainMs: Int
+    /// 15_000 ms. Who has ended its side and has no network for some seconds still gets its answers.
+    package let lastRepliesTimeoutMs: Int
     /// 256 requests. Reading pauses above it; a client waits for replies long before.
     package let maxRequestsInFlight: Int
     /// 2_097_152 bytes. What one slow reader may hold before it is closed.
@@ -122,6 +124,7 @@ package final class Limits: Sendable {
         partialFrameTimeoutMs = overrides.value(of: "partialFrameTimeoutMs", standard: 15_000)
         idleTimeoutMs = overrides.value(of: "idleTimeoutMs", standard: 300_000)
         closeDrainMs = overrides.value(of: "closeDrainMs", standard: 1000)
+        lastRepliesTimeoutMs = overrides.value(of: "lastRepliesTimeoutMs", standard: 15_000)
         maxRequestsInFlight = overrides.value(of: "maxRequestsInFlight", standard: 256)
         maxOutboundBytes = overrides.value(of: "maxOutboundBytes", standard: 2_097_152)
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)

@@ -40,7 +40,9 @@ struct Bucket {
     mutating func share(of variations: [FeaturePlan.Variation]) -> String? {
         let sum = variations.reduce(0) { $0 + UInt64($1.weight) }
         guard subject != nil, sum > 0 else { return nil }
-        var left = (numbers.share * sum) >> 32
+        // The product may need more than 64 bits: weights are many.
+        let (high, low) = numbers.share.multipliedFullWidth(by: sum)
+        var left = high << 32 | low >> 32
         for variation in variations {
             if left < UInt64(variation.weight) { return variation.name }
             left -= UInt64(variation.weight)

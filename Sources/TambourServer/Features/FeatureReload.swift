@@ -37,8 +37,6 @@ final class FeatureReload: Sendable {
         lanes.leave()
     }
 
-    /// Waits for all lanes.
-    ///
     /// - Returns: how many sessions got other answers; nil when a lane has not come to it yet.
     func wait(_ timeout: DispatchTimeInterval) -> Int? {
         lanes.wait(timeout: .now() + timeout) == .success ? told.withLock { $0 } : nil

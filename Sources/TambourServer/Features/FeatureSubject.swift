@@ -40,10 +40,11 @@ package struct AppVersion: Sendable, Hashable, Comparable {
     /// - Returns: nil when it does not begin with a digit.
     package init?(_ text: String) {
         var parts: [Int] = []
-        for part in text.split(separator: ".", omittingEmptySubsequences: false) {
-            let digits = part.prefix { ("0"..."9").contains($0) }
+        for part in text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        {
+            let digits = part.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
             guard !digits.isEmpty else { break }
-            parts.append(Int(digits) ?? .max)
+            parts.append(Int(String(Substring(digits))) ?? .max)
         }
         guard !parts.isEmpty else { return nil }
         // 2 is 2.0.

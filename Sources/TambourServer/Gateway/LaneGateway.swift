@@ -16,6 +16,8 @@ enum LaneMessage: Sendable {
     case superseded(Session)
     /// Features are decided by other rules from now on.
     case features(FeatureReload)
+    /// Sessions that have still to hear of it, and how many have.
+    case tellFeatures(FeatureReload, ArraySlice<Session>, told: Int)
     case stop
 }
 
@@ -30,6 +32,8 @@ final class LaneGateway: @unchecked Sendable {
     private var byUser: [UserID: [Session]] = [:]
     /// The sessions whose clients named features.
     private var withFeatures: [ObjectIdentifier: Session] = [:]
+    /// How many sessions have which answer, by feature.
+    private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
     private var isStopping = false
 
@@ -68,26 +72,31 @@ final class LaneGateway: @unchecked Sendable {
     func closed(_ session: Session) {
         sessions[ObjectIdentifier(session)] = nil
         withFeatures[ObjectIdentifier(session)] = nil
+        count(session, [])
     }
 
     /// Its client named features, or named none any more.
     func namedFeatures(_ session: Session) {
         withFeatures[ObjectIdentifier(session)] = session.features == nil ? nil : session
+        countFeatures(of: session)
     }
 
-    /// How many sessions have which answer, by feature.
-    var featureCounts: [String: FeatureCount] {
-        var counts: [String: FeatureCount] = [:]
-        for session in withFeatures.values {
-            for answer in session.features?.answers ?? [] {
-                if answer.enabled {
-                    counts[answer.type, default: FeatureCount()].on += 1
-                } else {
-                    counts[answer.type, default: FeatureCount()].off += 1
-                }
+    /// Its answers may be others now.
+    func countFeatures(of session: Session) {
+        count(session, session.features?.answers ?? [])
+    }
+
+    private func count(_ session: Session, _ answers: [SessionFeature]) {
+        func add(_ step: Int, _ answers: [SessionFeature]) {
+            for answer in answers {
+                let side = answer.enabled ? \FeatureCount.on : \FeatureCount.off
+                featureCounts[answer.type, default: FeatureCount()][keyPath: side] += step
+                if featureCounts[answer.type] == FeatureCount() { featureCounts[answer.type] = nil }
             }
         }
-        return counts
+        add(-1, session.countedAnswers)
+        add(1, answers)
+        session.countedAnswers = answers
     }
 
     /// From now on the session hears what its user's chats bring.
@@ -119,19 +128,24 @@ final class LaneGateway: @unchecked Sendable {
             session.close(reason: "more connections of this token than allowed")
         case .features(let reload):
             rules = reload.rules
-            reload.laneIsDone(told: tellFeatures())
+            tell(reload, Array(withFeatures.values)[...], told: 0)
+        case .tellFeatures(let reload, let rest, let told):
+            tell(reload, rest, told: told)
         case .stop:
             isStopping = true
             for session in sessions.values { session.closeForStop() }
         }
     }
 
+    /// So many sessions hear of new rules before others of the lane get their turn.
+    private static let toldAtOnce = 256
+
     /// Asks the new rules for every session that is concerned, and tells those whose answers changed.
-    private func tellFeatures() -> Int {
-        var told = 0
+    private func tell(_ reload: FeatureReload, _ sessions: ArraySlice<Session>, told before: Int) {
+        var told = before
         // Sessions are many, different answers are few.
         var encoded: [[SessionFeature]: EncodedPush<Push>] = [:]
-        for session in withFeatures.values {
+        for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.featuresChanged() else { continue }
             let push = Push.notifConfig(
                 NotifConfig(config: shared.settings.change(to: answers))
@@ -143,7 +157,12 @@ final class LaneGateway: @unchecked Sendable {
             }
             encoded[answers] = packets
         }
-        return told
+        let rest = sessions.dropFirst(Self.toldAtOnce)
+        if rest.isEmpty {
+            reload.laneIsDone(told: told)
+        } else {
+            mailbox.post(.tellFeatures(reload, rest, told: told))
+        }
     }
 
     private func deliver(_ event: Event) {

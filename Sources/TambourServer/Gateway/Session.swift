@@ -57,6 +57,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private(set) var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
     /// Nil for clients that named none.
     private(set) var features: SessionFeatures?
+    /// The answers that its lane has counted.
+    var countedAnswers: [SessionFeature] = []
     private var token: String? { didSet { knownRequester = nil } }
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
@@ -192,7 +194,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     func close(reason: String) {
         connection.closeAfterFlush(
             .local(reason),
-            stalledFor: .milliseconds(limits.closeDrainMs)
+            within: .milliseconds(limits.closeDrainMs)
         )
     }
 
@@ -219,9 +221,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard let ending, machine.inFlight == 0 else { return }
         switch ending {
         case .inputEnded:
-            // A phone that has no network for some seconds still gets its answers.
-            let patience = Duration.milliseconds(limits.partialFrameTimeoutMs)
-            connection.closeAfterFlush(.peerClosed, stalledFor: patience)
+            connection.closeAfterFlush(
+                .peerClosed,
+                within: .milliseconds(limits.idleTimeoutMs),
+                patience: .milliseconds(limits.lastRepliesTimeoutMs)
+            )
         case .serverStops: close(reason: "the server stops")
         case .sessionClosed: close(reason: "the session was closed")
         }
@@ -312,8 +316,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
         capabilities = Capabilities(names: hello.capabilities ?? [])
         features = SessionFeatures(hello)
-        gateway.namedFeatures(self)
         decideFeatures()
+        gateway.namedFeatures(self)
         machine.initialized()
         armTimer()
         let seed = shared.environment.randomBytes(4)
@@ -331,7 +335,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     @discardableResult
     private func decideFeatures() -> Bool {
         knownRequester = nil
-        return features?.decide(by: gateway.rules, for: caller?.userID) ?? false
+        guard features?.decide(by: gateway.rules, for: caller?.userID) == true else { return false }
+        gateway.countFeatures(of: self)
+        return true
     }
 
     /// The rules are others now.
@@ -522,7 +528,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.tokens.remove(self, from: caller.sessionID)
         self.caller = nil
         token = nil
-        decideFeatures()
+        // At the end nobody asks any more.
+        if !connection.isClosing { decideFeatures() }
     }
 
     /// When the user was last online is stored with the next commit; nobody waits for it.

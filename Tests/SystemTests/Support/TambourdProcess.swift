@@ -70,6 +70,9 @@ final class TambourdProcess: Sendable {
     /// What the server holds in memory right now, bytes; 0 when it has died.
     var residentBytes: Int { current.residentBytes }
 
+    /// The most it has held in memory so far, bytes.
+    var peakResidentBytes: Int { current.peakResidentBytes }
+
     /// Stops the server gracefully and starts it again on the same port and the same data.
     ///
     /// - Throws: `ChildProcess.Failed` if it does not stop with status 0 or does not come back.

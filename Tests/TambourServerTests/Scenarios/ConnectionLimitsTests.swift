@@ -60,9 +60,9 @@ struct ConnectionLimitsTests {
 
     @Test("an idle connection is closed, one that pings is not")
     func idle() throws {
-        try withPair(limits: ["idleTimeoutMs": 300]) { _, alice, bob, _ in
+        try withPair(limits: ["idleTimeoutMs": 1_500]) { _, alice, bob, _ in
             let clock = ContinuousClock()
-            let end = clock.now + .milliseconds(1_000)
+            let end = clock.now + .milliseconds(3_000)
             while clock.now < end { try bob.call(PingRequest()) }
             try alice.waitForClose()
             try bob.call(PingRequest())
