@@ -5,7 +5,7 @@ import Yams
 
 /// Reads the file of `--features`: a map of names of features to what is said of each, in YAML or JSON.
 ///
-/// Every mistake is told with file, line, feature and rule.
+/// Every mistake is told with the file and, where it has one place, with line, feature and rule.
 struct FeatureFile {
     let path: String
     let limits: Limits
@@ -18,7 +18,9 @@ struct FeatureFile {
             throw Failure("\(path)\(Self.place(of: error))")
         }
         // An editor that is still writing leaves an empty file for a moment, and that must not let in what was shut.
-        guard let root else { throw Failure("\(path): is empty; {} says that there are no features") }
+        guard let root else {
+            throw Failure("\(path): is empty; {} says that there are no features")
+        }
         let entries = try map(root, "the file")
         if entries.count > limits.maxFeatures {
             throw Failure("\(path): \(entries.count) features, limit \(limits.maxFeatures)")
@@ -97,14 +99,6 @@ struct FeatureFile {
         guard hasRules || plan.isKilled else {
             throw mistake(node, "\(name): has neither rules nor \"kill: true\"")
         }
-        // In the order of their names, whatever the file's.
-        plan = FeaturePlan(
-            name: name,
-            isKilled: plan.isKilled,
-            salt: plan.salt,
-            variations: plan.variations,
-            rules: plan.rules
-        )
         return (plan, lines)
     }
 

@@ -68,7 +68,9 @@ package struct FeaturePlan: Sendable, Hashable {
     package var salt: String
     /// Shares of those for whom the feature is on; no variations when empty. In the order of their
     /// names, so that the order in a file means nothing.
-    package var variations: [Variation]
+    package var variations: [Variation] {
+        didSet { variations.sort { $0.name < $1.name } }
+    }
     /// The first that fits decides; none that fits means off.
     package var rules: [FeatureRule]
 
