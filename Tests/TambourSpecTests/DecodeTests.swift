@@ -36,7 +36,8 @@ struct DecodeTests {
     }
 
     /// - Parameter piece: how many characters are read at once.
-    private static func bytes(_ text: String, inPiecesOf piece: Int = 1_000_000) throws(HexText.Failure)
+    private static func bytes(_ text: String, inPiecesOf piece: Int = 1_000_000) throws(HexText
+        .Failure)
         -> [UInt8]
     {
         var digits = HexText()

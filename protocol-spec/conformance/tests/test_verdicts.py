@@ -100,9 +100,7 @@ def answers(script: Script) -> None:
         script.reply(frame, payload=b"\xc0" if frame.opcode == 6 else None)
 
 
-def run(
-    cases: str, directory: Path, *arguments: str, script: Callable[[Script], None] = answers
-) -> Outcome:
+def run(cases: str, directory: Path, *arguments: str, script: Callable[[Script], None] = answers) -> Outcome:
     """Runs cases against a server."""
     folder, out = directory / "cases", directory / "out"
     folder.mkdir(exist_ok=True)

@@ -66,7 +66,7 @@ class CaseLog:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
 
     def forget(self, connection: str) -> None:
-        """Keeps no more than the first bytes received on a connection: of a flood they tell as much as all."""
+        """Keeps no more than the first bytes received on a connection: those tell as much of a flood."""
         first = next((each for each in self.entries if _is_received(each, connection)), None)
         self.entries = [
             replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
