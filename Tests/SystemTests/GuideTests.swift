@@ -21,6 +21,55 @@ struct GuideTests {
         }
     }
 
+    /// Nobody would ever answer: whoever waits for that learns nothing for half a minute, and then not what it was.
+    @Test(
+        "makes a connection that says at once that it is gone",
+        .enabled(if: Guide.wheels != nil, "needs the wheels that `make test` fetches")
+    )
+    func callAfterTheEnd() async throws {
+        let page = try String(contentsOf: Guide.page, encoding: .utf8)
+        func block(_ title: String) throws -> String {
+            let begin = try #require(page.range(of: "```python title=\"\(title)\"\n"))
+            let end = try #require(page[begin.upperBound...].range(of: "\n```\n"))
+            return String(page[begin.lowerBound..<end.upperBound])
+        }
+        let story = """
+            ```console
+            $ python3 -m venv venv
+            $ venv/bin/pip install --quiet msgpack lz4
+            ```
+            \(try block("wire.py"))
+            \(try block("connection.py"))
+            ```python title="late.py"
+            import socket
+            from connection import Connection
+
+            server = socket.create_server(("127.0.0.1", 0))
+            connection = Connection(f"127.0.0.1:{server.getsockname()[1]}")
+            server.accept()[0].close()
+            print(connection.pushes.get())
+            try:
+                connection.call(1, {})
+            except ConnectionError as error:
+                print(error)
+            ```
+            ```console
+            $ venv/bin/python late.py
+            None
+            the connection is gone
+            ```
+            """
+        try await Guide.inFolder { folder in
+            let file = folder.appendingPathComponent("page.md")
+            try Data("\(story)\n".utf8).write(to: file)
+            let reader = try Guide.follow(file, in: folder)
+            let status = try await reader.exitStatus(within: .seconds(120))
+            var printed = ""
+            for await line in reader.lines { printed += "\(line)\n" }
+            #expect(status == 0, "\(printed)\n\(reader.errors)")
+        }
+    }
+
     struct Fault: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let page: String

@@ -10,20 +10,44 @@ import Testing
 struct DecodeTests {
     private static func decode(
         _ bytes: [UInt8],
-        secrets: Bool = false
+        secrets: Bool = false,
+        inPiecesOf piece: Int = 1_000_000
     ) throws -> (lines: [String], failures: [PacketText.Failure]) {
         var text = PacketText(specification: try Repository.specification())
         text.showsSecrets = secrets
         var lines: [String] = []
         var failures: [PacketText.Failure] = []
-        text.decode(bytes, line: { lines.append($0) }, failure: { failures.append($0) })
+        var packets = PacketStream(
+            text,
+            line: { lines.append($0) },
+            failure: { failures.append($0) }
+        )
+        for begin in stride(from: 0, to: bytes.count, by: piece) {
+            packets.take(Array(bytes[begin...].prefix(piece)))
+        }
+        packets.end()
         return (lines, failures)
     }
 
     private static func decode(hex: String) throws -> (
         lines: [String], failures: [PacketText.Failure]
     ) {
-        try decode(try HexText.bytes(hex.utf8))
+        try decode(try bytes(hex))
+    }
+
+    /// - Parameter piece: how many characters are read at once.
+    private static func bytes(_ text: String, inPiecesOf piece: Int = 1_000_000) throws(HexText
+        .Failure)
+        -> [UInt8]
+    {
+        var digits = HexText()
+        var bytes: [UInt8] = []
+        let characters = Array(text.utf8)
+        for begin in stride(from: 0, to: characters.count, by: piece) {
+            try digits.read(characters[begin...].prefix(piece), into: &bytes)
+        }
+        try digits.end()
+        return bytes
     }
 
     // MARK: What is right
@@ -321,6 +345,49 @@ struct DecodeTests {
         }
     }
 
+    @Test("are the same in whatever pieces they come")
+    func pieces() throws {
+        let specimens = try Specimen.all(in: Repository.specification())
+        let packets = specimens.map(\.packet).filter { $0.count < 200 }
+        // The last is cut short.
+        let bytes = packets.flatMap { $0 } + specimens[0].packet.dropLast()
+        let whole = try Self.decode(bytes)
+        for piece in [1, 7, 10, 64] {
+            let told = try Self.decode(bytes, inPiecesOf: piece)
+            #expect(told.lines == whole.lines && told.failures == whole.failures, "\(piece)")
+        }
+        #expect(whole.lines.count { $0.hasPrefix("offset ") } == packets.count)
+        #expect(whole.failures.last?.reason.hasPrefix("cut short: ") == true)
+    }
+
+    @Test("are held no longer than until they are whole")
+    func held() throws {
+        let specification = try Repository.specification()
+        let limit = try #require(specification.limit(named: "maxFrameBytes")?.value)
+        var told = 0
+        var stream = PacketStream(
+            PacketText(specification: specification),
+            line: { _ in },
+            failure: { _ in told += 1 }
+        )
+        // Of a compression that is not known, so that nobody reads the megabytes.
+        let length = [16, 8, 0].map { UInt8(truncatingIfNeeded: limit >> $0) }
+        let longest: [UInt8] =
+            [10, 0, 0, 1, 0, 64, 255] + length + Array(repeating: 0, count: limit)
+        for count in 1...16 {
+            for begin in stride(from: 0, to: longest.count, by: 65_536) {
+                stream.take(Array(longest[begin...].prefix(65_536)))
+                #expect(stream.held.count < longest.count)
+            }
+            #expect(told == count && stream.held.isEmpty)
+        }
+        // What is no packet is not waited for.
+        stream.take([9] + Array(repeating: 0, count: 9))
+        #expect(told == 17 && stream.isOver)
+        stream.take(longest)
+        #expect(told == 17 && stream.held.isEmpty)
+    }
+
     // MARK: LZ4 and digits
 
     @Test("inflate what the LZ4 library inflates and nothing else")
@@ -365,7 +432,9 @@ struct DecodeTests {
         ]
     )
     func digits(text: String) throws {
-        #expect(try HexText.bytes(text.utf8) == [10, 0, 10, 255])
+        for piece in [100, 1, 3] {
+            #expect(try Self.bytes(text, inPiecesOf: piece) == [10, 0, 10, 255])
+        }
     }
 
     @Test(
@@ -380,8 +449,12 @@ struct DecodeTests {
         ]
     )
     func badDigits(text: String, message: String) throws {
-        let failure = #expect(throws: HexText.Failure.self) { try HexText.bytes(text.utf8) }
-        #expect(failure?.description == message)
+        for piece in [100, 1] {
+            let failure = #expect(throws: HexText.Failure.self) {
+                try Self.bytes(text, inPiecesOf: piece)
+            }
+            #expect(failure?.description == message)
+        }
     }
 
     // MARK: The program
@@ -415,6 +488,10 @@ struct DecodeTests {
         }
         for (arguments, input, message) in [
             (["0a00"], [], "offset 0: cut short: a header has 10 bytes, 2 left\n"),
+            (
+                ["-"], Array("0a0000020001000000 0180 0a0q".utf8),
+                "line 1, column 28: \"q\" is no hexadecimal digit\n"
+            ),
             (["0q"], [], "line 1, column 2: \"q\" is no hexadecimal digit\n"),
             (["--raw"], [1, 2, 3], "offset 0: cut short: a header has 10 bytes, 3 left\n"),
         ] as [([String], [UInt8], String)] {
@@ -423,5 +500,52 @@ struct DecodeTests {
         }
         #expect(try run(["--raw", "0a"]).status == 64)
         #expect(try run([], []).output == "")
+    }
+
+    @Test("are told while more of them is on the way")
+    func openPipe() async throws {
+        let folder = try TemporaryFolder()
+        let program = try #require(Tool.built("tambour-spec"))
+        for (name, arguments, input) in [
+            ("raw", ["--raw"], [10, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0x80]),
+            ("digits", [], Array("0a000002 000100000001 80".utf8)),
+        ] as [(String, [String], [UInt8])] {
+            let pipe = folder.file(name).path
+            try #require(mkfifo(pipe, 0o600) == 0)
+            // Open for both, it waits for no reader, and the program sees no end of it before this test does.
+            let end = open(pipe, O_RDWR | O_CLOEXEC)
+            try #require(end >= 0)
+            let decoder = try ChildProcess(
+                URL(filePath: "/bin/sh"),
+                [
+                    "-c", "exec \"$0\" decode --root \"$1\" $3 < \"$2\"", program.path,
+                    Repository.root.path, pipe,
+                ] + arguments
+            )
+            try #require(write(end, input, input.count) == input.count)
+            #expect(await decoder.line(after: "offset 0: ") == "PING request, seq 2", "\(name)")
+            close(end)
+            #expect(try await decoder.exitStatus(within: .seconds(30)) == 0, "\(decoder.errors)")
+        }
+    }
+
+    /// Without the bound of memory a decoder that reads to the end would take the machine with it.
+    @Test("end the program where they are none, however much follows", arguments: ["--raw", "-"])
+    func endless(from: String) throws {
+        let program = try #require(Tool.built("tambour-spec"))
+        let source = from == "--raw" ? "cat /dev/zero" : "yes 00000000"
+        let outcome = try ChildProcess.run(
+            URL(filePath: "/bin/sh"),
+            [
+                "-c",
+                "\(source) | { ulimit -v 1000000; exec timeout 60 \"$0\" decode --root \"$1\" \"$2\"; }",
+                program.path, Repository.root.path, from,
+            ]
+        )
+        #expect(
+            outcome.status == 1
+                && outcome.errors == "offset 0: protocol version 0, expected 10 or 11\n",
+            "\(outcome)"
+        )
     }
 }

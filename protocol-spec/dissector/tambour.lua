@@ -1920,17 +1920,46 @@ function tambour.dissector(tvb, _, tree)
     return tvb:len()
 end
 
--- Takes a connection on any port if it begins as every client begins: a plain request that is legal before
--- SESSION_INIT, short, and with a map whose first key is a string. That is 8 bytes which must be right.
-local function dissect_heuristically(tvb, pinfo, tree)
-    if tvb:len() < HEADER_SIZE + 2 then return false end
-    local opcode = spec.opcodes[tvb(4, 2):uint()]
-    local map, key = tvb(HEADER_SIZE, 1):uint(), tvb(HEADER_SIZE + 1, 1):uint()
-    if not spec.versions[tvb(0, 1):uint()] or tvb(1, 1):uint() ~= 0 or not (opcode and opcode.opens)
-        or tvb(6, 1):uint() ~= 0 or tvb(7, 3):uint() > spec.limits.maxFrameBytesBeforeLogin
-        or map <= 0x80 or map > 0x8F or key <= 0xA0 or key > 0xBF then
-        return false
+-- How every client begins: with a plain request that is legal before SESSION_INIT, short, and with a map whose first
+-- key is a string. That is 8 bytes which must be right. Each row says where a number is, its width, and what it may be.
+local OPENING = {
+    { 0, 1, function(ver) return spec.versions[ver] end },
+    { 1, 1, function(cmd) return cmd == 0 end },
+    { 4, 2, function(opcode) return spec.opcodes[opcode] and spec.opcodes[opcode].opens end },
+    { 6, 1, function(flags) return flags == 0 end },
+    { 7, 3, function(length) return length > 1 and length <= spec.limits.maxFrameBytesBeforeLogin end },
+    { HEADER_SIZE, 1, function(map) return map > 0x80 and map <= 0x8F end },
+    { HEADER_SIZE + 1, 1, function(key) return key > 0xA0 and key <= 0xBF end },
+}
+
+-- Whether bytes are how a client begins; nil while there are too few to tell.
+local function opens(tvb)
+    for _, row in ipairs(OPENING) do
+        local at, width, is_right = row[1], row[2], row[3]
+        if tvb:len() < at + width then return nil end
+        if not is_right(tvb(at, width):uint()) then return false end
     end
+    return true
+end
+
+local next_number_of_tcp = Field.new("tcp.nxtseq")
+
+-- Whether bytes are all that this side of the connection has sent so far.
+local function is_beginning(tvb)
+    local found = { next_number_of_tcp() }
+    return #found > 0 and found[#found].value == tvb:len() + 1
+end
+
+-- Takes a connection on any port if it begins as every client begins. Too few bytes to tell are kept, and come again
+-- with the next segment: whatever they turn out to be then, only at the beginning is anything kept.
+local function dissect_heuristically(tvb, pinfo, tree)
+    local is_ours = opens(tvb)
+    if is_ours == nil and tvb:len() > 0 and pinfo.can_desegment > 0 and is_beginning(tvb) then
+        pinfo.desegment_offset = 0
+        pinfo.desegment_len = DESEGMENT_ONE_MORE_SEGMENT
+        return true
+    end
+    if not is_ours then return false end
     pinfo.conversation = tambour
     tambour.dissector(tvb, pinfo, tree)
     return true

@@ -6,7 +6,7 @@ struct Decode: ParsableCommand {
         abstract: "Tells what packets say, checked against the specification.",
         discussion: """
             Reads hexadecimal digits with blanks, colons, commas or 0x between them, any number of packets one after
-            the other. Unknown keys and what the schema refuses are marked with #. Fails when bytes are no packet.
+            the other; tells each as soon as it is whole. Unknown keys and what the schema refuses are marked with #. Fails when bytes are no packet.
             """
     )
 
@@ -31,31 +31,31 @@ struct Decode: ParsableCommand {
         var text = PacketText(specification: try root.load())
         text.showsSecrets = secrets
         var isBad = false
-        text.decode(
-            try bytes(),
-            line: root.say,
-            failure: { failure in
-                isBad = true
-                FileHandle.standardError.write(Data("\(failure)\n".utf8))
+        func complain(_ failure: some CustomStringConvertible) {
+            isBad = true
+            FileHandle.standardError.write(Data("\(failure)\n".utf8))
+        }
+        var packets = PacketStream(text, line: root.say, failure: { complain($0) })
+        do {
+            var digits = HexText()
+            func take(_ text: [UInt8]) throws(HexText.Failure) {
+                var bytes: [UInt8] = []
+                defer { packets.take(bytes) }
+                try digits.read(text, into: &bytes)
             }
-        )
+            if hex.isEmpty || hex == ["-"] {
+                while !packets.isOver, let piece = try StandardInput.piece() {
+                    if raw { packets.take(piece) } else { try take(piece) }
+                }
+            } else {
+                try take(Array(hex.joined(separator: " ").utf8))
+            }
+            if !packets.isOver { try digits.end() }
+            packets.end()
+        } catch let failure as HexText.Failure {
+            // Behind a header that is none, nobody asks for digits.
+            if !packets.isOver { complain(failure) }
+        }
         if isBad { throw ExitCode.failure }
-    }
-
-    private func bytes() throws -> [UInt8] {
-        guard hex.isEmpty || hex == ["-"] else {
-            return try read(Data(hex.joined(separator: " ").utf8))
-        }
-        let input = try FileHandle.standardInput.readToEnd() ?? Data()
-        return raw ? [UInt8](input) : try read(input)
-    }
-
-    private func read(_ digits: Data) throws -> [UInt8] {
-        do throws(HexText.Failure) {
-            return try HexText.bytes(digits)
-        } catch {
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
-            throw ExitCode.failure
-        }
     }
 }

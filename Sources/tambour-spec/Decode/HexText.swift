@@ -1,67 +1,77 @@
 /// Bytes written as hexadecimal digits, as people and tools write them: `0a00`, `0a:00`, `0x0a, 0x00`, over several
-/// lines.
-enum HexText {
+/// lines. Reads them in whatever pieces they come, and holds one digit at most.
+struct HexText {
     struct Failure: Error, Equatable, CustomStringConvertible {
         var description: String
     }
 
-    /// The bytes of `text`.
-    /// - Throws: `Failure` with the place of the first character that cannot be read.
-    static func bytes(_ text: some Sequence<UInt8>) throws(Failure) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var high: UInt8?
-        var zeroBegins = false
-        var isWordBegin = true
-        var line = 1
-        var column = 0
+    private var high: UInt8?
+    private var zeroBegins = false
+    private var isWordBegin = true
+    private var line = 1
+    private var column = 0
 
-        for character in text {
+    /// Appends the bytes of the next piece of the text.
+    /// - Throws: `Failure` with the place of the first character that cannot be read. What stands before it is
+    ///   appended, and nothing can be read behind it.
+    mutating func read(
+        _ piece: some Sequence<UInt8>,
+        into bytes: inout [UInt8]
+    ) throws(Failure) {
+        for character in piece {
             column += 1
-            switch character {
-            case _ where isSeparator(character):
-                guard high == nil else {
-                    throw Failure(
-                        description: "line \(line), column \(column): a byte has two digits"
-                    )
+            if let digit = Self.digit(character) {
+                zeroBegins = isWordBegin && digit == 0
+                isWordBegin = false
+                if let first = high {
+                    bytes.append(first << 4 | digit)
+                    high = nil
+                } else {
+                    high = digit
                 }
+            } else if Self.isSeparator(character) {
+                guard high == nil else { throw oddDigit(column) }
                 isWordBegin = true
                 zeroBegins = false
                 if character == UInt8(ascii: "\n") {
                     line += 1
                     column = 0
                 }
-            case UInt8(ascii: "x"), UInt8(ascii: "X"):
+            } else {
                 // Only in `0x`, and only where a word begins.
-                guard zeroBegins else { throw noDigit(character, line, column) }
+                guard zeroBegins, character | 0x20 == UInt8(ascii: "x") else {
+                    throw noDigit(character)
+                }
                 high = nil
                 zeroBegins = false
-            default:
-                guard let digit = Character(UnicodeScalar(character)).hexDigitValue else {
-                    throw noDigit(character, line, column)
-                }
-                zeroBegins = isWordBegin && digit == 0
-                isWordBegin = false
-                if let first = high {
-                    bytes.append(first << 4 | UInt8(digit))
-                    high = nil
-                } else {
-                    high = UInt8(digit)
-                }
             }
         }
-        guard high == nil else {
-            throw Failure(
-                description: "line \(line), column \(column + 1): a byte has two digits"
-            )
-        }
-        return bytes
+    }
+
+    /// Says that the text is whole.
+    /// - Throws: `Failure` when it ends within a byte.
+    func end() throws(Failure) {
+        guard high == nil else { throw oddDigit(column + 1) }
+    }
+
+    // Comparisons of numbers alone: this is asked of every character, tens of millions of them.
+    private static func digit(_ character: UInt8) -> UInt8? {
+        if character >= 0x30, character <= 0x39 { return character - 0x30 }
+        let small = character | 0x20
+        return small >= 0x61 && small <= 0x66 ? small - 0x57 : nil
     }
 
     private static func isSeparator(_ character: UInt8) -> Bool {
-        [" ", "\t", "\r", "\n", ":", ","].contains(Character(UnicodeScalar(character)))
+        character == UInt8(ascii: " ") || character == UInt8(ascii: "\n")
+            || character == UInt8(ascii: ":") || character == UInt8(ascii: ",")
+            || character == UInt8(ascii: "\t") || character == UInt8(ascii: "\r")
     }
 
-    private static func noDigit(_ character: UInt8, _ line: Int, _ column: Int) -> Failure {
+    private func oddDigit(_ column: Int) -> Failure {
+        Failure(description: "line \(line), column \(column): a byte has two digits")
+    }
+
+    private func noDigit(_ character: UInt8) -> Failure {
         let shown =
             (0x21...0x7E).contains(character)
             ? "\"\(Character(UnicodeScalar(character)))\"" : "the byte 0x\(Hex.text([character]))"

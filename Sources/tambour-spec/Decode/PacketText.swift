@@ -46,42 +46,8 @@ struct PacketText {
         }
     }
 
-    /// Tells every packet in `bytes`, and every reason why something is none.
-    ///
-    /// What is wrong with a header ends the work: nobody knows where the next one begins. What is wrong with a payload
-    /// does not.
-    func decode(_ bytes: [UInt8], line: (String) -> Void, failure: (Failure) -> Void) {
-        var offset = 0
-        while offset < bytes.count {
-            let left = bytes.count - offset
-            guard left >= Self.headerSize else {
-                let reason = "cut short: a header has \(Self.headerSize) bytes, \(left) left"
-                failure(Failure(offset: offset, reason: reason))
-                return
-            }
-            let header = Header(bytes[offset...])
-            if let reason = problem(of: header) {
-                failure(Failure(offset: offset, reason: reason))
-                return
-            }
-            let payload = bytes[(offset + Self.headerSize)...].prefix(header.length)
-            guard payload.count == header.length else {
-                let reason =
-                    "cut short: the payload has \(header.length) bytes, \(payload.count) left"
-                failure(Failure(offset: offset, reason: reason))
-                return
-            }
-            do throws(Failure) {
-                try decode(header, Array(payload), at: offset, line: line)
-            } catch {
-                failure(error)
-            }
-            offset += Self.headerSize + header.length
-        }
-    }
-
     /// Why a header is none, in the words of the runtime; nil when it is one.
-    private func problem(of header: Header) -> String? {
+    func problem(of header: Header) -> String? {
         guard specification.acceptedVersions.contains(header.version) else {
             let accepted = specification.acceptedVersions.map(String.init)
             return
@@ -99,7 +65,10 @@ struct PacketText {
         specification.limit(named: name)?.value ?? .max
     }
 
-    private func decode(
+    /// Tells one packet.
+    /// - Parameter wire: Its payload, as long as the header says.
+    /// - Throws: `Failure` when the payload cannot be read; what the header says is told before.
+    func decode(
         _ header: Header,
         _ wire: [UInt8],
         at offset: Int,

@@ -350,4 +350,42 @@ struct DissectorTests {
             #expect(try kinds([Segment(isToServer: true, bytes: bytes)]) == [], "byte \(index)")
         }
     }
+
+    @Test("takes a connection on another port however its first packet was cut")
+    func cutBeginning() throws {
+        let wireshark = try Wireshark()
+        let specimens = try Specimen.all(in: Repository.specification())
+        let hello = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT request") })
+        let reply = try #require(specimens.first { $0.name.hasPrefix("SESSION_INIT reply") })
+        func kinds(_ cuts: [Int]) throws -> [String] {
+            let pieces = zip([0] + cuts, cuts + [hello.packet.count]).map { begin, end in
+                Segment(isToServer: true, bytes: Array(hello.packet[begin..<end]))
+            }
+            return try wireshark.rows(
+                try wireshark.capture(pieces + [reply.segment], serverPort: 7781),
+                ["tambour.kind"],
+                ["-Y", "tambour"]
+            ).compactMap { $0["tambour.kind"] }
+        }
+        for cuts in [[], [1], [2], [5], [9], [10], [11], [12], [1, 3], Array(1..<20)] {
+            #expect(try kinds(cuts) == ["request", "reply"], "\(cuts)")
+        }
+    }
+
+    @Test("leaves the bytes of others alone that begin like a packet")
+    func othersBeginning() throws {
+        let wireshark = try Wireshark()
+        func data(_ pieces: [String]) throws -> [String] {
+            let segments = pieces.map { Segment(isToServer: true, bytes: Array($0.utf8)) }
+            let capture = try wireshark.capture(segments, serverPort: 7781)
+            #expect(try wireshark.rows(capture, ["frame.number"], ["-Y", "tambour"]).isEmpty)
+            return try wireshark.rows(capture, ["data.data"]).compactMap { $0["data.data"] }
+        }
+        func hex(_ text: String) -> String { Hex.text(Array(text.utf8)) }
+        // A lone byte that may be the first of a packet is shown with what comes behind it.
+        #expect(try data(["\n", "one", "\n"]) == [hex("\none"), hex("\n")])
+        // Nothing is kept later on, nor what cannot be a packet.
+        #expect(try data(["one", "\n", "two"]) == [hex("one"), hex("\n"), hex("two")])
+        #expect(try data(["\none", "two"]) == [hex("\none"), hex("two")])
+    }
 }

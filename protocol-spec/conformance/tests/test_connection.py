@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import subprocess
 import time
@@ -252,3 +253,23 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         connection.silence_by_fence()
         with pytest.raises(pytest.skip.Exception, match="TLS"):
             connection.half_close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [bytes(1 << 16), wire.packet(1, 99, payload=bytes(1 << 22))],
+    ids=["many packets", "many bytes"],
+)
+def test_flood_fails_and_is_not_kept(data: bytes) -> None:
+    """Who sends without end fails the case at once, and what it sent is gone but the beginning."""
+
+    def flood(script: Script) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                script.socket.sendall(data)
+
+    with connected(flood) as connection:
+        with pytest.raises(Failed, match="more bytes than asked for"):
+            connection.call("PING")
+        assert connection.rest == 0 and not connection.received and connection.log.flooded
+        assert sum(len(each.data) for each in connection.log.entries) < 10_000

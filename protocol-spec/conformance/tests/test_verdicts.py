@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import xml.etree.ElementTree
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scripted import Script, serving
+from tambour_conformance import wire
+from tambour_conformance.cli import LOST_SERVER
+from tambour_conformance.plugin import LOST_CASES
 
 HEAD = """
 import pytest
@@ -89,13 +94,14 @@ class Outcome:
         return self.cases["x"]["verdict"]
 
 
-def run(cases: str, directory: Path, *arguments: str) -> Outcome:
-    """Runs cases against a server that answers everything with an empty map, SESSION_INIT with nil."""
+def answers(script: Script) -> None:
+    """Answers everything with an empty map, SESSION_INIT with nil."""
+    while (frame := script.read()) is not None:
+        script.reply(frame, payload=b"\xc0" if frame.opcode == 6 else None)
 
-    def script(script: Script) -> None:
-        while (frame := script.read()) is not None:
-            script.reply(frame, payload=b"\xc0" if frame.opcode == 6 else None)
 
+def run(cases: str, directory: Path, *arguments: str, script: Callable[[Script], None] = answers) -> Outcome:
+    """Runs cases against a server."""
     folder, out = directory / "cases", directory / "out"
     folder.mkdir(exist_ok=True)
     (folder / "test_x.py").write_text(HEAD + cases)
@@ -205,3 +211,71 @@ def test_every_requirement_has_a_case() -> None:
         [sys.executable, "-m", "tambour_conformance", "--list"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+#: Many cases; one of them is skipped, which says nothing of the server.
+MANY = """
+@case("FRM-01")
+@pytest.mark.parametrize("number", range(40))
+def test_x(number, connect):
+    if number == 5: skip("whatever")
+    connect("one", init=False).call("PING")
+"""
+
+
+def is_silent(script: Script) -> None:
+    while script.read() is not None:
+        pass
+
+
+def closes(script: Script) -> None:
+    script.read()
+
+
+def is_garbage(script: Script) -> None:
+    script.read()
+    script.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def floods(data: bytes) -> Callable[[Script], None]:
+    def flood(script: Script) -> None:
+        script.read()
+        with contextlib.suppress(OSError):
+            while True:
+                script.socket.sendall(data)
+
+    return flood
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (is_silent, "is silent for 0.2 s when SESSION_INIT is sent"),
+        (closes, "closes without an answer when SESSION_INIT is sent"),
+        (is_garbage, "does not speak this protocol: its answer begins with 48 54"),
+        (floods(bytes(1 << 16)), "the server sends more than it is asked for"),
+        (floods(wire.packet(1, 99, {}) * 5000), "the server sends more than it is asked for"),
+        (floods(wire.packet(1, 99, payload=bytes(1 << 22))), "the server sends more than it is asked for"),
+    ],
+    ids=["silent", "closes", "garbage", "endless zeros", "endless packets", "endless long packets"],
+)
+def test_lost_server(script: Callable[[Script], None], said: str, tmp_path: Path) -> None:
+    """The run ends after a few cases, in one line and a status of its own, and reports them."""
+    outcome = run(MANY, tmp_path, "--timeout", "2" if "asked" in said else "0.2", script=script)
+    assert outcome.status == LOST_SERVER, outcome.printed
+    assert len(outcome.cases) == LOST_CASES + 1
+    [line] = [each for each in outcome.printed.splitlines() if "given up" in each]
+    assert line.startswith(f"  given up after {LOST_CASES} cases in a row: ")
+    assert said in line
+
+
+def test_server_that_fails_is_not_lost(tmp_path: Path) -> None:
+    """Who answers SESSION_INIT alone is judged to the end."""
+
+    def answers_init(script: Script) -> None:
+        while (frame := script.read()) is not None:
+            if frame.opcode == 6:
+                script.reply(frame)
+
+    outcome = run(MANY, tmp_path, "--timeout", "0.02", script=answers_init)
+    assert (outcome.status, len(outcome.cases)) == (1, 40), outcome.printed

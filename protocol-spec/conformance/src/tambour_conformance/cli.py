@@ -22,6 +22,8 @@ from tambour_conformance.settings import Settings, read_known_failing, read_limi
 
 #: The exit status when nobody is there to be judged. Those below are pytest's.
 NO_SERVER = 6
+#: The exit status when the server was there, and was lost on the way.
+LOST_SERVER = 7
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,7 +32,8 @@ def parser() -> argparse.ArgumentParser:
         description="Checks a server of the TamTam binary protocol against Tambour's specification.",
         epilog="Exit status: 0 when no MUST fails and no case of --known-failing passes, 1 when one does, "
         "2 for wrong arguments or an interrupt, 4 for a case that does not exist, "
-        f"{NO_SERVER} when there is no server of this protocol at the address.",
+        f"{NO_SERVER} when there is no server of this protocol at the address, "
+        f"{LOST_SERVER} when it was lost on the way.",
     )
     parser.add_argument("address", nargs="?", metavar="HOST:PORT", help="the server; not needed for --list")
     parser.add_argument(
@@ -125,7 +128,7 @@ def run(settings: Settings, cases: Path | None = None) -> int:
     status = int(pytest.main(arguments, plugins=[plugin, fixtures, _TreeInstead(plugin)]))
     if settings.out is not None and not settings.list_only:
         write_reports(plugin, settings.out)
-    return status
+    return status if plugin.lost is None else LOST_SERVER
 
 
 class _TreeInstead:

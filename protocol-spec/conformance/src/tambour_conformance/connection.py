@@ -12,8 +12,8 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 from tambour_conformance import bundle, rules, wire
 from tambour_conformance.verdict import Failed, skip
@@ -23,6 +23,13 @@ from tambour_conformance.wire import Frame
 FOREIGN_GRACE = 0.25
 #: Pushes that other people's connections cause: they may come at any time and break no silence.
 BACKGROUND = ("NOTIF_PRESENCE",)
+#: What may come on a connection without being asked for: bytes, a longest packet and some more, and packets.
+UNASKED_BYTES = wire.HEADER_SIZE + wire.MAX_LENGTH + (4 << 20)
+UNASKED_PACKETS = 1 << 13
+#: What each request of a connection may bring on top, bytes: the mean of many pages.
+ASKED_BYTES = 1 << 20
+#: How many bytes of a flood the report shows.
+FLOOD_SHOWN = 4096
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,26 @@ class CaseLog:
     caused: float = field(default_factory=time.monotonic)
     #: Requirements that the server broke by how it wrote a packet, and the first packet.
     broken_rules: dict[str, str] = field(default_factory=dict)
+    #: Whether a packet of this protocol came.
+    heard: bool = False
+    #: Whether a connection got more than it can have asked for.
+    flooded: bool = False
 
     def add(self, connection: str, kind: str, data: bytes = b"", text: str = "") -> None:
         self.entries.append(Entry((time.monotonic() - self.began) * 1000, connection, kind, data, text))
+
+    def forget(self, connection: str) -> None:
+        """Keeps no more than the first bytes received on a connection: those tell as much of a flood."""
+        first = next((each for each in self.entries if _is_received(each, connection)), None)
+        self.entries = [
+            replace(each, data=each.data[:FLOOD_SHOWN]) if each is first else each
+            for each in self.entries
+            if each is first or not _is_received(each, connection)
+        ]
+
+
+def _is_received(entry: Entry, connection: str) -> bool:
+    return entry.kind == "received" and entry.connection == connection
 
 
 @dataclass(frozen=True)
@@ -189,6 +213,7 @@ class Connection:
         self.ended: str | None = None  #: "end" or "reset" once the server has closed
         self._next_seq = 0
         self._input = bytearray()
+        self._came = 0
         plain = socket.socket(_family(target))
         if receive_buffer is not None:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -490,15 +515,35 @@ class Connection:
             self._event("the server closed the connection")
             return
         self.log.add(self.name, "received", data)
+        self._came += len(data)
+        if self._came > UNASKED_BYTES + len(self.sent) * ASKED_BYTES:
+            self._drown(f"{self._came} bytes")
         self._input += data
-        while (frame := wire.cut(self._input)) is not None:
-            del self._input[: wire.HEADER_SIZE + len(frame.wire)]
+        begin = 0
+        while (frame := wire.cut(self._input, begin)) is not None:
+            begin += wire.HEADER_SIZE + len(frame.wire)
             self.unread.append(frame)
             self.received.append(frame)
+            if len(self.received) > UNASKED_PACKETS + len(self.sent):
+                self._drown(f"{len(self.received)} packets")
+            self.log.heard = self.log.heard or (
+                frame.version in bundle.load().versions_read and frame.command <= wire.ERROR
+            )
             if frame.is_answer:
                 self.log.caused = time.monotonic()
             for rule, how in rules.broken_rules(frame, bundle.load(), lz4_large=self.lz4_large):
                 self.log.broken_rules.setdefault(rule, f"{how} in {describe(frame)}")
+        del self._input[:begin]
+
+    def _drown(self, much: str) -> NoReturn:
+        """Fails the case for what came, and keeps nothing of it."""
+        self.ended = "flood"
+        self.log.flooded = True
+        self.log.forget(self.name)
+        self._input.clear()
+        self.unread.clear()
+        self.received.clear()
+        raise Failed(f"what was asked for by {len(self.sent)} requests", f"more bytes than asked for: {much}")
 
     def _rest(self) -> str:
         """What came instead, for a failure's text."""

@@ -15,6 +15,7 @@ from tambour_conformance import bundle
 from tambour_conformance.bundle import Requirement
 from tambour_conformance.connection import CaseLog
 from tambour_conformance.people import People
+from tambour_conformance.probe import Unreachable, probe
 from tambour_conformance.settings import Settings
 from tambour_conformance.verdict import Failed, Verdict
 from tambour_conformance.wire import BadPacket
@@ -40,6 +41,9 @@ GROUPS = {
     "CAP": "capabilities",
     "flow": "whole conversations",
 }
+
+#: After how many cases in a row that found nobody the server is probed again.
+LOST_CASES = 10
 
 
 @dataclass
@@ -132,6 +136,11 @@ def faults_of_coverage(items: Iterable[pytest.Item], requirements: dict[str, Req
     return sorted(set(found))
 
 
+def finds_nobody(result: CaseResult) -> bool:
+    """Whether the case failed and no packet of this protocol came, or more than anybody asked for."""
+    return fails(result, strict=True) and (result.log.flooded or not result.log.heard)
+
+
 class ConformancePlugin:
     """Selects, judges, collects."""
 
@@ -141,6 +150,10 @@ class ConformancePlugin:
         self.faults: list[str] = []
         self.items: list[pytest.Item] = []
         self.began = time.time()
+        #: Why the run was given up: the server was lost on the way.
+        self.lost: str | None = None
+        #: The last cases, as far back as they found nobody.
+        self.row: list[CaseResult] = []
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "case(*requirements, info=False, group=''): what a case covers")
@@ -263,6 +276,31 @@ class ConformancePlugin:
             report.outcome = "passed"
             report.longrepr = None
         report.conformance = result  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        told = yield
+        if self.results and self.results[-1].id == case_id(item):
+            self._count(self.results[-1], item.session)
+        return told
+
+    def _count(self, result: CaseResult, session: pytest.Session) -> None:
+        """Gives the run up when a row of cases found nobody and a probe finds nobody either."""
+        if result.verdict == Verdict.SKIP:
+            return
+        self.row = [*self.row, result] if finds_nobody(result) else []
+        if len(self.row) < LOST_CASES:
+            return
+        if all(each.log.flooded for each in self.row):
+            self.lost = "the server sends more than it is asked for"
+        else:
+            try:
+                probe(self.settings.target)
+            except Unreachable as nobody:
+                self.lost = str(nobody)
+        if self.lost is not None:
+            session.shouldstop = f"{LOST_CASES} cases in a row found nobody"
+        self.row = []
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.faults and self.settings.list_only:
@@ -421,6 +459,8 @@ class TreeReporter(TerminalReporter):
             f"{counts}. Seed {plugin.settings.seed}.",
             bold=True,
         )
+        if plugin.lost is not None:
+            self.write_line(f"  given up after {LOST_CASES} cases in a row: {plugin.lost}", red=True)
         for result in wrong:
             why = " (listed as known failing)" if result.known_failing is not None else ""
             self.write_line(f"  {result.verdict} {', '.join(result.requirements)} {result.id}{why}", red=True)

@@ -164,12 +164,13 @@ def inflate(wire: bytes, flags: int) -> bytes:
         raise BadPacket(f"not an LZ4 block of at most {bound} bytes raw: {error}") from error
 
 
-def cut(data: bytes | bytearray) -> Frame | None:
-    """The first packet in `data`, or None if it is not all there."""
-    if len(data) < HEADER_SIZE:
+def cut(data: bytes | bytearray, begin: int = 0) -> Frame | None:
+    """The packet that begins there, or None if it is not all there."""
+    if len(data) - begin < HEADER_SIZE:
         return None
-    version, command, seq, opcode, word = _HEADER.unpack_from(data)
+    version, command, seq, opcode, word = _HEADER.unpack_from(data, begin)
     length = word & MAX_LENGTH
-    if len(data) < HEADER_SIZE + length:
+    start = begin + HEADER_SIZE
+    if len(data) - start < length:
         return None
-    return Frame(version, command, seq, opcode, word >> 24, bytes(data[HEADER_SIZE : HEADER_SIZE + length]))
+    return Frame(version, command, seq, opcode, word >> 24, bytes(data[start : start + length]))

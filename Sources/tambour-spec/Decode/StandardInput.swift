@@ -1,0 +1,24 @@
+import Foundation
+
+/// What somebody types or a pipe brings, as it comes. A `FileHandle` waits until it has as much as was asked for.
+enum StandardInput {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// The next bytes, at most 64 KiB; waits for the first. Nil at the end.
+    static func piece() throws(Failure) -> [UInt8]? {
+        while true {
+            var count = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, size in
+                count = read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+                size = max(count, 0)
+            }
+            if count > 0 { return bytes }
+            if count == 0 { return nil }
+            guard errno == EINTR else {
+                throw Failure(description: "standard input: \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+}
