@@ -180,7 +180,7 @@ struct Releases {
                     "release \(missing) was never written; it must be before the next one begins"
                 )
             )
-        } else if version < 1 || version > newest, version - 1 != newest {
+        } else if version < 1 || version > newest && version != newest + 1 {
             found.append(
                 FolderProblem(
                     problem: Problem(
