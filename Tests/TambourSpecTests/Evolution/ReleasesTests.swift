@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import TambourTesting
 import Testing
 
 @testable import tambour_spec
@@ -146,6 +147,43 @@ struct ReleasesTests {
                         "release 1 was never written; it must be before the next one begins"
                     ]
                 )
+            }
+        }
+    }
+
+    @Test("let no command pass or crash where they or the specification are wrong")
+    func program() throws {
+        let program = try #require(Tool.built("tambour-spec"))
+        let original = Repository.root.appending(path: "protocol-spec").resolvingSymlinksInPath()
+        for (file, old, new, message) in [
+            ("protocol.yaml", "version: 1 ", "version: 0 ", "version 0 is not from 1 to 2"),
+            (
+                "protocol.yaml", "version: 1 ", "version: 9223372036854775807 ",
+                "version 9223372036854775807 is not from 1 to 2"
+            ),
+            ("opcodes/messages.yaml", "opcode: 65\n", "opcode: 70000\n", "opcode 70000 is outside"),
+        ] {
+            try inRepository { root in
+                let specification = root.appending(path: "protocol-spec")
+                try FileManager.default.copyItem(at: original, to: specification)
+                let place = specification.appending(path: file)
+                let text = try String(contentsOf: place, encoding: .utf8)
+                try #require(text.contains(old))
+                try Data(text.replacing(old, with: new).utf8).write(to: place)
+                let commands =
+                    file == "protocol.yaml"
+                    ? [["check"], ["breaking"], ["diff", "1"], ["docs"]] : [["check"], ["docs"]]
+                for command in commands {
+                    let site = root.appending(path: "site")
+                    let outcome = try Tool.run(
+                        program,
+                        command + (command == ["docs"] ? ["--out", site.path] : [])
+                            + ["--root", root.path],
+                        in: TemporaryFolder()
+                    )
+                    #expect(outcome.status == 1 && outcome.errors.contains(message), "\(outcome)")
+                    #expect(!FileManager.default.fileExists(atPath: site.path))
+                }
             }
         }
     }
