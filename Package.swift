@@ -77,6 +77,7 @@ let package = Package(
             name: "tambour-spec",
             dependencies: [
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
@@ -116,7 +117,10 @@ let package = Package(
         ),
         .testTarget(
             name: "TambourSpecTests",
-            dependencies: ["TambourProtocol", "TambourTesting", "tambour-spec"],
+            dependencies: [
+                "TambourProtocol", "TambourTesting", "tambour-spec",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
             // Run by a Lua interpreter, and by Python.
             exclude: ["Dissector/wireshark.lua", "Schemas/validate.py"]
         ),

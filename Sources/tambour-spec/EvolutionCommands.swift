@@ -39,11 +39,13 @@ struct Breaking: ParsableCommand {
     func run() throws {
         let specification = try root.load()
         let releases = Releases(root: root.url)
-        guard let release = try against.map(releases.surface(named:)) ?? releases.newest() else {
-            root.say("there is no release to compare with")
-            return
-        }
-        try root.report(CompatibilityCheck.problems(of: specification, against: release))
+        try root.report(releases.folderProblems(for: specification.version))
+        let chosen = try against.map(releases.surface(named:))
+        try root.report(
+            chosen.map { try releases.problems(of: specification, against: $0) }
+                ?? releases.compatibilityProblems(of: specification)
+        )
+        guard let release = try chosen ?? releases.newest() else { return }
         let check = CompatibilityCheck(from: release, to: Surface(of: specification))
         root.say(
             "release \(release.version): nothing of \(check.before.items.count) is broken, "
@@ -68,17 +70,23 @@ struct Diff: ParsableCommand {
     func run() throws {
         let releases = Releases(root: root.url)
         let before = try releases.surface(named: old)
-        let after = try new.map(releases.surface(named:)) ?? Surface(of: root.load())
-        var notes: [ChangeNote] = []
-        for version in stride(from: before.version + 1, through: after.version, by: 1) {
-            let loaded = ChangeNote.load(version, root: root.url)
-            try root.report(loaded.problems)
-            notes += loaded.notes
-        }
+        let after = try new.map(releases.surface(named:)) ?? writtenNow(releases)
+        let notes = ChangeNote.load(
+            after: before.version,
+            through: after.version,
+            root: root.url
+        )
+        try root.report(notes.problems)
         root.say(
-            ReleaseNotes(from: before, to: after, notes: notes).text()
+            ReleaseNotes(from: before, to: after, notes: notes.notes).text()
                 .trimmingCharacters(in: .newlines)
         )
+    }
+
+    private func writtenNow(_ releases: Releases) throws -> Surface {
+        let specification = try root.load()
+        try root.report(releases.folderProblems(for: specification.version))
+        return Surface(of: specification)
     }
 }
 

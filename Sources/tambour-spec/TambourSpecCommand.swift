@@ -29,6 +29,19 @@ struct RootOption: ParsableArguments {
         return specification
     }
 
+    /// Loads the specification; prints everything `check` refuses and fails if there is anything.
+    func loadChecked() throws -> Specification {
+        let specification = try load()
+        // What a nonsensical version or number does to the rest is not worth a line, and may be a trap.
+        try report(Releases(root: url).folderProblems(for: specification.version))
+        try report(SpecificationCheck.problems(of: specification))
+        try report(
+            GeneratedFiles.problems(of: specification, root: url)
+                + Releases(root: url).problems(of: specification)
+        )
+        return specification
+    }
+
     func say(_ text: String) {
         FileHandle.standardOutput.write(Data("\(text)\n".utf8))
     }
@@ -53,7 +66,7 @@ struct Generate: ParsableCommand {
         let filler = ExampleFiller(specification: try root.load())
         let folder = root.url.appending(path: "protocol-spec")
         for (file, text) in try filler.changes(read: { file in
-            try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+            try TextFile.read(folder.appending(path: file), as: file)
         }) {
             try Data(text.utf8).write(to: folder.appending(path: file))
             root.say("filled in protocol-spec/\(file)")
@@ -86,11 +99,7 @@ struct Check: ParsableCommand {
     @OptionGroup var root: RootOption
 
     func run() throws {
-        let specification = try root.load()
-        var problems = SpecificationCheck.problems(of: specification)
-        problems += GeneratedFiles.problems(of: specification, root: root.url)
-        problems += Releases(root: root.url).problems(of: specification)
-        try root.report(problems)
+        let specification = try root.loadChecked()
         root.say("protocol-spec: \(specification.summary)")
     }
 }

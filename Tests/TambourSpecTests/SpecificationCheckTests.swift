@@ -130,6 +130,16 @@ struct SpecificationCheckTests {
         .opcode("a name that is taken", of: "MSG_SEND", "opcode name MSG_EDIT is there twice") {
             $0.name = "MSG_EDIT"
         },
+        .opcode(
+            "a push twice among the effects",
+            of: "MSG_SEND",
+            "effect NOTIF_CHAT is there twice"
+        ) {
+            $0.effects.append(.init(push: "NOTIF_CHAT", to: "nobody", when: "never"))
+        },
+        Mistake("a range of numbers twice", "range tambour is there twice") { specification in
+            specification.idRanges.append(.init(name: "tambour", from: 600, through: 700))
+        },
         .opcode("an error nobody knows", of: "MSG_SEND", "unknown error chat.gone") {
             $0.errors.append("chat.gone")
         },
@@ -495,6 +505,66 @@ struct SpecificationCheckTests {
         #expect(problem.text == "unknown key \"retries\"")
         #expect(problem.origin.file == "errors.yaml")
         #expect(problem.origin.line > 0)
+    }
+
+    @Test("names the file that is missing, and the line that is not UTF-8")
+    func findsUnreadableFiles() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "tambour-spec-\(UUID())"
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(
+            at: folder.appending(path: "prose"),
+            withIntermediateDirectories: true
+        )
+        try Data("version: 1\n# caf".utf8 + [0xe9, 0x0a]).write(
+            to: folder.appending(path: "protocol.yaml")
+        )
+        try Data([0x23, 0x0a, 0xff]).write(to: folder.appending(path: "prose/guide.md"))
+        var loader = SpecificationLoader(root: folder)
+        _ = loader.load()
+        #expect(
+            loader.problems.map(\.description) == [
+                "protocol-spec/protocol.yaml:2: is not UTF-8",
+                "protocol-spec/limits.yaml: there is no such file",
+                "protocol-spec/errors.yaml: there is no such file",
+                "protocol-spec/types.yaml: there is no such file",
+                "protocol-spec/prose/guide.md:2: is not UTF-8",
+            ]
+        )
+    }
+
+    @Test("reads types no deeper than need be")
+    func deepTypes() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "list<", count: depth) + "int" + String(repeating: ">", count: depth)
+        }
+        #expect(WireType(nested(WireType.mostNested)) != nil)
+        #expect(WireType(nested(WireType.mostNested + 1)) == nil)
+        #expect(WireType(nested(60_000)) == nil)
+
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "tambour-spec-\(UUID())"
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let original = Repository.root.appending(path: "protocol-spec").resolvingSymlinksInPath()
+        try FileManager.default.copyItem(at: original, to: folder)
+        let file = folder.appending(path: "types.yaml")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let deep = text.replacing("type: list<Element>", with: "type: \(nested(60_000))")
+        try #require(deep != text)
+        try Data(deep.utf8).write(to: file)
+        var loader = SpecificationLoader(root: folder)
+        _ = loader.load()
+        let problem = try #require(loader.problems.first)
+        #expect(problem.text.hasSuffix(": a type may nest 32 deep"))
+    }
+
+    @Test("does not crash at a version that is none", arguments: [Int.min, -1, 0])
+    func strangeVersion(_ version: Int) throws {
+        var specification = try Repository.specification()
+        specification.version = version
+        #expect(!SpecificationCheck.problems(of: specification).isEmpty)
     }
 
     @Test("fills in bytes once and leaves the rest of the file alone")

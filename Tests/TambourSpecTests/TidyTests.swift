@@ -26,7 +26,7 @@ struct TidyTests {
             "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
             "Logging", "Subprocess", "Synchronization", "SystemPackage", "Yams",
         ],
-        "tambour-spec": ["ArgumentParser", "Foundation", "Yams"],
+        "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
         "TambourTesting": [
             "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",

@@ -35,7 +35,7 @@ struct SpecificationCheck {
 
     private mutating func documented(_ doc: String, since: Int, _ what: String, _ origin: Origin) {
         if doc.last != "." { complain(origin, "\(what): the text must end with a full stop") }
-        if !(1...specification.version).contains(since) {
+        if since < 1 || since > specification.version {
             complain(
                 origin,
                 "\(what): since \(since) is not a release up to \(specification.version)"
@@ -367,6 +367,10 @@ struct SpecificationCheck {
         {
             complain(origin, "opcode \(number) is outside every range")
         }
+        unique(
+            specification.idRanges.map { ($0.name, Origin(file: "protocol.yaml", line: 0)) },
+            "range"
+        )
         for opcode in served { check(opcode) }
     }
 
@@ -409,6 +413,7 @@ struct SpecificationCheck {
         }
         let names = Set(specification.families.flatMap(\.opcodes).map(\.name))
         check(opcode.deprecated, opcode.name, origin) { $0 != opcode.name && names.contains($0) }
+        unique(opcode.effects.map { ($0.push, origin) }, "\(opcode.name): effect")
         for effect in opcode.effects where specification.opcode(named: effect.push)?.push == nil {
             complain(origin, "\(opcode.name): unknown push \(effect.push)")
         }

@@ -14,6 +14,8 @@ struct ChangeNote: Sendable {
     var audience: Audience
     /// Names of opcodes, structs, enums, limits, errors, capabilities; ids of requirements.
     var touches: [String]
+    /// Of these, requirements that mean the same in other words, and opcodes whose effects do.
+    var reworded: [String] = []
     var text: String
     var origin: Origin
 
@@ -28,12 +30,30 @@ struct ChangeNote: Sendable {
         var problems: [Problem] = []
         for name in names.sorted() where name.hasSuffix(".md") {
             let file = "\(folder)/\(name)"
-            let text = (try? String(contentsOf: root.appending(path: file), encoding: .utf8)) ?? ""
-            let (note, found) = parse(text, file: file)
-            problems += found
-            if let note { notes.append(note) }
+            do {
+                let text = try TextFile.read(root.appending(path: file), as: file)
+                let (note, found) = parse(text, file: file)
+                problems += found
+                if let note { notes.append(note) }
+            } catch {
+                problems.append(error)
+            }
         }
         return (notes, problems)
+    }
+
+    /// Reads the notes of all releases after one, up to another.
+    static func load(
+        after old: Int,
+        through new: Int,
+        root: URL
+    ) -> (notes: [ChangeNote], problems: [Problem]) {
+        let folder = root.appending(path: "protocol-spec/changes")
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        // What is there is counted, not what lies between: a surface from elsewhere may claim any number.
+        let versions = names.compactMap { Int($0) }.filter { $0 > old && $0 <= new }.sorted()
+        let loaded = versions.map { load($0, root: root) }
+        return (loaded.flatMap(\.notes), loaded.flatMap(\.problems))
     }
 
     /// - Parameter file: its path from the root of the repository.
@@ -50,12 +70,18 @@ struct ChangeNote: Sendable {
             name: String(file.split(separator: "/").last?.dropLast(".md".count) ?? ""),
             audience: map.choice("audience") ?? .both,
             touches: map.strings("touches"),
+            reworded: map.strings("reworded"),
             text: parts[2].trimmingCharacters(in: .whitespacesAndNewlines),
             origin: origin
         )
         var problems = map.problems()
         if note.text.isEmpty {
             problems.append(Problem(origin: origin, text: "does not say why"))
+        }
+        for name in note.reworded where !note.touches.contains(name) {
+            problems.append(
+                Problem(origin: origin, text: "says that \(name) is reworded, but not touched")
+            )
         }
         return (note, problems)
     }
@@ -67,11 +93,13 @@ struct ChangeNote: Sendable {
         origins: SurfaceOrigins
     ) -> [Problem] {
         var changed: Set<String> = []
+        var reworded: Set<String> = []
         var problems: [Problem] = []
         let explained = Set(notes.flatMap(\.touches))
         for difference in check.differences() where difference.item.kind != .known {
             let item = difference.item
             let subject = check.subject(of: item)
+            if difference.changesWords { reworded.insert(subject) }
             if changed.insert(subject).inserted, !explained.contains(subject) {
                 problems.append(
                     Problem(
@@ -89,6 +117,14 @@ struct ChangeNote: Sendable {
                     Problem(origin: note.origin, text: "touches \(name), which has not changed")
                 )
             }
+            for name in note.reworded where changed.contains(name) && !reworded.contains(name) {
+                problems.append(
+                    Problem(
+                        origin: note.origin,
+                        text: "says that \(name) is reworded, whose words have not changed"
+                    )
+                )
+            }
         }
         return problems
     }
@@ -101,7 +137,7 @@ extension CompatibilityCheck {
         switch item.kind {
         case .opcode: return item[.name] ?? item.title
         case .framing, .version: return "header"
-        case .state, .capability, .feature, .limit, .error: return item.lastWord
+        case .state, .capability, .feature, .limit, .error, .range: return item.lastWord
         default: return item.id
         }
     }

@@ -21,12 +21,23 @@ struct CompatibilityCheck {
             guard let item = new ?? old else { preconditionFailure("of two nothings") }
             return item
         }
+
+        /// Whether a text that binds says it in other words.
+        var changesWords: Bool {
+            let texts: Set<SurfaceItem.Fact> = [.text, .to, .when]
+            return facts.contains { fact in
+                texts.contains(fact)
+                    && Wording.words(old?[fact] ?? "") != Wording.words(new?[fact] ?? "")
+            }
+        }
     }
 
     let before: SurfaceIndex
     let after: SurfaceIndex
     /// The rules by what they are about.
     private let rules: [Subject: [CompatibilityRule]]
+    /// What notes say to mean the same in other words: ids of requirements, names of opcodes.
+    private let reworded: Set<String>
 
     private struct Subject: Hashable {
         var kind: SurfaceItem.Kind
@@ -36,19 +47,22 @@ struct CompatibilityCheck {
     init(
         from before: Surface,
         to after: Surface,
-        by rules: [CompatibilityRule] = CompatibilityRule.table
+        reworded: Set<String> = []
     ) {
-        self.init(from: SurfaceIndex(before), to: SurfaceIndex(after), by: rules)
+        self.init(from: SurfaceIndex(before), to: SurfaceIndex(after), reworded: reworded)
     }
 
     init(
         from before: SurfaceIndex,
         to after: SurfaceIndex,
-        by rules: [CompatibilityRule] = CompatibilityRule.table
+        reworded: Set<String> = []
     ) {
         self.before = before
         self.after = after
-        self.rules = Dictionary(grouping: rules) { Subject(kind: $0.kind, change: $0.change) }
+        self.reworded = reworded
+        rules = Dictionary(grouping: CompatibilityRule.table) {
+            Subject(kind: $0.kind, change: $0.change)
+        }
     }
 
     /// All that was removed or changed, in the order of the old surface, then all that was added.
@@ -80,7 +94,8 @@ struct CompatibilityCheck {
                     old: difference.old,
                     new: difference.new,
                     before: before,
-                    after: after
+                    after: after,
+                    isReworded: reworded.contains(subject(of: difference.item))
                 )
                 return rules.filter { $0.applies(subject) }.map {
                     Breakage(rule: $0, item: difference.old ?? difference.item, what: what)
@@ -103,14 +118,21 @@ struct CompatibilityCheck {
 extension CompatibilityCheck {
     /// What a specification breaks of a release, each with the place to look at.
     ///
-    /// - Parameter earlier: the releases before that one, whose names and numbers are not free either.
+    /// - Parameters:
+    ///   - earlier: the releases before that one, whose names and numbers are not free either.
+    ///   - reworded: what notes say to mean the same in other words.
     static func problems(
         of specification: Specification,
         against release: Surface,
-        after earlier: [Surface] = []
+        after earlier: [Surface] = [],
+        reworded: Set<String> = []
     ) -> [Problem] {
         let origins = SurfaceOrigins(specification)
-        let check = CompatibilityCheck(from: release, to: Surface(of: specification))
+        let check = CompatibilityCheck(
+            from: release,
+            to: Surface(of: specification),
+            reworded: reworded
+        )
         let broken = check.breakages().map { breakage in
             Problem(
                 origin: origins.origin(of: breakage.item),

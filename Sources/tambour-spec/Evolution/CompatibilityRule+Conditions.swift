@@ -5,13 +5,17 @@ extension CompatibilityRule.Case {
 
     // MARK: Errors
 
-    /// Whether an error's name extends that of an error clients of the old release know, and asks no more of them.
+    /// Whether an error's name extends that of an error clients of the old release know, asks no more of them and is not
+    /// answered more widely.
     var hasParent: Bool {
         guard let new else { return false }
         var code = new.lastWord[...]
         while let dot = code.lastIndex(of: ".") {
             code = code[..<dot]
-            if let parent = before["error \(code)"] { return parent[.class] == new[.class] }
+            if let parent = before["error \(code)"] {
+                return parent[.class] == new[.class]
+                    && (parent[.common] == "true" || new[.common] == "false")
+            }
         }
         return false
     }
@@ -44,12 +48,17 @@ extension CompatibilityRule.Case {
         after.items.contains { $0.kind == .opcode && $0[.name] == old?[.name] }
     }
 
-    /// Whether a number is from our own range, or is what is known of the wild.
+    /// Whether a number is from our own range, or what is known of the wild is served.
     var hasOwnNumber: Bool {
         guard let new, let number = new.number(.number) else { return false }
-        return after.ranges.contains {
-            $0.name == "tambour" && ($0.from...$0.through).contains(number)
-        } || before["known opcode \(number)"]?[.name] == new[.name]
+        // A range that changed is refused by itself and gives no numbers.
+        let isOwn = before.ranges.contains {
+            $0.name == "tambour" && $0.from <= number && number <= $0.through
+        }
+        guard !isOwn, let known = before["known opcode \(number)"] else { return isOwn }
+        return known[.name] == new[.name]
+            && (known[.direction] == new[.direction]
+                || new[.direction] == Direction.both.rawValue)
     }
 
     /// Whether a client that repeats a request as it may today does harm.
@@ -61,18 +70,25 @@ extension CompatibilityRule.Case {
         return rank(becomes(.idempotency)) < rank(was(.idempotency))
     }
 
-    // MARK: Requirements
+    /// Whether a push is kept from all clients of the old release.
+    var needsNewCapability: Bool {
+        becomes(.capability).flatMap { after["capability \($0)"]?.number(.since) } == after.version
+    }
 
-    /// Whether less than half of the words are left. An edit for clarity leaves more.
-    var saysSomethingElse: Bool {
-        func words(_ text: String?) -> Set<String> {
-            let words = (text ?? "").lowercased().split { !$0.isLetter && !$0.isNumber }
-            return Set(words.map(String.init)).filter { $0.count > 3 }
-                .subtracting(["must", "should", "given", "with", "that", "from", "have"])
+    /// Whether a feature switches an opcode that could not be switched by it.
+    var takesServedOpcode: Bool {
+        func names(_ text: String?) -> Set<Substring> { Set((text ?? "").split(separator: " ")) }
+        let joined = names(becomes(.opcodes)).subtracting(names(was(.opcodes)))
+        return before.items.contains { item in
+            item.kind == .opcode && item[.name].map { joined.contains($0[...]) } == true
         }
-        let old = words(was(.text))
-        let new = words(becomes(.text))
-        return 2 * old.intersection(new).count < max(old.count, new.count)
+    }
+
+    // MARK: Texts
+
+    /// Whether a text that binds has other words, and no note answers for their meaning the same.
+    func changesWords(_ fact: SurfaceItem.Fact) -> Bool {
+        !isReworded && Wording.words(was(fact) ?? "") != Wording.words(becomes(fact) ?? "")
     }
 }
 

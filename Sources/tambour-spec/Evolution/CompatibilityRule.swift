@@ -13,6 +13,8 @@ struct CompatibilityRule: Sendable {
         var new: SurfaceItem?
         var before: SurfaceIndex
         var after: SurfaceIndex
+        /// Whether a note says that it means the same in other words.
+        var isReworded = false
 
         /// Clients of the old release send it.
         var isSent: Bool { old?.flow.contains(.toServer) == true }
@@ -90,6 +92,13 @@ struct CompatibilityRule: Sendable {
             .removed,
             "a name is never used again, so it must stay to be remembered; say in its text what became of it"
         ),
+        CompatibilityRule(
+            "feature-takes-served",
+            .feature,
+            .changed(.opcodes),
+            "clients that name the feature use the opcode whether it is on or off; make it a feature of its own",
+            where: \.takesServedOpcode
+        ),
     ]
 
     // MARK: Limits
@@ -127,6 +136,16 @@ struct CompatibilityRule: Sendable {
             .limit,
             .changed(.unit),
             "the same number would mean something else"
+        ),
+        CompatibilityRule(
+            "limit-max",
+            .limit,
+            .changed(.max),
+            "what operators wrote into their files of limits would be refused",
+            where: { limit in
+                guard let becomes = limit.new?.number(.max) else { return false }
+                return becomes < limit.old?.number(.max) ?? .max
+            }
         ),
         CompatibilityRule(
             "limit-freed",
@@ -174,6 +193,13 @@ struct CompatibilityRule: Sendable {
             where: {
                 ($0.becomes(.common) == "true" || $0.becomes(.class) == "hard") && !$0.hasParent
             }
+        ),
+        CompatibilityRule(
+            "error-common",
+            .error,
+            .changed(.common),
+            "clients of today expect it of the opcodes that list it and of no other",
+            where: { $0.becomes(.common) == "true" && !$0.hasParent }
         ),
         CompatibilityRule(
             "opcode-error-hard",
@@ -376,6 +402,13 @@ struct CompatibilityRule: Sendable {
             where: { $0.was(.direction) != "serverToClient" || $0.becomes(.direction) != "both" }
         ),
         CompatibilityRule(
+            "opcode-kind",
+            .opcode,
+            .changed(.kind),
+            "clients take the answer to a command for a promise that what they asked for is stored",
+            where: { $0.was(.kind) == OpcodeEntry.Kind.command.rawValue }
+        ),
+        CompatibilityRule(
             "opcode-retries",
             .opcode,
             .changed(.idempotency),
@@ -405,17 +438,15 @@ struct CompatibilityRule: Sendable {
             "opcode-number",
             .opcode,
             .added,
-            "its number is neither one of our own nor was it known under this name: it may mean something else in the wild",
+            "its number is neither one of our own nor was it known under this name and direction: it may mean something else in the wild",
             where: { !$0.hasOwnNumber }
         ),
         CompatibilityRule(
             "push-added",
             .opcode,
             .added,
-            "clients of today have never seen this push; let it need a capability",
-            where: {
-                $0.becomes(.direction) != "clientToServer" && $0.becomes(.capability) == nil
-            }
+            "clients of today have never seen this push; let it need a capability that is new in this release",
+            where: { $0.becomes(.direction) != "clientToServer" && !$0.needsNewCapability }
         ),
         CompatibilityRule(
             "opcode-state-removed",
@@ -430,6 +461,20 @@ struct CompatibilityRule: Sendable {
             "other clients are no longer told what was done"
         ),
         CompatibilityRule(
+            "effect-to",
+            .effect,
+            .changed(.to),
+            "clients count on being told, and by other words others may be; if they mean the same, a note says `reworded`",
+            where: { $0.changesWords(.to) }
+        ),
+        CompatibilityRule(
+            "effect-when",
+            .effect,
+            .changed(.when),
+            "clients count on being told, and by other words it may be at other times; if they mean the same, a note says `reworded`",
+            where: { $0.changesWords(.when) }
+        ),
+        CompatibilityRule(
             "known-removed",
             .known,
             .removed,
@@ -437,6 +482,36 @@ struct CompatibilityRule: Sendable {
             where: { known in
                 known.old?[.number].map { known.after["opcode \($0)"] == nil } ?? true
             }
+        ),
+        CompatibilityRule(
+            "known-renamed",
+            .known,
+            .changed(.name),
+            "what a number means in the wild does not change"
+        ),
+        CompatibilityRule(
+            "known-direction",
+            .known,
+            .changed(.direction),
+            "who sends a number in the wild does not change"
+        ),
+        CompatibilityRule(
+            "range-removed",
+            .range,
+            .removed,
+            "numbers were given out by it"
+        ),
+        CompatibilityRule(
+            "range-from",
+            .range,
+            .changed(.from),
+            "numbers beside it mean something in the wild, and those in it are told apart by it"
+        ),
+        CompatibilityRule(
+            "range-through",
+            .range,
+            .changed(.through),
+            "numbers beside it mean something in the wild, and those in it are told apart by it"
         ),
     ]
 
@@ -456,18 +531,18 @@ struct CompatibilityRule: Sendable {
             "MUST to SHOULD breaks a promise, SHOULD to MUST makes a new one: say it under a new id"
         ),
         CompatibilityRule(
-            "requirement-reused",
+            "requirement-reworded",
             .requirement,
             .changed(.text),
-            "so few words of the text are left that it is another requirement: give it a new id",
-            where: \.saysSomethingElse
+            "other words may promise something else: give that a new id; if they mean the same, a note says `reworded`",
+            where: { $0.changesWords(.text) }
         ),
         CompatibilityRule(
             "requirement-on-clients",
             .requirement,
             .added,
-            "clients of today cannot keep what was never asked of them",
-            where: { $0.new?[.text]?.contains(/\b[Cc]lients? MUST\b/) == true }
+            "clients of today cannot keep what was never asked of them; what binds the server, say of the server",
+            where: { Wording.bindsClients($0.becomes(.text) ?? "") }
         ),
     ]
 

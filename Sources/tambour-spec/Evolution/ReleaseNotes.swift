@@ -68,7 +68,7 @@ struct ReleaseNotes {
 
     private func subject(of item: SurfaceItem) -> String {
         switch item.kind {
-        case .framing, .version, .state, .capability, .feature: "Handshake"
+        case .framing, .version, .range, .state, .capability, .feature: "Handshake"
         case .limit: "Limits"
         case .error: "Errors"
         case .requirement: "Requirements"
@@ -94,7 +94,8 @@ struct ReleaseNotes {
         case .opcode: "`\(item.title)` (\(item[.number] ?? ""))"
         case .limit, .error, .capability, .feature, .state:
             "\(item.kind.rawValue) `\(item.lastWord)`"
-        case .framing, .version, .requirement, .known, .opcodeState, .opcodeError, .effect:
+        case .framing, .version, .range, .requirement, .known, .opcodeState, .opcodeError,
+            .effect:
             item.title
         default: "`\(item.title)`"
         }

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 
 /// The folder `protocol-spec/released/`: a folder for each release, named by its number.
@@ -5,6 +6,8 @@ import Foundation
 /// The release that `version:` of `protocol.yaml` names is being written and may be written again; those before it are frozen.
 struct Releases {
     static let surfaceFile = "surface.json"
+    /// A line for every frozen release: its number and the SHA-256 of its surface.
+    static let digestFile = "digests"
 
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -21,9 +24,16 @@ struct Releases {
     }
 
     /// Numbers of the releases, rising.
-    var versions: [Int] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        return names.compactMap { Int($0) }.sorted()
+    var versions: [Int] { names.compactMap(Self.version).sorted() }
+
+    private var names: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    }
+
+    /// The release that a folder is of; nil unless its name is a number as we write it.
+    private static func version(_ name: String) -> Int? {
+        guard let version = Int(name), version > 0, "\(version)" == name else { return nil }
+        return version
     }
 
     func folder(of version: Int) -> URL {
@@ -43,7 +53,9 @@ struct Releases {
         _ = FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder)
         let file = isFolder.boolValue ? place.appending(path: surfaceFile) : place
         do {
-            return try Surface(json: String(contentsOf: file, encoding: .utf8))
+            return try Surface(json: TextFile.read(file, as: file.relativePath))
+        } catch let problem as Problem {
+            throw Failure(description: "no surface can be read: \(problem)")
         } catch {
             throw Failure(description: "\(file.relativePath): no surface can be read: \(error)")
         }
@@ -54,18 +66,18 @@ struct Releases {
         try versions.last { $0 < version }.map { try surface(of: $0) }
     }
 
-    /// Writes the surface of the release that is being written.
+    /// Writes the surface of the release that is being written, and with the first of it the digest of the one before.
     ///
     /// - Parameter again: whether one that is there already may be replaced.
     /// - Returns: whether anything changed.
-    /// - Throws: `Failure` if it is there and differs, if a later one is there, or if it breaks the one before.
+    /// - Throws: `Failure` if it is there and differs, if those before it are not as they were frozen, or if it breaks them.
     func write(_ specification: Specification, again: Bool) throws -> Bool {
         let version = specification.version
-        if let later = versions.last, later > version {
-            throw Failure(description: "release \(later) is there; release \(version) is frozen")
+        if let problem = problemsOfFolders(for: version).first(where: { !$0.isOfWhatIsWritten }) {
+            throw Failure(description: "\(problem.problem)")
         }
         if let frozen = try newest(below: version),
-            let broken = CompatibilityCheck.problems(of: specification, against: frozen).first
+            let broken = try problems(of: specification, against: frozen).first
         {
             throw Failure(description: "\(broken)")
         }
@@ -84,49 +96,209 @@ struct Releases {
             at: folder(of: version),
             withIntermediateDirectories: true
         )
+        // Once a release has begun, the one before it has its digest, and nothing writes it again.
+        if version > 1, !hasSurface(of: version) { try seal(version - 1) }
         try Data(text.utf8).write(to: file)
         return true
     }
 
-    /// What is wrong with the releases, and with the specification in their light.
-    func problems(of specification: Specification) -> [Problem] {
-        let versions = versions
-        var problems: [Problem] = []
-        func complain(_ text: String) {
-            problems.append(
-                Problem(origin: Origin(file: "protocol-spec/released", line: 0), text: text)
-            )
-        }
-        for version in 1..<max(specification.version, 1) where !versions.contains(version) {
-            complain("release \(version) was never written; it must be before the next one begins")
-        }
-        for version in versions where version > specification.version {
-            complain("release \(version) is later than the one being written")
-        }
-        var surfaces: [Surface] = []
-        for version in versions {
-            do {
-                let surface = try surface(of: version)
-                surfaces.append(surface)
-                if surface.version != version {
-                    complain("\(version)/\(Self.surfaceFile) is of release \(surface.version)")
-                }
-            } catch {
-                complain("\(error)")
-            }
-        }
-        guard problems.isEmpty else { return problems }
-        if let newest = surfaces.popLast() {
-            problems += CompatibilityCheck.problems(
-                of: specification,
-                against: newest,
-                after: surfaces
-            )
-            if !problems.isEmpty, newest.version == specification.version {
-                complain(
-                    "release \(newest.version) is being written: if nobody has it yet, make release-spec accepts this"
+    private func hasSurface(of version: Int) -> Bool {
+        let file = folder(of: version).appending(path: Self.surfaceFile)
+        return FileManager.default.fileExists(atPath: file.path)
+    }
+
+    // MARK: Digests
+
+    /// Adds the digest of a release to the others, unless it is there.
+    private func seal(_ version: Int) throws {
+        var digests = try digests()
+        guard digests[version] == nil else { return }
+        digests[version] = try digest(of: version)
+        let lines = digests.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }
+        try Data(lines.joined().utf8).write(to: folder.appending(path: Self.digestFile))
+    }
+
+    /// The SHA-256 of a surface as it lies there, in lower-case hexadecimal digits.
+    private func digest(of version: Int) throws -> String {
+        let data = try Data(contentsOf: folder(of: version).appending(path: Self.surfaceFile))
+        return Hex.text(Array(SHA256.hash(data: data)))
+    }
+
+    private func digests() throws -> [Int: String] {
+        let file = folder.appending(path: Self.digestFile)
+        guard FileManager.default.fileExists(atPath: file.path) else { return [:] }
+        let place = "protocol-spec/released/\(Self.digestFile)"
+        var digests: [Int: String] = [:]
+        let lines = try TextFile.read(file, as: place).split(separator: "\n")
+        for (index, line) in lines.enumerated() {
+            guard let match = line.wholeMatch(of: /([0-9]+) ([0-9a-f]{64})/),
+                let version = Self.version(String(match.output.1)), digests[version] == nil
+            else {
+                throw Problem(
+                    origin: Origin(file: place, line: index + 1),
+                    text: "is not the number of a release that is not there yet, and a SHA-256"
                 )
             }
+            digests[version] = String(match.output.2)
+        }
+        return digests
+    }
+
+    // MARK: Problems
+
+    private struct FolderProblem {
+        var problem: Problem
+        /// Whether writing the release that is being written mends it.
+        var isOfWhatIsWritten = false
+    }
+
+    /// What is wrong with the releases themselves, for a specification of a version.
+    ///
+    /// Without them nothing can be compared, so whatever is missing here is a problem and never a pass.
+    func folderProblems(for version: Int) -> [Problem] {
+        problemsOfFolders(for: version).map(\.problem)
+    }
+
+    private func problemsOfFolders(for version: Int) -> [FolderProblem] {
+        let versions = versions
+        let newest = versions.last ?? 0
+        func problem(_ text: String, _ isOfWhatIsWritten: Bool = false) -> FolderProblem {
+            FolderProblem(
+                problem: Problem(
+                    origin: Origin(file: "protocol-spec/released", line: 0),
+                    text: text
+                ),
+                isOfWhatIsWritten: isOfWhatIsWritten
+            )
+        }
+        var found = names.sorted().filter { Self.version($0) == nil && $0 != Self.digestFile }
+            .map { problem("\($0) is neither the number of a release nor \(Self.digestFile)") }
+        // The first gap; how wide it is does not matter.
+        if let missing = zip(1..., versions).first(where: { $0 != $1 })?.0 {
+            found.append(
+                problem(
+                    "release \(missing) was never written; it must be before the next one begins"
+                )
+            )
+        } else if version < 1 || version > newest && version != newest + 1 {
+            found.append(
+                FolderProblem(
+                    problem: Problem(
+                        origin: Origin(file: "protocol.yaml", line: 0),
+                        text: newest == 0 && version > 1
+                            ? "version \(version): release 1 was never written"
+                            : "version \(version) is not from 1 to \(newest + 1), the release after the newest"
+                    )
+                )
+            )
+        } else if newest > version {
+            found.append(problem("release \(newest) is later than the one being written"))
+        } else if newest == 0 {
+            found.append(
+                problem("there is no release to compare with; make release-spec writes it", true)
+            )
+        }
+        guard found.isEmpty else { return found }
+        for release in versions {
+            do {
+                let surface = try surface(of: release)
+                if surface.version != release {
+                    found.append(
+                        problem(
+                            "\(release)/\(Self.surfaceFile) is of release \(surface.version)",
+                            release == version
+                        )
+                    )
+                }
+            } catch {
+                found.append(problem("\(error)", release == version))
+            }
+        }
+        do {
+            let digests = try digests()
+            for frozen in versions where frozen < version {
+                guard let digest = digests[frozen] else {
+                    // Only the last one may lack it, until the next one is written for the first time.
+                    found.append(
+                        problem(
+                            "release \(frozen) has no digest in \(Self.digestFile); make release-spec writes it "
+                                + "when the next release begins, and never later",
+                            frozen == version - 1 && !hasSurface(of: version)
+                        )
+                    )
+                    continue
+                }
+                if try digest != self.digest(of: frozen) {
+                    found.append(
+                        problem("release \(frozen) is frozen, and its surface is not what it was")
+                    )
+                }
+            }
+            for release in digests.keys.sorted() where release >= version {
+                found.append(problem("release \(release) has a digest and is not frozen"))
+            }
+        } catch {
+            found.append(problem("\(error)"))
+        }
+        return found
+    }
+
+    /// What a specification breaks of one release, in the light of the notes since then.
+    func problems(
+        of specification: Specification,
+        against release: Surface,
+        after earlier: [Surface] = []
+    ) throws -> [Problem] {
+        let notes = ChangeNote.load(
+            after: release.version,
+            through: specification.version,
+            root: root
+        ).notes
+        return CompatibilityCheck.problems(
+            of: specification,
+            against: release,
+            after: earlier,
+            reworded: Set(notes.flatMap(\.reworded))
+        )
+    }
+
+    /// What a specification breaks of the newest release, and, while that is a draft, of the last frozen one: what is allowed
+    /// in each of two steps may not be in both at once.
+    func compatibilityProblems(of specification: Specification) throws -> [Problem] {
+        var surfaces = try versions.map(surface(of:))
+        var problems: [Problem] = []
+        while let release = surfaces.popLast() {
+            for problem in try self.problems(of: specification, against: release, after: surfaces)
+            where !problems.contains(problem) {
+                problems.append(problem)
+            }
+            if release.version < specification.version { break }
+        }
+        return problems
+    }
+
+    /// What is wrong with the releases, and with the specification in their light.
+    func problems(of specification: Specification) -> [Problem] {
+        var problems = folderProblems(for: specification.version)
+        guard problems.isEmpty else { return problems }
+        do {
+            problems = try compatibilityProblems(of: specification)
+        } catch {
+            return [
+                Problem(
+                    origin: Origin(file: "protocol-spec/released", line: 0),
+                    text: "\(error)"
+                )
+            ]
+        }
+        if !problems.isEmpty, versions.last == specification.version {
+            problems.append(
+                Problem(
+                    origin: Origin(file: "protocol-spec/released", line: 0),
+                    text:
+                        "release \(specification.version) is being written: if nobody has it yet, make release-spec accepts this"
+                )
+            )
         }
         return problems + problemsOfNotes(specification)
     }

@@ -26,6 +26,8 @@ struct Surface: Decodable, Sendable {
     struct Limit: Decodable, Sendable {
         var name: String
         var value: Int
+        /// The largest legal override.
+        var max: Int?
         var change: String
         var unit: String
         var reason: String

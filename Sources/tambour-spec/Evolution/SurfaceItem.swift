@@ -3,7 +3,7 @@ struct SurfaceItem: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         case framing, version, state, capability, feature, limit, error
         case enumeration, value, object, field
-        case opcode, opcodeState, opcodeError, effect, known
+        case opcode, opcodeState, opcodeError, effect, range, known
         case requirement
     }
 
@@ -12,9 +12,10 @@ struct SurfaceItem: Sendable {
         case since, written
         case number, name, direction, kind, idempotency, key, capability
         case type, presence, `default`, limit, limitBytes, limitItems
-        case change, unit, value
+        case change, unit, value, max
         case `class`, retry, common, message
         case open, fallback, opcodes, level, text
+        case from, through, to, when
         case replacement, sunset
     }
 
@@ -63,8 +64,8 @@ struct SurfaceIndex: Sendable {
                 .limit,
                 "limit \(limit.name)",
                 [
-                    .value: "\(limit.value)", .change: limit.change, .unit: limit.unit,
-                    .since: "\(limit.since)",
+                    .value: "\(limit.value)", .max: limit.max.map { "\($0)" },
+                    .change: limit.change, .unit: limit.unit, .since: "\(limit.since)",
                 ],
                 doc: limit.reason,
                 file: "limits.yaml"
@@ -155,6 +156,15 @@ struct SurfaceIndex: Sendable {
         add(.framing, "header version of answers", [.written: written], doc: "", file: file)
         for version in surface.framing.accepted {
             add(.version, "header version \(version)", [:], doc: "", file: file)
+        }
+        for range in surface.idRanges {
+            add(
+                .range,
+                "range \(range.name)",
+                [.from: "\(range.from)", .through: "\(range.through)"],
+                doc: "",
+                file: file
+            )
         }
         for (kind, entries) in [
             (SurfaceItem.Kind.state, surface.states), (.capability, surface.capabilities),
@@ -274,7 +284,7 @@ struct SurfaceIndex: Sendable {
                 add(
                     .effect,
                     "\(id) effect \(effect.push)",
-                    [:],
+                    [.to: effect.to, .when: effect.when],
                     title: "\(opcode.name): push \(effect.push)",
                     owner: id,
                     doc: "To \(effect.to), when \(effect.when).",

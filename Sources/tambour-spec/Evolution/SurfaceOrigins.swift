@@ -17,6 +17,9 @@ struct SurfaceOrigins {
             origins[type.name] = type.origin
             add(type.fields, of: type.name, as: "field")
         }
+        for known in specification.families.flatMap(\.known) {
+            origins["known opcode \(known.number)"] = known.origin
+        }
         for opcode in specification.families.flatMap(\.opcodes) {
             let id = "opcode \(opcode.number)"
             origins[id] = opcode.origin

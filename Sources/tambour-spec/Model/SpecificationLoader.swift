@@ -45,12 +45,15 @@ struct SpecificationLoader {
 
     private mutating func document(_ file: String) -> YAMLMap? {
         do {
-            let text = try String(contentsOf: root.appending(path: file), encoding: .utf8)
+            let text = try TextFile.read(root.appending(path: file), as: file)
             guard let node = try Yams.compose(yaml: text) else {
                 problems.append(Problem(origin: Origin(file: file, line: 0), text: "is empty"))
                 return nil
             }
             return map(node, file: file)
+        } catch let problem as Problem {
+            problems.append(problem)
+            return nil
         } catch {
             problems.append(
                 Problem(origin: Origin(file: file, line: 0), text: "cannot be read: \(error)")
@@ -92,7 +95,7 @@ struct SpecificationLoader {
 
     private mutating func loadProtocol(into specification: inout Specification) {
         guard let map = document("protocol.yaml") else { return }
-        specification.version = map.int("version") ?? 1
+        specification.version = map.requiredInt("version")
         if let framing = map.node("framing").flatMap({ self.map($0, file: "protocol.yaml") }) {
             specification.acceptedVersions = framing.strings("versions").compactMap(Int.init)
             specification.writtenVersion = framing.requiredInt("answer")
@@ -230,9 +233,11 @@ struct SpecificationLoader {
             let expression = entry.required("type")
             let type = WireType(expression)
             if type == nil {
-                problems.append(
-                    Problem(origin: entry.origin, text: "unknown type \"\(expression)\"")
-                )
+                let text =
+                    WireType.isTooDeep(expression)
+                    ? "\(wireKey): a type may nest \(WireType.mostNested) deep"
+                    : "unknown type \"\(expression)\""
+                problems.append(Problem(origin: entry.origin, text: text))
             }
             return Field(
                 key: wireKey,
@@ -427,12 +432,13 @@ struct SpecificationLoader {
     // MARK: prose/, flows/
 
     private mutating func loadChapter(_ file: String, into specification: inout Specification) {
-        guard let text = try? String(contentsOf: root.appending(path: file), encoding: .utf8) else {
-            problems.append(Problem(origin: Origin(file: file, line: 0), text: "cannot be read"))
-            return
+        do {
+            let text = try TextFile.read(root.appending(path: file), as: file)
+            let name = file.dropFirst("prose/".count).dropLast(".md".count)
+            specification.chapters.append(ChapterParser.parse(text, name: String(name), file: file))
+        } catch {
+            problems.append(error)
         }
-        let name = file.dropFirst("prose/".count).dropLast(".md".count)
-        specification.chapters.append(ChapterParser.parse(text, name: String(name), file: file))
     }
 
     private mutating func loadFlow(_ file: String, into specification: inout Specification) {

@@ -18,8 +18,17 @@ indirect enum WireType: Hashable, Sendable {
         "chatId": .chatID, "userId": .userID, "messageId": .messageID,
     ]
 
-    /// Reads a type expression; nil when it makes no sense.
+    /// How many types may lie around another; nothing legal nests deeper than three.
+    static let mostNested = 32
+
+    /// Whether an expression nests deeper than is read. Every type around another has one `<`.
+    static func isTooDeep(_ expression: String) -> Bool {
+        expression.count { $0 == "<" } > mostNested
+    }
+
+    /// Reads a type expression; nil when it makes no sense, or nests too deep.
     init?(_ expression: String) {
+        guard !WireType.isTooDeep(expression) else { return nil }
         let text = expression.filter { $0 != " " }
         if let simple = WireType.simple[text] {
             self = simple

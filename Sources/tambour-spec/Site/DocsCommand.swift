@@ -14,7 +14,7 @@ struct Docs: ParsableCommand {
     var out: String
 
     func run() throws {
-        let specification = try root.load()
+        let specification = try root.loadChecked()
         let site = Site(specification: specification, root: root.url)
         let folder = URL(filePath: out, directoryHint: .isDirectory)
         let files = try site.files()

@@ -1,4 +1,6 @@
+import Crypto
 import Foundation
+import TambourTesting
 import Testing
 
 @testable import tambour_spec
@@ -17,6 +19,196 @@ struct ReleasesTests {
     }
 
     private func texts(_ problems: [Problem]) -> [String] { problems.map(\.description) }
+
+    /// Writes the digests of all surfaces there are, as if the next release had begun.
+    private func seal(_ root: URL) throws {
+        let releases = Releases(root: root)
+        let lines = try releases.versions.map { version in
+            let file = releases.folder(of: version).appending(path: Releases.surfaceFile)
+            return "\(version) \(Hex.text(Array(SHA256.hash(data: try Data(contentsOf: file)))))\n"
+        }
+        try Data(lines.joined().utf8).write(
+            to: releases.folder.appending(path: Releases.digestFile)
+        )
+    }
+
+    /// A repository with a frozen release 1 and the draft of 2.
+    private func withDraft(_ body: (Releases, Specification) throws -> Void) throws {
+        try inRepository { root in
+            let releases = Releases(root: root)
+            var specification = try Repository.specification()
+            _ = try releases.write(specification, again: false)
+            specification.version = 2
+            _ = try releases.write(specification, again: false)
+            #expect(releases.problems(of: specification) == [])
+            try body(releases, specification)
+        }
+    }
+
+    @Test("are sealed when the next one begins")
+    func sealed() throws {
+        try withDraft { releases, specification in
+            let first = releases.folder(of: 1).appending(path: Releases.surfaceFile)
+            let digests = releases.folder.appending(path: Releases.digestFile)
+            let surface = try String(contentsOf: first, encoding: .utf8)
+            let lines = try String(contentsOf: digests, encoding: .utf8)
+            #expect(lines.hasPrefix("1 "))
+
+            // Gone from both sides, so that nothing differs.
+            var other = specification
+            other.version = 1
+            other.structs[0].fields.removeLast()
+            try Data(ProtocolBundle(specification: other).surface().utf8).write(to: first)
+            other.version = 2
+            let draft = releases.folder(of: 2).appending(path: Releases.surfaceFile)
+            try Data(ProtocolBundle(specification: other).surface().utf8).write(to: draft)
+            #expect(
+                texts(releases.problems(of: other)) == [
+                    "protocol-spec/released: release 1 is frozen, and its surface is not what it was"
+                ]
+            )
+            #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
+
+            // Nor is it sealed anew.
+            try FileManager.default.removeItem(at: digests)
+            #expect(texts(releases.problems(of: other)).contains { $0.contains("no digest") })
+            #expect(throws: Releases.Failure.self) { try releases.write(other, again: true) }
+
+            try Data(surface.utf8).write(to: first)
+            for wrong in ["1 12\n", lines + lines, "x \(lines)"] {
+                try Data(wrong.utf8).write(to: digests)
+                #expect(
+                    texts(releases.problems(of: specification)).contains {
+                        $0.contains("released/digests:")
+                    }
+                )
+            }
+        }
+    }
+
+    @Test("are compared with before the draft hides them")
+    func behindDraft() throws {
+        try withDraft { releases, specification in
+            var gone = specification
+            gone.limits.removeLast()
+            let draft = releases.folder(of: 2).appending(path: Releases.surfaceFile)
+            try Data(ProtocolBundle(specification: gone).surface().utf8).write(to: draft)
+            #expect(
+                texts(releases.problems(of: gone)).contains { $0.contains("release 1 is broken") }
+            )
+        }
+    }
+
+    @Test("must be there, under their numbers, and their version too")
+    func folders() throws {
+        try inRepository { root in
+            let releases = Releases(root: root)
+            #expect(
+                releases.folderProblems(for: 1).map(\.text) == [
+                    "there is no release to compare with; make release-spec writes it"
+                ]
+            )
+            for version in [Int.min, -1, 0, 2, 4_000_000, .max] {
+                #expect(releases.folderProblems(for: version).count == 1)
+            }
+        }
+        try withDraft { releases, _ in
+            for version in [1, 2, 3] {
+                let problems = releases.folderProblems(for: version).map(\.text)
+                #expect(problems.isEmpty == (version == 2), "\(version): \(problems)")
+            }
+            for version in [Int.min, -1, 0, 4, 4_000_000, .max] {
+                #expect(
+                    releases.folderProblems(for: version).map(\.text) == [
+                        "version \(version) is not from 1 to 3, the release after the newest"
+                    ]
+                )
+            }
+            for name in ["one", "01", "0", "1.old", ".3"] {
+                let folder = releases.folder.appending(path: name)
+                try FileManager.default.createDirectory(
+                    at: folder,
+                    withIntermediateDirectories: true
+                )
+                #expect(
+                    releases.folderProblems(for: 2).map(\.text) == [
+                        "\(name) is neither the number of a release nor digests"
+                    ]
+                )
+                try FileManager.default.removeItem(at: folder)
+            }
+            try FileManager.default.moveItem(
+                at: releases.folder(of: 1),
+                to: releases.folder(of: 4_000_000)
+            )
+            for version in [2, 4_000_001] {
+                #expect(
+                    releases.folderProblems(for: version).map(\.text) == [
+                        "release 1 was never written; it must be before the next one begins"
+                    ]
+                )
+            }
+        }
+    }
+
+    @Test("let no command pass or crash where they or the specification are wrong")
+    func program() throws {
+        let program = try #require(Tool.built("tambour-spec"))
+        let original = Repository.root.appending(path: "protocol-spec").resolvingSymlinksInPath()
+        for (file, old, new, message) in [
+            ("protocol.yaml", "version: 1 ", "version: 0 ", "version 0 is not from 1 to 2"),
+            (
+                "protocol.yaml", "version: 1 ", "version: 9223372036854775807 ",
+                "version 9223372036854775807 is not from 1 to 2"
+            ),
+            ("opcodes/messages.yaml", "opcode: 65\n", "opcode: 70000\n", "opcode 70000 is outside"),
+        ] {
+            try inRepository { root in
+                let specification = root.appending(path: "protocol-spec")
+                try FileManager.default.copyItem(at: original, to: specification)
+                let place = specification.appending(path: file)
+                let text = try String(contentsOf: place, encoding: .utf8)
+                try #require(text.contains(old))
+                try Data(text.replacing(old, with: new).utf8).write(to: place)
+                let commands =
+                    file == "protocol.yaml"
+                    ? [["check"], ["breaking"], ["diff", "1"], ["docs"]] : [["check"], ["docs"]]
+                for command in commands {
+                    let site = root.appending(path: "site")
+                    let outcome = try Tool.run(
+                        program,
+                        command + (command == ["docs"] ? ["--out", site.path] : [])
+                            + ["--root", root.path],
+                        in: TemporaryFolder()
+                    )
+                    #expect(outcome.status == 1 && outcome.errors.contains(message), "\(outcome)")
+                    #expect(!FileManager.default.fileExists(atPath: site.path))
+                }
+            }
+        }
+    }
+
+    @Test("take other words for a requirement only by a note")
+    func reworded() throws {
+        try withDraft { releases, specification in
+            var specification = specification
+            specification.chapters[0].requirements[0].text += " Always."
+            let id = specification.chapters[0].requirements[0].id
+            #expect(
+                texts(releases.problems(of: specification)).contains {
+                    $0.contains("release 1 is broken: requirement \(id)")
+                }
+            )
+            let folder = releases.folder.deletingLastPathComponent().appending(path: "changes/2")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data("---\ntouches: [\(id)]\nreworded: [\(id)]\n---\nClearer.\n".utf8).write(
+                to: folder.appending(path: "clearer.md")
+            )
+            // The draft has the old words.
+            #expect(try releases.write(specification, again: true))
+            #expect(texts(releases.problems(of: specification)) == [])
+        }
+    }
 
     @Test("are written once, and again only when asked to")
     func written() throws {
@@ -87,6 +279,7 @@ struct ReleasesTests {
             let releases = Releases(root: root)
             let first = try Repository.specification()
             _ = try releases.write(first, again: false)
+            try seal(root)
             var second = first
             second.version = 2
             let chat = try #require(second.structs.firstIndex { $0.name == "Chat" })
@@ -103,6 +296,7 @@ struct ReleasesTests {
             )
             try Data(ProtocolBundle(specification: second).surface().utf8).write(to: file)
 
+            try seal(root)
             var third = second
             third.version = 3
             var field = first.structs[chat].fields[title]
@@ -141,6 +335,7 @@ struct ReleasesTests {
             let releases = Releases(root: root)
             var specification = try Repository.specification()
             _ = try releases.write(specification, again: false)
+            try seal(root)
             specification.version = 2
             let text = try #require(
                 specification.limits.firstIndex { $0.name == "maxTextUnits" }
@@ -174,6 +369,14 @@ struct ReleasesTests {
                 ("More room.\n", "front matter"),
                 ("---\ntouches: [maxTextUnits, Chat]\n---\n", "does not say why"),
                 ("---\naudience: nobody\ntouches: [maxTextUnits, Chat]\n---\nWhy.\n", "nobody"),
+                (
+                    "---\ntouches: [maxTextUnits, Chat]\nreworded: [CAP-01]\n---\nWhy.\n",
+                    "CAP-01 is reworded, but not touched"
+                ),
+                (
+                    "---\ntouches: [maxTextUnits, Chat]\nreworded: [Chat]\n---\nWhy.\n",
+                    "Chat is reworded, whose words have not changed"
+                ),
                 ("---\ntouch: [maxTextUnits, Chat]\n---\nWhy.\n", "unknown key \"touch\""),
             ] {
                 try write(note)

@@ -1,3 +1,5 @@
+import Foundation
+
 @testable import tambour_spec
 
 /// Trials of everything but fields.
@@ -151,6 +153,21 @@ extension Trials {
             for index in $0.limits.indices { $0.limits[index].unit = "parsecs" }
         }
         add(
+            "the largest override of a limit is lowered, or there is one now",
+            all,
+            breaks: broken(all, "limit-max")
+        ) {
+            for index in $0.limits.indices {
+                let limit = $0.limits[index]
+                $0.limits[index].max = (limit.max ?? limit.value + 1) - 1
+            }
+        }
+        add("the largest override of a limit is raised, or there is none now", all) {
+            for index in $0.limits.indices {
+                $0.limits[index].max = index % 2 == 0 ? nil : $0.limits[index].max.map { $0 + 1 }
+            }
+        }
+        add(
             "a limit may change in another way",
             all,
             breaks: broken(titles(.wider, .narrower, .never), "limit-freed")
@@ -206,8 +223,12 @@ extension Trials {
         add("an error gets another message", all, breaks: broken(all, "error-message")) {
             for index in $0.errors.indices { $0.errors[index].message = "Something else" }
         }
-        add("an error becomes common, or no longer is", all) {
-            for index in $0.errors.indices { $0.errors[index].isCommon.toggle() }
+        add("an error is no longer common", titles(\.isCommon)) {
+            for index in $0.errors.indices { $0.errors[index].isCommon = false }
+        }
+        let single = titles { !$0.isCommon }
+        add("an error becomes common", single, breaks: broken(single, "error-common")) {
+            for index in $0.errors.indices { $0.errors[index].isCommon = true }
         }
         add("an error is dated anew", all, breaks: broken(all, "since-of-error")) {
             for index in $0.errors.indices { $0.errors[index].since = Self.next.version }
@@ -250,6 +271,13 @@ extension Trials {
         )
         new("a common error is added", "chat.locked", .soft, isCommon: true, breaks: [orphan])
         new("a common error with a parent is added", "internal.disk", .soft, isCommon: true)
+        new(
+            "a common error with a parent that is not common is added",
+            "not.allowed.here",
+            .soft,
+            isCommon: true,
+            breaks: [Broken(title: "error not.allowed.here", rule: "error-without-parent")]
+        )
         new("a hard error with a hard parent is added", "proto.frame.length", .hard, isCommon: true)
         new(
             "a hard error with a soft parent is added",
@@ -380,12 +408,58 @@ extension Trials {
         add("an effect is removed", effects, breaks: broken(effects, "effect-removed")) {
             Self.forEachOpcode(&$0) { $0.effects = [] }
         }
+        for (what, rule, change) in [
+            ("an effect reaches others", "effect-to", Self.narrowEffect),
+            ("an effect comes at another time", "effect-when", Self.delayEffect),
+        ] {
+            for reworded in [false, true] {
+                add(
+                    reworded ? "\(what), by words that a note answers for" : what,
+                    effects,
+                    breaks: reworded ? [] : broken(effects, rule),
+                    reworded: reworded ? Set(names) : []
+                ) {
+                    Self.forEachOpcode(&$0) {
+                        for index in $0.effects.indices { change(&$0.effects[index]) }
+                    }
+                }
+            }
+        }
+        for kind in OpcodeEntry.Kind.allCases {
+            let changed = Self.opcodes.filter { $0.kind != nil && $0.kind != kind }
+            add(
+                "a request becomes a \(kind.rawValue)",
+                changed.map(\.name),
+                breaks: broken(
+                    changed.filter { $0.kind == .command }.map(\.name),
+                    "opcode-kind"
+                )
+            ) {
+                Self.forEachOpcode(&$0) { if $0.kind != nil { $0.kind = kind } }
+            }
+        }
         add("an effect is added", names) {
             Self.forEachOpcode(&$0) {
                 $0.effects.append(.init(push: "NOTIF_PRESENCE", to: "nobody", when: "never"))
             }
         }
         addIdempotency()
+    }
+
+    @Sendable private static func narrowEffect(_ effect: inout OpcodeEntry.Effect) {
+        effect.to = "the caller"
+    }
+
+    @Sendable private static func delayEffect(_ effect: inout OpcodeEntry.Effect) {
+        effect.when += " and at night"
+    }
+
+    @Sendable private static func renameKnown(_ known: inout Specification.KnownOpcode) {
+        known.name += "_RENAMED"
+    }
+
+    @Sendable private static func turnKnown(_ known: inout Specification.KnownOpcode) {
+        known.direction = known.direction == .both ? .clientToServer : .both
     }
 
     private mutating func addIdempotency() {
@@ -429,6 +503,12 @@ extension Trials {
                 opcode.since = since
                 opcode.capability = capability
                 opcode.edges = []
+                if capability == "added" {
+                    var entry = $0.capabilities[0]
+                    entry.name = "added"
+                    entry.since = Self.next.version
+                    $0.capabilities.append(entry)
+                }
                 $0.families[0].opcodes.append(opcode)
                 for family in $0.families.indices {
                     $0.families[family].known.removeAll { $0.number == number }
@@ -444,6 +524,14 @@ extension Trials {
             "ADDED",
             breaks: "opcode-number"
         )
+        new(
+            "a known number is served in another direction",
+            like: "NOTIF_CHAT",
+            63,
+            "CHAT_CREATE",
+            capability: "added",
+            breaks: "opcode-number"
+        )
         new("a number of the wild is taken", like: "PING", 500, "ADDED", breaks: "opcode-number")
         new("a push is added", like: "NOTIF_CHAT", 1279, "ADDED", breaks: "push-added")
         new(
@@ -451,7 +539,15 @@ extension Trials {
             like: "NOTIF_CHAT",
             1279,
             "ADDED",
-            capability: "lz4-large"
+            capability: "added"
+        )
+        new(
+            "a push behind a capability of old is added",
+            like: "NOTIF_CHAT",
+            1279,
+            "ADDED",
+            capability: "lz4-large",
+            breaks: "push-added"
         )
         new(
             "an opcode is added and dated back",
@@ -466,6 +562,47 @@ extension Trials {
         }
         add("a known number is removed", known, breaks: broken(known, "known-removed")) {
             for index in $0.families.indices { $0.families[index].known = [] }
+        }
+        // A title holds the old name, as the old one is what is broken.
+        for (what, rule, change) in [
+            ("a known number gets another name", "known-renamed", Self.renameKnown),
+            ("a known number gets another direction", "known-direction", Self.turnKnown),
+        ] {
+            add(what, known, breaks: broken(known, rule)) {
+                for family in $0.families.indices {
+                    for index in $0.families[family].known.indices {
+                        change(&$0.families[family].known[index])
+                    }
+                }
+            }
+        }
+        let ranges = Self.old.idRanges.map { "range \($0.name)" }
+        for (what, rule, change) in [
+            ("a range of numbers begins earlier", "range-from", (-1, 0)),
+            ("a range of numbers ends later", "range-through", (0, 1)),
+        ] {
+            add(what, ranges, breaks: broken(ranges, rule)) {
+                for index in $0.idRanges.indices {
+                    $0.idRanges[index].from += change.0
+                    $0.idRanges[index].through += change.1
+                }
+            }
+        }
+        add("a range of numbers is removed", ranges, breaks: broken(ranges, "range-removed")) {
+            $0.idRanges = []
+        }
+        add(
+            "a number is taken by another range of our name",
+            ["ADDED"],
+            breaks: [Broken(title: "ADDED", rule: "opcode-number")]
+        ) {
+            $0.idRanges.insert(.init(name: "tambour", from: 600, through: 700), at: 0)
+            guard var opcode = $0.opcode(named: "PING") else { return }
+            opcode.number = 600
+            opcode.name = "ADDED"
+            opcode.since = Self.next.version
+            opcode.edges = []
+            $0.families[0].opcodes.append(opcode)
         }
     }
 
@@ -503,8 +640,27 @@ extension Trials {
             $0.features = []
         }
         let behind = old.features.map(\.name)
-        add("a feature is put over other opcodes", behind) {
-            for index in $0.features.indices { $0.features[index].opcodes = ["CHAT_INFO"] }
+        for (what, opcodes) in [
+            ("a feature is put over other opcodes", ["CHAT_INFO"]),
+            (
+                "a feature is put over one more opcode",
+                old.features.flatMap(\.opcodes) + ["CHAT_INFO"]
+            ),
+        ] {
+            add(what, behind, breaks: broken(features, "feature-takes-served")) {
+                for index in $0.features.indices { $0.features[index].opcodes = opcodes }
+            }
+        }
+        add("a feature is put over a new opcode, or leaves one", behind) {
+            for index in $0.features.indices {
+                $0.features[index].opcodes = index % 2 == 0 ? ["ADDED"] : []
+            }
+            guard var opcode = $0.opcode(named: "CHAT_INFO") else { return }
+            opcode.number = 1279
+            opcode.name = "ADDED"
+            opcode.since = Self.next.version
+            opcode.edges = []
+            $0.families[0].opcodes.append(opcode)
         }
         addDates("state", states) {
             $0.states.append($1)
@@ -584,8 +740,11 @@ extension Trials {
             for index in $0.chapters.indices { $0.chapters[index].requirements = [] }
             Self.forEachOpcode(&$0) { $0.edges = [] }
         }
-        add("the id of a requirement is used again", all, breaks: broken(all, "requirement-reused"))
-        { specification in
+        add(
+            "the id of a requirement is used again",
+            all,
+            breaks: broken(all, "requirement-reworded")
+        ) { specification in
             for chapter in specification.chapters.indices {
                 for index in specification.chapters[chapter].requirements.indices {
                     specification.chapters[chapter].requirements[index].text =
@@ -599,17 +758,33 @@ extension Trials {
                 }
             }
         }
-        add("a requirement is said more clearly", all) {
-            Self.forEachRequirement(&$0) { text, _ in text += " Always." }
-        }
+        addRewordings(all)
         add("a requirement binds otherwise", all, breaks: broken(all, "requirement-level")) {
             Self.forEachRequirement(&$0) { _, level in level = level == .must ? .should : .must }
         }
         for (what, text, rules) in [
             ("a requirement is added", "A PING MUST be answered within a second.", []),
             (
+                "a requirement on an answer to clients is added",
+                "The reply to the client MUST name the chat, and a client that waits MUST be told.",
+                []
+            ),
+            (
                 "a requirement on clients is added", "Clients MUST send PING every second.",
                 ["requirement-on-clients"]
+            ),
+            (
+                "a requirement on senders is added",
+                "To be heard, senders MUST first send opcode 71; what comes without it MUST be refused.",
+                ["requirement-on-clients"]
+            ),
+            (
+                "a requirement on clients is added as a boundary case",
+                "Given a client that was closed: it MUST wait a second.", ["requirement-on-clients"]
+            ),
+            (
+                "a requirement on a client in a state is added",
+                "In the state connected the client MUST be patient.", ["requirement-on-clients"]
             ),
         ] as [(String, String, [String])] {
             add(
@@ -621,6 +796,57 @@ extension Trials {
                 requirement.id = "SES-99"
                 requirement.text = text
                 $0.chapters[0].requirements.append(requirement)
+            }
+        }
+    }
+
+    /// The same words put otherwise, and other words with and without a note.
+    private mutating func addRewordings(_ all: [String]) {
+        add("a requirement is set otherwise, in the same words", all) {
+            Self.forEachRequirement(&$0) { text, _ in
+                text =
+                    text.replacingOccurrences(of: " ", with: "  ")
+                    .replacingOccurrences(of: ", ", with: "; ")
+                    .replacingOccurrences(of: "MUST", with: "**MUST**")
+            }
+        }
+        let ids = Set(Self.old.requirements.map(\.id))
+        for (what, reworded) in [
+            ("a requirement gets a word", []),
+            ("a requirement gets a word that a note answers for", ids),
+        ] as [(String, Set<String>)] {
+            add(
+                what,
+                all,
+                breaks: reworded.isEmpty ? broken(all, "requirement-reworded") : [],
+                reworded: reworded
+            ) {
+                Self.forEachRequirement(&$0) { text, _ in text += " Always." }
+            }
+        }
+        for (old, new) in [
+            ("MUST ", "MUST NOT "), ("strictly", "hardly"), (" with ", " without "),
+            ("proto.opcode", "proto.state"), ("(", ""), ("1", "2"),
+        ] {
+            let changed = Self.old.requirements.filter { requirement in
+                let isEdge = if case .opcode = requirement.place { true } else { false }
+                // Of an edge, what is given stays.
+                let text =
+                    isEdge
+                    ? requirement.text[
+                        (requirement.text.firstIndex(of: ":") ?? requirement.text.startIndex)...
+                    ]
+                    : requirement.text[...]
+                return text.contains(old)
+            }.map { "requirement \($0.id)" }
+            add(
+                "a requirement says \"\(new)\" for \"\(old)\"",
+                changed,
+                breaks: broken(changed, "requirement-reworded")
+            ) {
+                Self.forEachRequirement(&$0) { text, _ in
+                    text = text.replacingOccurrences(of: old, with: new)
+                }
             }
         }
     }

@@ -18,6 +18,8 @@ struct Trial: Sendable, CustomTestStringConvertible {
     /// What clients have, and its surface.
     var release: Specification
     var before: SurfaceIndex
+    /// What notes say to mean the same in other words.
+    var reworded: Set<String>
     var change: @Sendable (inout Specification) -> Void
 }
 
@@ -64,6 +66,7 @@ struct Trials {
         _ things: [String],
         breaks: [Broken] = [],
         release: Specification? = nil,
+        reworded: Set<String> = [],
         _ change: @escaping @Sendable (inout Specification) -> Void
     ) {
         trials.append(
@@ -73,6 +76,7 @@ struct Trials {
                 breaks: Set(breaks),
                 release: release ?? Self.old,
                 before: release.map { SurfaceIndex(Surface(of: $0)) } ?? Self.index,
+                reworded: reworded,
                 change: change
             )
         )

@@ -1,0 +1,99 @@
+/// What texts that bind say, as far as a program can tell.
+enum Wording {
+    /// The words of a text, to be compared with those of another.
+    ///
+    /// Two texts with the same words differ in blanks, in markup, or in punctuation at the ends of words. Nothing else is left
+    /// out: a short word, a number, a dot within an error code or a parenthesis of a formula may turn the meaning round.
+    static func words(_ text: String) -> [Substring] {
+        text.split(whereSeparator: \.isWhitespace).map { word in
+            let bare = trimmed(word)
+            return bare.isEmpty ? word : bare
+        }
+    }
+
+    private static func trimmed(_ word: Substring) -> Substring {
+        let edges: Set<Character> = ["`", "*", "\"", "“", "”", ",", ";", ":", ".", "!", "?"]
+        var word = word.drop { edges.contains($0) }
+        while let last = word.last, edges.contains(last) { word.removeLast() }
+        return word
+    }
+
+    // MARK: Who is bound
+
+    private static let actors: Set<Substring> = [
+        "client", "clients", "sender", "senders", "caller", "callers", "peer", "peers", "device",
+        "devices", "app", "apps",
+    ]
+    /// What may stand between the beginning of a sentence and its subject.
+    private static let determiners: Set<Substring> = [
+        "a", "an", "the", "every", "each", "all", "any", "no", "both", "known", "new", "old",
+        "older", "such", "other", "stock", "given",
+    ]
+    private static let prepositions: Set<Substring> = [
+        "to", "of", "from", "for", "by", "with", "without", "at", "on", "in", "about", "against",
+        "between", "behind", "before", "after", "through", "than", "as", "toward", "towards",
+    ]
+    private static let adverbs: Set<Substring> = [
+        "not", "all", "each", "both", "always", "never", "still", "again", "also", "then", "first",
+    ]
+    /// What a server does to clients: `MUST be told`.
+    private static let suffered: Set<Substring> = [
+        "told", "answered", "served", "sent", "given", "refused", "closed", "disconnected", "shown",
+        "asked", "accepted", "ignored", "treated", "counted",
+    ]
+
+    /// Whether a text says what clients MUST do.
+    ///
+    /// By the words around each MUST: a client is the subject if it begins the clause, or stands before the verb and
+    /// no preposition before it. In doubt the text binds, and is to be put so that the server is its subject.
+    static func bindsClients(_ text: String) -> Bool {
+        var subject = false
+        for sentence in text.split(whereSeparator: { ";:".contains($0) }) {
+            for part in sentence.split(separator: ". ") {
+                var rest = part[...]
+                while let must = rest.firstRange(of: "MUST") {
+                    let before = rest[..<must.lowerBound]
+                    let after = lowercased(rest[must.upperBound...])
+                    let isActor = isOfActor(before, pronoun: subject)
+                    if isActor, !isSuffered(after) { return true }
+                    rest = rest[must.upperBound...]
+                }
+                // What "it" is in the next clause.
+                subject = isOfActor(part, pronoun: subject, isWhole: true)
+            }
+        }
+        return false
+    }
+
+    private static func lowercased(_ text: Substring) -> [Substring] {
+        words(text.lowercased()).filter { !$0.isEmpty }
+    }
+
+    /// - Parameters:
+    ///   - pronoun: whether "it" is a client.
+    ///   - isWhole: whether the words are a whole clause, whose last word is no subject.
+    private static func isOfActor(
+        _ clause: Substring,
+        pronoun: Bool,
+        isWhole: Bool = false
+    ) -> Bool {
+        func isActor(_ word: Substring?) -> Bool {
+            word.map { actors.contains($0) || pronoun && ["it", "they"].contains($0) } ?? false
+        }
+        for part in clause.split(separator: ",") {
+            if isActor(lowercased(part).first(where: { !determiners.contains($0) })) { return true }
+        }
+        guard !isWhole else { return false }
+        var words = lowercased(clause)
+        guard isActor(words.popLast()) else { return false }
+        while let last = words.last, determiners.contains(last) { words.removeLast() }
+        return words.last.map { !prepositions.contains($0) } ?? true
+    }
+
+    private static func isSuffered(_ verb: [Substring]) -> Bool {
+        let verb = verb.drop { adverbs.contains($0) }
+        return verb.first == "be"
+            && verb.dropFirst().first(where: { !adverbs.contains($0) }).map(suffered.contains)
+                == true
+    }
+}
