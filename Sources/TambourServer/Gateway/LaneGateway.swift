@@ -128,9 +128,9 @@ final class LaneGateway: @unchecked Sendable {
             session.close(reason: "more connections of this token than allowed")
         case .features(let reload):
             rules = reload.rules
-            tell(reload, Array(withFeatures.values)[...], told: 0)
+            tellFeatures(reload, Array(withFeatures.values)[...], told: 0)
         case .tellFeatures(let reload, let rest, let told):
-            tell(reload, rest, told: told)
+            tellFeatures(reload, rest, told: told)
         case .stop:
             isStopping = true
             for session in sessions.values { session.closeForStop() }
@@ -141,7 +141,11 @@ final class LaneGateway: @unchecked Sendable {
     private static let toldAtOnce = 256
 
     /// Asks the new rules for every session that is concerned, and tells those whose answers changed.
-    private func tell(_ reload: FeatureReload, _ sessions: ArraySlice<Session>, told before: Int) {
+    private func tellFeatures(
+        _ reload: FeatureReload,
+        _ sessions: ArraySlice<Session>,
+        told before: Int
+    ) {
         var told = before
         // Sessions are many, different answers are few.
         var encoded: [[SessionFeature]: EncodedPush<Push>] = [:]
