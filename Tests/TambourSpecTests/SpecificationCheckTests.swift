@@ -278,6 +278,12 @@ struct SpecificationCheckTests {
                 ChapterParser.parse("# More\n\nIt MUST not.", name: "more", file: "prose/more.md")
             )
         },
+        .opcode("two norms under one number", of: "MSG_SEND", "MSG-01: says MUST or SHOULD more") {
+            $0.edges[0].then += " It MUST be so."
+        },
+        Mistake("a norm among the limits", "belongs into a chapter, with an id: It MUST be so.") {
+            $0.limits[0].reason = "It MUST be so."
+        },
         Mistake("a number without a norm", "FRM-99 says neither MUST nor SHOULD") {
             $0.chapters.append(
                 ChapterParser.parse("- It does. [FRM-99]", name: "more", file: "prose/more.md")

@@ -424,6 +424,12 @@ struct SpecificationCheck {
     private mutating func checkRequirements() {
         unique(specification.requirements.map { ($0.id, $0.origin) }, "requirement")
         for requirement in specification.requirements {
+            if ChapterParser.norms(in: requirement.text) > 1 {
+                complain(
+                    requirement.origin,
+                    "\(requirement.id): says MUST or SHOULD more than once"
+                )
+            }
             if !Requirement.isID(requirement.id) {
                 complain(requirement.origin, "\(requirement.id): an id looks like FRM-04")
             }
@@ -447,6 +453,30 @@ struct SpecificationCheck {
         where ChapterParser.level(of: text) != nil {
             complain(origin, "a normative sentence belongs into an edge, with an id: \(text)")
         }
+        for (text, origin) in sharedProse where ChapterParser.level(of: text) != nil {
+            complain(origin, "a normative sentence belongs into a chapter, with an id: \(text)")
+        }
+    }
+
+    /// What is said about what opcodes share.
+    private var sharedProse: [(String, Origin)] {
+        var prose: [(String, Origin)] = []
+        for type in specification.structs {
+            prose.append((type.doc, type.origin))
+            for field in type.fields {
+                prose.append((field.doc, field.origin))
+                if let why = field.why { prose.append((why, field.origin)) }
+            }
+        }
+        for type in specification.enums {
+            prose.append((type.doc, type.origin))
+            prose += type.values.map { ($0.doc, type.origin) }
+        }
+        prose += specification.errors.map { ($0.when, $0.origin) }
+        prose += specification.limits.map { ($0.reason, $0.origin) }
+        prose += specification.features.map { ($0.documented.doc, $0.documented.origin) }
+        prose += specification.capabilities.map { ($0.doc, $0.origin) }
+        return prose
     }
 
     /// What is said about an opcode outside of its edge cases.

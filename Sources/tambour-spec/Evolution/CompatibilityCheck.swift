@@ -150,8 +150,14 @@ extension CompatibilityCheck {
     }
 
     /// What was added although an earlier release had it: its name or number may still be known somewhere.
+    ///
+    /// An error that an opcode may answer again, a state or an effect that is back, is no other thing under an old name.
     private func reused(from earlier: [SurfaceIndex]) -> [(item: SurfaceItem, version: Int)] {
-        after.items.filter { before[$0.id] == nil }.compactMap { item in
+        let added = after.items.filter {
+            before[$0.id] == nil
+                && ![.opcodeError, .opcodeState, .effect, .known].contains($0.kind)
+        }
+        return added.compactMap { item in
             earlier.last { $0[item.id] != nil || $0.hasOpcode(named: item[.name], like: item) }
                 .map { (item, $0.version) }
         }

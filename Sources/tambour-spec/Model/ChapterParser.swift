@@ -97,6 +97,9 @@ enum ChapterParser {
         return String(text)
     }
 
+    /// How many words in a text bind.
+    static func norms(in text: String) -> Int { text.matches(of: /\b(MUST|SHOULD)\b/).count }
+
     /// The first of the words that bind; nil when there is none.
     static func level(of text: String) -> Requirement.Level? {
         text.firstMatch(of: /\b(MUST|SHOULD)\b/).flatMap { .init(rawValue: String($0.output.1)) }
