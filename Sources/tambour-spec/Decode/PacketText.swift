@@ -10,8 +10,18 @@ import Foundation
 ///         # /message/cid: missing
 struct PacketText {
     let specification: Specification
+    private var payloadText: PayloadText
+
+    init(specification: Specification) {
+        self.specification = specification
+        payloadText = PayloadText(specification: specification)
+    }
+
     /// Whether tokens, codes and phone numbers are shown.
-    var showsSecrets = false
+    var showsSecrets: Bool {
+        get { payloadText.showsSecrets }
+        set { payloadText.showsSecrets = newValue }
+    }
 
     static let headerSize = 10
 
@@ -120,8 +130,7 @@ struct PacketText {
         line("offset \(offset): \(title) \(role.name), seq \(header.sequence)")
         line("  " + facts.joined(separator: ", "))
         if let node {
-            let text = PayloadText(specification: specification, showsSecrets: showsSecrets)
-            for one in text.lines(of: node, as: role.type) { line("  " + one) }
+            for one in payloadText.lines(of: node, as: role.type) { line("  " + one) }
             if role.name == "error", let meaning = meaning(of: node) { line("  # \(meaning)") }
         }
         if let problem { throw problem }

@@ -4,7 +4,14 @@ import Foundation
 struct PayloadText {
     let specification: Specification
     /// Whether tokens, codes and phone numbers are shown.
-    var showsSecrets = false
+    var showsSecrets: Bool
+    private let secretKeys: Set<String>
+
+    init(specification: Specification, showsSecrets: Bool = false) {
+        self.specification = specification
+        self.showsSecrets = showsSecrets
+        secretKeys = Set(specification.maps.flatMap(\.fields).filter(\.isSensitive).map(\.key))
+    }
 
     static let secret = "(secret)"
 
@@ -180,12 +187,7 @@ struct PayloadText {
     /// Where the schema knows nothing, a key that is secret elsewhere is masked as well.
     private func isSecretSomewhere(_ key: WireNode) -> Bool {
         guard case .string(let key) = key else { return false }
-        let payloads = specification.families.flatMap(\.opcodes).flatMap {
-            [$0.request, $0.reply, $0.push].compactMap { $0 }
-        }
-        return (specification.structs + payloads).contains { type in
-            type.fields.contains { $0.key == key && $0.isSensitive }
-        }
+        return secretKeys.contains(key)
     }
 
     // MARK: Values

@@ -54,7 +54,7 @@ struct DissectorSource {
             .named("errors", .table(specification.errors.map(error))),
             .named("enums", .table(specification.enums.map(enumeration))),
             .named("composites", .table(composites())),
-            .named("structs", .table(structs().map(structure))),
+            .named("structs", .table(specification.maps.map(structure))),
             .named("sensitive", .table(sensitiveKeys().map { .named($0, .bool(true)) })),
         ])
     }
@@ -134,16 +134,8 @@ struct DissectorSource {
             found[type.yaml] = .row(entries + more)
             visit(inner)
         }
-        for field in structs().flatMap(\.fields) { visit(field.type) }
+        for field in specification.maps.flatMap(\.fields) { visit(field.type) }
         return found.sorted { $0.key < $1.key }.map { .named($0.key, $0.value) }
-    }
-
-    /// Everything that is a map with known keys: objects and payloads.
-    private func structs() -> [StructType] {
-        specification.structs
-            + specification.families.flatMap(\.opcodes).flatMap {
-                [$0.request, $0.reply, $0.push].compactMap { $0 }
-            }
     }
 
     private func structure(_ type: StructType) -> LuaValue.Entry {
@@ -170,7 +162,7 @@ struct DissectorSource {
 
     /// Keys that are secret somewhere: where the schema knows nothing, they are masked as well.
     private func sensitiveKeys() -> [String] {
-        Set(structs().flatMap(\.fields).filter(\.isSensitive).map(\.key)).sorted()
+        Set(specification.maps.flatMap(\.fields).filter(\.isSensitive).map(\.key)).sorted()
     }
 }
 

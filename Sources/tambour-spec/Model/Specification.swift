@@ -43,6 +43,14 @@ struct Specification: Sendable {
         var name: String { documented.name }
     }
 
+    /// Everything that is a map with known keys: objects and payloads.
+    var maps: [StructType] {
+        structs
+            + families.flatMap(\.opcodes).flatMap {
+                [$0.request, $0.reply, $0.push].compactMap(\.self)
+            }
+    }
+
     struct Limit: Sendable {
         /// How a later release may change the value.
         enum Change: String, CaseIterable, Sendable {
