@@ -2,7 +2,9 @@ package import TambourProtocol
 import TambourSQL
 
 struct AccountStatements {
-    static let columns = "id, phone, first_name, last_name, registered, updated, blocked, seen"
+    static let columns =
+        "id, phone, first_name, last_name, registered, updated, blocked, seen, description"
+    static let columnCount = 9
 
     let byID: any SQLStatement
     let blocked: any SQLStatement
@@ -12,6 +14,7 @@ struct AccountStatements {
     let insert: any SQLStatement
     let setSeen: any SQLStatement
     let setBlocked: any SQLStatement
+    let setProfile: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         byID = try sql.prepare("SELECT \(Self.columns) FROM account WHERE id = $1")
@@ -30,6 +33,12 @@ struct AccountStatements {
         setSeen = try sql.prepare("UPDATE account SET seen = $2 WHERE id = $1 AND seen < $2")
         setBlocked = try sql.prepare(
             "UPDATE account SET blocked = $2, updated = $3 WHERE id = $1"
+        )
+        setProfile = try sql.prepare(
+            """
+            UPDATE account SET first_name = $2, last_name = $3, description = $4, updated = $5
+            WHERE id = $1
+            """
         )
     }
 }
@@ -90,12 +99,15 @@ extension Account {
             registered: row.int(4),
             updated: row.int(5),
             isBlocked: row.int(6) != 0,
-            seen: row.int(7)
+            seen: row.int(7),
+            description: row.isNull(8) ? nil : row.string(8)
         )
     }
 
     /// First and last name with a space between them.
-    package var name: String {
+    package var name: String { Self.name(firstName, lastName) }
+
+    static func name(_ firstName: String, _ lastName: String?) -> String {
         guard let lastName, !lastName.isEmpty else { return firstName }
         return "\(firstName) \(lastName)"
     }
@@ -104,6 +116,7 @@ extension Account {
     package var wireSizeEstimate: Int {
         // Each name travels twice: alone, and in the whole name.
         192 + 2 * (firstName.utf8.count + (lastName?.utf8.count ?? 0))
+            + (description?.utf8.count ?? 0)
     }
 
     /// The object that travels.
@@ -124,6 +137,7 @@ extension Account {
             ],
             options: ["ONEME"],
             phone: showingPhone ? phone : nil,
+            description: description.map { Text($0) },
             registrationTime: registered
         )
     }

@@ -10,7 +10,6 @@ package final class MemberState {
     package private(set) var readNumber: Int64
     /// Change clock of the chat for this member.
     private(set) var ct: Int64
-    let contactCT: Int64
     let isBig: Bool
     /// True while the row is newer here than on disk.
     var isDirty = false
@@ -21,7 +20,6 @@ package final class MemberState {
         readTime: Int64,
         readNumber: Int64,
         ct: Int64,
-        contactCT: Int64,
         isBig: Bool
     ) {
         self.userID = userID
@@ -29,7 +27,6 @@ package final class MemberState {
         self.readTime = readTime
         self.readNumber = readNumber
         self.ct = ct
-        self.contactCT = contactCT
         self.isBig = isBig
     }
 
@@ -67,6 +64,8 @@ package final class ChatState {
     var members: [UserID: MemberState]
     /// Everybody who hears of what happens here, in the order of their ids.
     package let memberIDs: [UserID]
+    /// Of a dialog: those of the two who have blocked the other.
+    private var blockers: Set<UserID>
 
     init(
         key: ChatKey,
@@ -79,7 +78,8 @@ package final class ChatState {
         head: ChatHead,
         changeClock: Int64,
         members: [UserID: MemberState],
-        memberIDs: [UserID]
+        memberIDs: [UserID],
+        blockers: Set<UserID> = []
     ) {
         self.key = key
         self.kind = kind
@@ -93,6 +93,23 @@ package final class ChatState {
         self.changeClock = changeClock
         self.members = members
         self.memberIDs = memberIDs
+        self.blockers = blockers
+    }
+
+    /// Whether somebody other than `user` has shut them out of this dialog.
+    package func isShut(for user: UserID) -> Bool {
+        blockers.contains { $0 != user }
+    }
+
+    /// Whether `user` has blocked the other one of this dialog.
+    package func hasBlocked(by user: UserID) -> Bool { blockers.contains(user) }
+
+    func setBlocked(_ isBlocked: Bool, by user: UserID) {
+        if isBlocked {
+            blockers.insert(user)
+        } else {
+            blockers.remove(user)
+        }
     }
 
     /// The id that travels; in a dialog the same number for both.

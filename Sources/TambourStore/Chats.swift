@@ -20,7 +20,6 @@ struct ChatStatements {
     let pageOfViews: any SQLStatement
     let tiedViews: any SQLStatement
     let recentPartners: any SQLStatement
-    let changedContacts: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         // Big is what the members' rows say: the limit may have changed since the chat was made.
@@ -88,18 +87,6 @@ struct ChatStatements {
             WHERE c.kind = 0
             """
         )
-        // SQLite seeks by the first of the two bounds; the other one is there for the partial index.
-        changedContacts = try sql.prepare(
-            """
-            SELECT a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked,
-              a.seen, m.contact_ct
-            FROM member m
-            JOIN chat c ON c.id = m.chat
-            JOIN account a ON a.id = c.low_user + c.high_user - m.user_id
-            WHERE m.user_id = $1 AND m.contact_ct > $2 AND m.contact_ct > 0
-            ORDER BY m.contact_ct DESC, a.id
-            """
-        )
     }
 }
 
@@ -109,10 +96,9 @@ struct MemberStatements {
     let idsOfChat: any SQLStatement
     let marksOfChat: any SQLStatement
     let upsert: any SQLStatement
-    let touchContacts: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let columns = "user_id, joined, read_time, read_n, ct, contact_ct, big"
+        let columns = "user_id, joined, read_time, read_n, ct, big"
         byID = try sql.prepare(
             "SELECT \(columns) FROM member WHERE user_id = $1 AND chat = $2"
         )
@@ -123,19 +109,10 @@ struct MemberStatements {
         )
         upsert = try sql.prepare(
             """
-            INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, contact_ct, big)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, big)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
             ON CONFLICT (user_id, chat) DO UPDATE SET
               read_time = excluded.read_time, read_n = excluded.read_n, ct = excluded.ct
-            """
-        )
-        // The rows of the partners: those whose dialog with $1 shows this user as a contact.
-        touchContacts = try sql.prepare(
-            """
-            UPDATE member SET contact_ct = $2
-            WHERE contact_ct > 0 AND user_id <> $1
-              AND chat IN (SELECT mine.chat FROM member mine
-                           WHERE mine.user_id = $1 AND mine.contact_ct > 0)
             """
         )
     }
@@ -295,23 +272,6 @@ extension ReadTransaction {
         var partners: [(id: UserID, seen: Int64)] = []
         while try statement.step() { partners.append((UserID(statement.int(0)), statement.int(1))) }
         return partners
-    }
-
-    /// Dialog partners whose profile, or whose dialog, is newer than `since` (commit clock), the
-    /// newest change first.
-    package func changedContacts(
-        of viewer: UserID,
-        since: Int64
-    ) throws -> [(account: Account, changed: Int64)] {
-        let statement = store.chats.changedContacts
-        defer { statement.reset() }
-        statement.bind(1, viewer.rawValue)
-        statement.bind(2, since)
-        var contacts: [(account: Account, changed: Int64)] = []
-        while try statement.step() {
-            contacts.append((Account(row: statement), statement.int(8)))
-        }
-        return contacts
     }
 
     /// How many messages of the chat the viewer has not read: removed and hidden ones do not count.

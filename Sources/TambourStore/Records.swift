@@ -29,6 +29,8 @@ package struct Account: Sendable {
     package let isBlocked: Bool
     /// When the user was last online, Unix milliseconds; 0 for never.
     package let seen: Int64
+    /// What the user says about themselves.
+    package let description: String?
 }
 
 /// A login: who, on which device, seen when.

@@ -121,6 +121,31 @@ package enum Schema {
               PRIMARY KEY (user_id, chat, message)
             ) {without_rowid};
             """
-        )
+        ),
+        Migration(
+            2,
+            "contacts",
+            """
+            CREATE TABLE contact (
+              owner {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              listed {int64} NOT NULL,
+              blocked {int64} NOT NULL,
+              partner {int64} NOT NULL,
+              first_name {blob},
+              last_name {blob},
+              ct {int64} NOT NULL,
+              PRIMARY KEY (owner, user_id)
+            ) {without_rowid};
+            CREATE INDEX contact_ct ON contact (owner, ct);
+            CREATE INDEX contact_user ON contact (user_id, owner);
+            INSERT INTO contact (owner, user_id, listed, blocked, partner, ct)
+              SELECT m.user_id, c.low_user + c.high_user - m.user_id, 0, 0, 1, m.contact_ct
+              FROM member m JOIN chat c ON c.id = m.chat WHERE c.kind = 0;
+            DROP INDEX member_contact;
+            ALTER TABLE member DROP COLUMN contact_ct;
+            ALTER TABLE account ADD COLUMN description {blob};
+            """
+        ),
     ]
 }

@@ -12,6 +12,7 @@ package final class StoreConnection {
     let chats: ChatStatements
     let members: MemberStatements
     let messages: MessageStatements
+    let contacts: ContactStatements
     let meta: MetaStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
@@ -23,6 +24,7 @@ package final class StoreConnection {
         chats = try ChatStatements(sql)
         members = try MemberStatements(sql)
         messages = try MessageStatements(sql)
+        contacts = try ContactStatements(sql)
         meta = try MetaStatements(sql)
     }
 

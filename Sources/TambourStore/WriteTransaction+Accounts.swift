@@ -36,10 +36,7 @@ extension WriteTransaction {
         statement.bind(2, isBlocked ? 1 : 0)
         statement.bind(3, ct)
         try statement.run()
-        try flush()
-        store.members.touchContacts.bind(1, user.rawValue)
-        store.members.touchContacts.bind(2, ct)
-        try store.members.touchContacts.run()
+        try touchContacts(of: user)
     }
 
     /// Records when a user and its session were last online, Unix milliseconds.

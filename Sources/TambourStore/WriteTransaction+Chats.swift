@@ -57,11 +57,17 @@ extension WriteTransaction {
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
         let isBig = statement.int(9) != 0
+        let low = UserID(statement.int(2))
+        let high = UserID(statement.int(3))
+        var blockers: Set<UserID> = []
+        if kind == .dialog {
+            if try reader.hasBlocked(low, high) { blockers.insert(low) }
+            if try reader.hasBlocked(high, low) { blockers.insert(high) }
+        }
         let chat = ChatState(
             key: key,
             kind: kind,
-            pair: kind == .group
-                ? nil : (UserID(statement.int(2)), UserID(statement.int(3))),
+            pair: kind == .group ? nil : (low, high),
             owner: UserID(statement.int(4)),
             title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
             created: statement.int(6),
@@ -69,7 +75,8 @@ extension WriteTransaction {
             head: try reader.head(of: key),
             changeClock: statement.int(8),
             members: isBig ? [:] : try allMembers(of: key),
-            memberIDs: try reader.memberIDs(of: key)
+            memberIDs: try reader.memberIDs(of: key),
+            blockers: blockers
         )
         chats[key] = chat
         return chat
@@ -153,7 +160,6 @@ extension WriteTransaction {
                 readTime: 0,
                 readNumber: 0,
                 ct: ct,
-                contactCT: kind == .dialog ? ct : 0,
                 isBig: isBig
             )
         }
@@ -175,6 +181,7 @@ extension WriteTransaction {
             pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = key
         }
         for member in members.values { markDirty(member, in: chat) }
+        if kind == .dialog, let pair { try addPartners(pair.low, pair.high) }
         return chat
     }
 
@@ -211,8 +218,7 @@ extension MemberState {
             readTime: row.int(2),
             readNumber: row.int(3),
             ct: row.int(4),
-            contactCT: row.int(5),
-            isBig: row.int(6) != 0
+            isBig: row.int(5) != 0
         )
     }
 }

@@ -115,8 +115,7 @@ package final class WriteTransaction {
             upsert.bind(4, member.readTime)
             upsert.bind(5, member.readNumber)
             upsert.bind(6, member.ct)
-            upsert.bind(7, member.contactCT)
-            upsert.bind(8, member.isBig ? 1 : 0)
+            upsert.bind(7, member.isBig ? 1 : 0)
             try upsert.run()
             member.isDirty = false
         }

@@ -73,7 +73,7 @@ local spec = {
         [18] = { name = "AUTH", direction = "clientToServer", request = "AuthCodeRequest", reply = "AuthCodeReply" },
         [19] = { name = "LOGIN", direction = "clientToServer", request = "LoginRequest", reply = "LoginReply" },
         [20] = { name = "LOGOUT", direction = "clientToServer", request = "LogoutRequest", reply = "LogoutReply" },
-        [21] = { name = "SYNC", direction = "clientToServer" },
+        [21] = { name = "SYNC", direction = "clientToServer", request = "SyncRequest", reply = "SyncReply" },
         [22] = { name = "CONFIG", direction = "clientToServer" },
         [23] = { name = "AUTH_CONFIRM", direction = "clientToServer", request = "AuthConfirmRequest", reply = "AuthConfirmReply" },
         [25] = { name = "PRESET_AVATARS", direction = "clientToServer" },
@@ -84,16 +84,16 @@ local spec = {
         [31] = { name = "SEARCH_FEEDBACK", direction = "clientToServer" },
         [32] = { name = "CONTACT_INFO", direction = "clientToServer", request = "ContactInfoRequest", reply = "ContactInfoReply" },
         [33] = { name = "CONTACT_ADD", direction = "clientToServer" },
-        [34] = { name = "CONTACT_UPDATE", direction = "clientToServer" },
-        [35] = { name = "CONTACT_PRESENCE", direction = "clientToServer" },
-        [36] = { name = "CONTACT_LIST", direction = "clientToServer" },
+        [34] = { name = "CONTACT_UPDATE", direction = "clientToServer", request = "ContactUpdateRequest", reply = "ContactUpdateReply" },
+        [35] = { name = "CONTACT_PRESENCE", direction = "clientToServer", request = "ContactPresenceRequest", reply = "ContactPresenceReply" },
+        [36] = { name = "CONTACT_LIST", direction = "clientToServer", request = "ContactListRequest", reply = "ContactListReply" },
         [37] = { name = "CONTACT_SEARCH", direction = "clientToServer" },
         [38] = { name = "CONTACT_MUTUAL", direction = "clientToServer" },
-        [39] = { name = "CONTACT_PHOTOS", direction = "clientToServer" },
+        [39] = { name = "CONTACT_PHOTOS", direction = "clientToServer", request = "ContactPhotosRequest", reply = "ContactPhotosReply" },
         [40] = { name = "CONTACT_SORT", direction = "clientToServer" },
-        [41] = { name = "CONTACT_CREATE", direction = "clientToServer" },
+        [41] = { name = "CONTACT_CREATE", direction = "clientToServer", request = "ContactCreateRequest", reply = "ContactCreateReply" },
         [42] = { name = "CONTACT_VERIFY", direction = "clientToServer" },
-        [43] = { name = "REMOVE_CONTACT_PHOTO", direction = "clientToServer" },
+        [43] = { name = "REMOVE_CONTACT_PHOTO", direction = "clientToServer", request = "RemoveContactPhotoRequest", reply = "RemoveContactPhotoReply" },
         [44] = { name = "OWN_CONTACT_SEARCH", direction = "clientToServer" },
         [45] = { name = "CONTACT_INFO_EXTERNAL", direction = "clientToServer" },
         [46] = { name = "CONTACT_INFO_BY_PHONE", direction = "clientToServer", request = "ContactInfoByPhoneRequest", reply = "ContactInfoByPhoneReply" },
@@ -171,7 +171,7 @@ local spec = {
         [128] = { name = "NOTIF_MESSAGE", direction = "both", request = "NotifMessageRequest", reply = "NotifMessageReply", push = "NotifMessage" },
         [129] = { name = "NOTIF_TYPING", direction = "serverToClient", push = "NotifTyping" },
         [130] = { name = "NOTIF_MARK", direction = "serverToClient", push = "NotifMark" },
-        [131] = { name = "NOTIF_CONTACT", direction = "serverToClient" },
+        [131] = { name = "NOTIF_CONTACT", direction = "serverToClient", push = "NotifContact" },
         [132] = { name = "NOTIF_PRESENCE", direction = "serverToClient", push = "NotifPresence" },
         [134] = { name = "NOTIF_CONFIG", direction = "serverToClient", push = "NotifConfig" },
         [135] = { name = "NOTIF_CHAT", direction = "serverToClient", push = "NotifChat" },
@@ -212,7 +212,7 @@ local spec = {
         [194] = { name = "STICKER_SUGGEST", direction = "clientToServer" },
         [195] = { name = "VIDEO_CHAT_MEMBERS", direction = "clientToServer" },
         [196] = { name = "CHAT_HIDE", direction = "clientToServer" },
-        [198] = { name = "CHAT_SEARCH_COMMON_PARTICIPANTS", direction = "clientToServer" },
+        [198] = { name = "CHAT_SEARCH_COMMON_PARTICIPANTS", direction = "clientToServer", request = "ChatSearchCommonParticipantsRequest", reply = "ChatSearchCommonParticipantsReply" },
         [199] = { name = "PROFILE_DELETE", direction = "clientToServer" },
         [200] = { name = "PROFILE_DELETE_TIME", direction = "clientToServer" },
         [202] = { name = "TRANSCRIBE_MEDIA", direction = "clientToServer" },
@@ -293,6 +293,7 @@ local spec = {
         AttachType = { open = true, values = { PHOTO = true, VIDEO = true, FILE = true, AUDIO = true, STICKER = true, CONTACT = true, CONTROL = true, CALL = true, SHARE = true, POLL = true, INLINE_KEYBOARD = true, LOCATION = true } },
         MarkType = { open = false, values = { READ_MESSAGE = true, READ_REACTION = true, SET_AS_UNREAD = true } },
         ItemType = { open = false, values = { REGULAR = true, DELAYED = true } },
+        ContactAction = { open = false, values = { ADD = true, REMOVE = true, UPDATE = true, BLOCK = true, UNBLOCK = true } },
         TokenType = { open = true, values = { START_AUTH = true, CHECK_CODE = true, REGISTER = true, RESEND = true, LOGIN = true, AUTH = true } },
     },
     composites = {
@@ -319,7 +320,9 @@ local spec = {
         ["map<userId, Presence>"] = { shape = "map", of = "Presence", key = "userId" },
         ["map<userId, any>"] = { shape = "map", of = "any", key = "userId" },
         ["map<userId, ms>"] = { shape = "map", of = "ms", key = "userId" },
+        ["names<PhoneBookEntry>"] = { shape = "names", of = "PhoneBookEntry" },
         ["names<bool>"] = { shape = "names", of = "bool" },
+        ["names<userId>"] = { shape = "names", of = "userId" },
         ["packed<MessageLink>"] = { shape = "packed", of = "MessageLink" },
         ["packed<list<Attach>>"] = { shape = "packed", of = "list<Attach>" },
         ["packed<list<Element>>"] = { shape = "packed", of = "list<Element>" },
@@ -330,6 +333,10 @@ local spec = {
             { key = "message", type = "text", required = true },
             { key = "localizedMessage", type = "text" },
             { key = "title", type = "text" },
+        },
+        PhoneBookEntry = {
+            { key = "firstName", type = "text", limit = "maxNameUnits" },
+            { key = "lastName", type = "text", limit = "maxNameUnits" },
         },
         UserName = {
             { key = "name", type = "string" },
@@ -692,6 +699,72 @@ local spec = {
             { key = "phone", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         ContactInfoByPhoneReply = {
+            { key = "contact", type = "User", required = true },
+        },
+        SyncRequest = {
+            { key = "contactList", type = "names<PhoneBookEntry>" },
+        },
+        SyncReply = {
+            { key = "contacts", type = "list<User>" },
+            { key = "phones", type = "names<userId>" },
+        },
+        ContactUpdateRequest = {
+            { key = "contactId", type = "userId", required = true },
+            { key = "action", type = "ContactAction", required = true },
+            { key = "firstName", type = "text", limit = "maxNameUnits" },
+            { key = "lastName", type = "text", limit = "maxNameUnits" },
+        },
+        ContactUpdateReply = {
+            { key = "contact", type = "User" },
+        },
+        ContactPresenceRequest = {
+            { key = "contactIds", type = "list<userId>", limitItems = "maxIDsPerRequest" },
+        },
+        ContactPresenceReply = {
+            { key = "presence", type = "map<userId, Presence>" },
+            { key = "time", type = "ms" },
+        },
+        ContactListRequest = {
+            { key = "status", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "count", type = "int" },
+            { key = "from", type = "int" },
+        },
+        ContactListReply = {
+            { key = "contacts", type = "list<User>" },
+            { key = "marker", type = "int" },
+        },
+        ContactPhotosRequest = {
+            { key = "contactId", type = "userId", required = true },
+            { key = "from", type = "int" },
+            { key = "count", type = "int" },
+        },
+        ContactPhotosReply = {
+            { key = "urls", type = "list<text>" },
+            { key = "total", type = "int" },
+        },
+        ContactCreateRequest = {
+            { key = "phone", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
+            { key = "firstName", type = "text", limit = "maxNameUnits" },
+            { key = "lastName", type = "text", limit = "maxNameUnits" },
+        },
+        ContactCreateReply = {
+            { key = "contact", type = "User", required = true },
+            { key = "new", type = "bool", required = true },
+        },
+        RemoveContactPhotoRequest = {
+            { key = "photoId", type = "int", required = true },
+        },
+        RemoveContactPhotoReply = {
+            { key = "profile", type = "Profile" },
+        },
+        ChatSearchCommonParticipantsRequest = {
+            { key = "userIds", type = "list<userId>", required = true, limitItems = "maxIDsPerRequest" },
+        },
+        ChatSearchCommonParticipantsReply = {
+            { key = "commonChats", type = "list<Chat>" },
+            { key = "hasMore", type = "bool" },
+        },
+        NotifContact = {
             { key = "contact", type = "User", required = true },
         },
         NotifPresence = {

@@ -20,8 +20,15 @@ package enum ClientRequest: Sendable {
             case .auth: .command(.auth(try .decode(payload, limits: limits)))
             case .login: .login(try .decode(payload, limits: limits))
             case .logout: .command(.logout(try .decode(payload, limits: limits)))
+            case .sync: .command(.sync(try .decode(payload, limits: limits)))
             case .authConfirm: .command(.authConfirm(try .decode(payload, limits: limits)))
             case .contactInfo: .query(.contactInfo(try .decode(payload, limits: limits)))
+            case .contactUpdate: .command(.contactUpdate(try .decode(payload, limits: limits)))
+            case .contactPresence: .query(.contactPresence(try .decode(payload, limits: limits)))
+            case .contactList: .query(.contactList(try .decode(payload, limits: limits)))
+            case .contactPhotos: .query(.contactPhotos(try .decode(payload, limits: limits)))
+            case .contactCreate: .command(.contactCreate(try .decode(payload, limits: limits)))
+            case .removeContactPhoto: .query(.removeContactPhoto(try .decode(payload, limits: limits)))
             case .contactInfoByPhone: .query(.contactInfoByPhone(try .decode(payload, limits: limits)))
             case .chatInfo: .query(.chatInfo(try .decode(payload, limits: limits)))
             case .chatHistory: .query(.chatHistory(try .decode(payload, limits: limits)))
@@ -36,6 +43,7 @@ package enum ClientRequest: Sendable {
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
+            case .chatSearchCommonParticipants: .query(.chatSearchCommonParticipants(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
             default: nil
         }
@@ -78,6 +86,10 @@ package indirect enum SessionRequest: Sendable {
 package indirect enum QueryRequest: Sendable {
     case login2(Login2Request)
     case contactInfo(ContactInfoRequest)
+    case contactPresence(ContactPresenceRequest)
+    case contactList(ContactListRequest)
+    case contactPhotos(ContactPhotosRequest)
+    case removeContactPhoto(RemoveContactPhotoRequest)
     case contactInfoByPhone(ContactInfoByPhoneRequest)
     case chatInfo(ChatInfoRequest)
     case chatHistory(ChatHistoryRequest)
@@ -86,12 +98,17 @@ package indirect enum QueryRequest: Sendable {
     case msgGet(MsgGetRequest)
     case chatSubscribe(ChatSubscribeRequest)
     case sessionsInfo(SessionsInfoRequest)
+    case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
         switch self {
             case .login2: .login2
             case .contactInfo: .contactInfo
+            case .contactPresence: .contactPresence
+            case .contactList: .contactList
+            case .contactPhotos: .contactPhotos
+            case .removeContactPhoto: .removeContactPhoto
             case .contactInfoByPhone: .contactInfoByPhone
             case .chatInfo: .chatInfo
             case .chatHistory: .chatHistory
@@ -100,6 +117,7 @@ package indirect enum QueryRequest: Sendable {
             case .msgGet: .msgGet
             case .chatSubscribe: .chatSubscribe
             case .sessionsInfo: .sessionsInfo
+            case .chatSearchCommonParticipants: .chatSearchCommonParticipants
         }
     }
 }
@@ -111,7 +129,10 @@ package indirect enum CommandRequest: Sendable {
     case authRequest(AuthRequestRequest)
     case auth(AuthCodeRequest)
     case logout(LogoutRequest)
+    case sync(SyncRequest)
     case authConfirm(AuthConfirmRequest)
+    case contactUpdate(ContactUpdateRequest)
+    case contactCreate(ContactCreateRequest)
     case chatMark(ChatMarkRequest)
     case msgSend(MsgSendRequest)
     case msgDelete(MsgDeleteRequest)
@@ -124,7 +145,10 @@ package indirect enum CommandRequest: Sendable {
             case .authRequest: .authRequest
             case .auth: .auth
             case .logout: .logout
+            case .sync: .sync
             case .authConfirm: .authConfirm
+            case .contactUpdate: .contactUpdate
+            case .contactCreate: .contactCreate
             case .chatMark: .chatMark
             case .msgSend: .msgSend
             case .msgDelete: .msgDelete

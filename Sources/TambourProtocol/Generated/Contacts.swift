@@ -197,6 +197,1010 @@ extension ContactInfoByPhoneRequest: WireRequest {
     package static var opcode: Opcode { .contactInfoByPhone }
 }
 
+/// Makes contacts of the entries of a phone book that have an account. Names are those of the phone book.
+/// Numbers that nobody has, or whose owner does not want to be found, are left out.
+package struct SyncRequest: WirePayload, Hashable {
+    /// Entries by phone: digits, with or without a plus and separators.
+    package var contactList: NameMap<PhoneBookEntry>
+
+    package init(
+        contactList: NameMap<PhoneBookEntry> = NameMap<PhoneBookEntry>([])
+    ) {
+        self.contactList = contactList
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contactList: NameMap<PhoneBookEntry> = NameMap<PhoneBookEntry>([])
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contactList") {
+                    fieldName = "contactList"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contactList = try NameMap<PhoneBookEntry>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contactList: contactList)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("contactList")
+        contactList.write(to: &writer)
+    }
+}
+
+/// The answer to SYNC.
+package struct SyncReply: WirePayload, Hashable {
+    /// Those that have an account.
+    package var contacts: [User]
+    /// Whose each phone is, as the request wrote it.
+    package var phones: NameMap<UserID>
+
+    package init(
+        contacts: [User] = [],
+        phones: NameMap<UserID> = NameMap<UserID>([])
+    ) {
+        self.contacts = contacts
+        self.phones = phones
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contacts: [User] = []
+        var phones: NameMap<UserID> = NameMap<UserID>([])
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contacts") {
+                    fieldName = "contacts"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                } else if reader.matches(wireKey, "phones") {
+                    fieldName = "phones"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { phones = try NameMap<UserID>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contacts: contacts, phones: phones)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("contacts")
+        writer.writeArrayHeader(contacts.count)
+        for item in contacts {
+            item.write(to: &writer)
+        }
+        writer.writeKey("phones")
+        phones.write(to: &writer)
+    }
+}
+
+extension SyncRequest: WireRequest {
+    package typealias Reply = SyncReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .sync }
+}
+
+/// Adds, renames, removes, blocks or unblocks a user among the caller's contacts.
+package struct ContactUpdateRequest: WirePayload, Hashable {
+    /// Whom it is about.
+    package var contactID: UserID
+    /// What to do.
+    package var action: ContactAction
+    /// ADD, UPDATE: the first name to show; empty takes the given names away.
+    package var firstName: Text?
+    /// ADD, UPDATE: the last name to show.
+    package var lastName: Text?
+
+    package init(
+        contactID: UserID,
+        action: ContactAction,
+        firstName: Text? = nil,
+        lastName: Text? = nil
+    ) {
+        self.contactID = contactID
+        self.action = action
+        self.firstName = firstName
+        self.lastName = lastName
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contactID: UserID?
+        var action: ContactAction?
+        var firstName: Text?
+        var lastName: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contactId") {
+                    fieldName = "contactId"
+                    try claim(0, in: &fieldsSeen)
+                    contactID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "action") {
+                    fieldName = "action"
+                    try claim(1, in: &fieldsSeen)
+                    action = try ContactAction.read(from: &reader)
+                } else if reader.matches(wireKey, "firstName") {
+                    fieldName = "firstName"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "lastName") {
+                    fieldName = "lastName"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let contactID else { throw missing("contactId") }
+        guard let action else { throw missing("action") }
+        return Self(contactID: contactID, action: action, firstName: firstName, lastName: lastName)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if firstName != nil { fieldCount += 1 }
+        if lastName != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("contactId")
+        writer.writeInt(contactID.rawValue)
+        writer.writeKey("action")
+        action.write(to: &writer)
+        if let firstName {
+            writer.writeKey("firstName")
+            writer.writeText(firstName)
+        }
+        if let lastName {
+            writer.writeKey("lastName")
+            writer.writeText(lastName)
+        }
+    }
+}
+
+/// The answer to CONTACT_UPDATE.
+package struct ContactUpdateReply: WirePayload, Hashable {
+    /// The user as the caller sees them now.
+    package var contact: User?
+
+    package init(
+        contact: User? = nil
+    ) {
+        self.contact = contact
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contact: User?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contact") {
+                    fieldName = "contact"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contact = try User.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contact: contact)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if contact != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let contact {
+            writer.writeKey("contact")
+            contact.write(to: &writer)
+        }
+    }
+}
+
+extension ContactUpdateRequest: WireRequest {
+    package typealias Reply = ContactUpdateReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactUpdate }
+}
+
+/// Presence of users. Unknown ones, and those who blocked the caller, are left out.
+package struct ContactPresenceRequest: WirePayload, Hashable {
+    /// Whose.
+    package var contactIDs: [UserID]
+
+    package init(
+        contactIDs: [UserID] = []
+    ) {
+        self.contactIDs = contactIDs
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contactIDs: [UserID] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contactIds") {
+                    fieldName = "contactIds"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contactIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contactIDs: contactIDs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("contactIds")
+        writer.writeArrayHeader(contactIDs.count)
+        for item in contactIDs {
+            writer.writeInt(item.rawValue)
+        }
+    }
+}
+
+/// The answer to CONTACT_PRESENCE.
+package struct ContactPresenceReply: WirePayload, Hashable {
+    /// By user.
+    package var presence: IDMap<UserID, Presence>
+    /// The server's time.
+    package var time: Int64?
+
+    package init(
+        presence: IDMap<UserID, Presence> = IDMap<UserID, Presence>([]),
+        time: Int64? = nil
+    ) {
+        self.presence = presence
+        self.time = time
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var presence: IDMap<UserID, Presence> = IDMap<UserID, Presence>([])
+        var time: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "presence") {
+                    fieldName = "presence"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { presence = try IDMap<UserID, Presence>.read(from: &reader) }
+                } else if reader.matches(wireKey, "time") {
+                    fieldName = "time"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { time = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(presence: presence, time: time)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if time != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("presence")
+        presence.write(to: &writer)
+        if let time {
+            writer.writeKey("time")
+            writer.writeInt(time)
+        }
+    }
+}
+
+extension ContactPresenceRequest: WireRequest {
+    package typealias Reply = ContactPresenceReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactPresence }
+}
+
+/// The caller's blocked users, in the order of their ids.
+package struct ContactListRequest: WirePayload, Hashable {
+    /// BLOCKED; nothing else is listed.
+    package var status: Text?
+    /// How many; at most maxIDsPerRequest.
+    package var count: Int64?
+    /// The marker of the page before.
+    package var from: Int64?
+
+    package init(
+        status: Text? = nil,
+        count: Int64? = nil,
+        from: Int64? = nil
+    ) {
+        self.status = status
+        self.count = count
+        self.from = from
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var status: Text?
+        var count: Int64?
+        var from: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "status") {
+                    fieldName = "status"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { status = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else if reader.matches(wireKey, "from") {
+                    fieldName = "from"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { from = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(status: status, count: count, from: from)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if status != nil { fieldCount += 1 }
+        if count != nil { fieldCount += 1 }
+        if from != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let status {
+            writer.writeKey("status")
+            writer.writeText(status)
+        }
+        if let count {
+            writer.writeKey("count")
+            writer.writeInt(count)
+        }
+        if let from {
+            writer.writeKey("from")
+            writer.writeInt(from)
+        }
+    }
+}
+
+/// The answer to CONTACT_LIST.
+package struct ContactListReply: WirePayload, Hashable {
+    /// Users with status BLOCKED.
+    package var contacts: [User]
+    /// Where the next page begins; absent at the end.
+    package var marker: Int64?
+
+    package init(
+        contacts: [User] = [],
+        marker: Int64? = nil
+    ) {
+        self.contacts = contacts
+        self.marker = marker
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contacts: [User] = []
+        var marker: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contacts") {
+                    fieldName = "contacts"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                } else if reader.matches(wireKey, "marker") {
+                    fieldName = "marker"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { marker = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contacts: contacts, marker: marker)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if marker != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("contacts")
+        writer.writeArrayHeader(contacts.count)
+        for item in contacts {
+            item.write(to: &writer)
+        }
+        if let marker {
+            writer.writeKey("marker")
+            writer.writeInt(marker)
+        }
+    }
+}
+
+extension ContactListRequest: WireRequest {
+    package typealias Reply = ContactListReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactList }
+}
+
+/// Photos of a user. There are none before uploads are served, so the list is empty.
+package struct ContactPhotosRequest: WirePayload, Hashable {
+    /// Whose.
+    package var contactID: UserID
+    /// Where the page begins.
+    package var from: Int64?
+    /// How many.
+    package var count: Int64?
+
+    package init(
+        contactID: UserID,
+        from: Int64? = nil,
+        count: Int64? = nil
+    ) {
+        self.contactID = contactID
+        self.from = from
+        self.count = count
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contactID: UserID?
+        var from: Int64?
+        var count: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contactId") {
+                    fieldName = "contactId"
+                    try claim(0, in: &fieldsSeen)
+                    contactID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "from") {
+                    fieldName = "from"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { from = try reader.readInt() }
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let contactID else { throw missing("contactId") }
+        return Self(contactID: contactID, from: from, count: count)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if from != nil { fieldCount += 1 }
+        if count != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("contactId")
+        writer.writeInt(contactID.rawValue)
+        if let from {
+            writer.writeKey("from")
+            writer.writeInt(from)
+        }
+        if let count {
+            writer.writeKey("count")
+            writer.writeInt(count)
+        }
+    }
+}
+
+/// The answer to CONTACT_PHOTOS.
+package struct ContactPhotosReply: WirePayload, Hashable {
+    /// Addresses of the photos.
+    package var urls: [Text]
+    /// How many there are.
+    package var total: Int64
+
+    package init(
+        urls: [Text] = [],
+        total: Int64 = 0
+    ) {
+        self.urls = urls
+        self.total = total
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var urls: [Text] = []
+        var total: Int64 = 0
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "urls") {
+                    fieldName = "urls"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { urls = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
+                } else if reader.matches(wireKey, "total") {
+                    fieldName = "total"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { total = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(urls: urls, total: total)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("urls")
+        writer.writeArrayHeader(urls.count)
+        for item in urls {
+            writer.writeText(item)
+        }
+        writer.writeKey("total")
+        writer.writeInt(total)
+    }
+}
+
+extension ContactPhotosRequest: WireRequest {
+    package typealias Reply = ContactPhotosReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactPhotos }
+}
+
+/// Makes a contact of whoever has a phone.
+package struct ContactCreateRequest: WirePayload, Hashable {
+    /// Digits, with or without a plus and separators.
+    package var phone: String
+    /// The first name to show.
+    package var firstName: Text?
+    /// The last name to show.
+    package var lastName: Text?
+
+    package init(
+        phone: String,
+        firstName: Text? = nil,
+        lastName: Text? = nil
+    ) {
+        self.phone = phone
+        self.firstName = firstName
+        self.lastName = lastName
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var phone: String?
+        var firstName: Text?
+        var lastName: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "phone") {
+                    fieldName = "phone"
+                    try claim(0, in: &fieldsSeen)
+                    phone = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "firstName") {
+                    fieldName = "firstName"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "lastName") {
+                    fieldName = "lastName"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let phone else { throw missing("phone") }
+        return Self(phone: phone, firstName: firstName, lastName: lastName)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if firstName != nil { fieldCount += 1 }
+        if lastName != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("phone")
+        writer.writeString(phone)
+        if let firstName {
+            writer.writeKey("firstName")
+            writer.writeText(firstName)
+        }
+        if let lastName {
+            writer.writeKey("lastName")
+            writer.writeText(lastName)
+        }
+    }
+}
+
+extension ContactCreateRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "phone": "(secret)",
+            "firstName": firstName as Any,
+            "lastName": lastName as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to CONTACT_CREATE.
+package struct ContactCreateReply: WirePayload, Hashable {
+    /// The user as the caller sees them.
+    package var contact: User
+    /// Whether it was none before.
+    package var isNew: Bool
+
+    package init(
+        contact: User,
+        isNew: Bool
+    ) {
+        self.contact = contact
+        self.isNew = isNew
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contact: User?
+        var isNew: Bool?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contact") {
+                    fieldName = "contact"
+                    try claim(0, in: &fieldsSeen)
+                    contact = try User.read(from: &reader)
+                } else if reader.matches(wireKey, "new") {
+                    fieldName = "new"
+                    try claim(1, in: &fieldsSeen)
+                    isNew = try reader.readBool()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let contact else { throw missing("contact") }
+        guard let isNew else { throw missing("new") }
+        return Self(contact: contact, isNew: isNew)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("contact")
+        contact.write(to: &writer)
+        writer.writeKey("new")
+        writer.writeBool(isNew)
+    }
+}
+
+extension ContactCreateRequest: WireRequest {
+    package typealias Reply = ContactCreateReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .contactCreate }
+}
+
+/// Deletes a photo of the caller. There are none before uploads are served.
+package struct RemoveContactPhotoRequest: WirePayload, Hashable {
+    /// Which.
+    package var photoID: Int64
+
+    package init(
+        photoID: Int64
+    ) {
+        self.photoID = photoID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var photoID: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "photoId") {
+                    fieldName = "photoId"
+                    try claim(0, in: &fieldsSeen)
+                    photoID = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let photoID else { throw missing("photoId") }
+        return Self(photoID: photoID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("photoId")
+        writer.writeInt(photoID)
+    }
+}
+
+/// The answer to REMOVE_CONTACT_PHOTO.
+package struct RemoveContactPhotoReply: WirePayload, Hashable {
+    /// The caller's profile.
+    package var profile: Profile?
+
+    package init(
+        profile: Profile? = nil
+    ) {
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { profile = try Profile.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if profile != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let profile {
+            writer.writeKey("profile")
+            profile.write(to: &writer)
+        }
+    }
+}
+
+extension RemoveContactPhotoRequest: WireRequest {
+    package typealias Reply = RemoveContactPhotoReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .removeContactPhoto }
+}
+
+/// Groups that the caller and other users have in common.
+package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
+    /// The others; all of them have to be members.
+    package var userIDs: [UserID]
+
+    package init(
+        userIDs: [UserID]
+    ) {
+        self.userIDs = userIDs
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var userIDs: [UserID]?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "userIds") {
+                    fieldName = "userIds"
+                    try claim(0, in: &fieldsSeen)
+                    userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let userIDs else { throw missing("userIds") }
+        return Self(userIDs: userIDs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("userIds")
+        writer.writeArrayHeader(userIDs.count)
+        for item in userIDs {
+            writer.writeInt(item.rawValue)
+        }
+    }
+}
+
+/// The answer to CHAT_SEARCH_COMMON_PARTICIPANTS.
+package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
+    /// The most recent first, at most maxChatsPage.
+    package var commonChats: [Chat]
+    /// Whether there are more.
+    package var hasMore: Bool
+
+    package init(
+        commonChats: [Chat] = [],
+        hasMore: Bool = false
+    ) {
+        self.commonChats = commonChats
+        self.hasMore = hasMore
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var commonChats: [Chat] = []
+        var hasMore: Bool = false
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "commonChats") {
+                    fieldName = "commonChats"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { commonChats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                } else if reader.matches(wireKey, "hasMore") {
+                    fieldName = "hasMore"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { hasMore = try reader.readBool() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(commonChats: commonChats, hasMore: hasMore)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("commonChats")
+        writer.writeArrayHeader(commonChats.count)
+        for item in commonChats {
+            item.write(to: &writer)
+        }
+        writer.writeKey("hasMore")
+        writer.writeBool(hasMore)
+    }
+}
+
+extension ChatSearchCommonParticipantsRequest: WireRequest {
+    package typealias Reply = ChatSearchCommonParticipantsReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatSearchCommonParticipants }
+}
+
+/// A contact changed. Sent to the other sessions of whoever changed it.
+package struct NotifContact: WirePayload, Hashable {
+    /// The user as the receiver sees them.
+    package var contact: User
+
+    package init(
+        contact: User
+    ) {
+        self.contact = contact
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contact: User?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contact") {
+                    fieldName = "contact"
+                    try claim(0, in: &fieldsSeen)
+                    contact = try User.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let contact else { throw missing("contact") }
+        return Self(contact: contact)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("contact")
+        contact.write(to: &writer)
+    }
+}
+
 /// A user went online or offline. Sent to dialog partners.
 package struct NotifPresence: WirePayload, Hashable {
     /// Who.

@@ -447,6 +447,64 @@ package enum ItemType: WireValue, Hashable {
     }
 }
 
+/// What CONTACT_UPDATE does.
+package enum ContactAction: WireValue, Hashable {
+    /// Makes the user a contact.
+    case add
+    /// Makes them none any more; a dialog stays.
+    case remove
+    /// Gives them other names.
+    case update
+    /// Lets them write, see presence and invite no more.
+    case block
+    /// Ends that.
+    case unblock
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .add: "ADD"
+            case .remove: "REMOVE"
+            case .update: "UPDATE"
+            case .block: "BLOCK"
+            case .unblock: "UNBLOCK"
+        }
+    }
+
+    /// The value of a name, nil if unknown.
+    package init?(name: Text) {
+        if name.equals("ADD") {
+            self = .add
+        } else if name.equals("REMOVE") {
+            self = .remove
+        } else if name.equals("UPDATE") {
+            self = .update
+        } else if name.equals("BLOCK") {
+            self = .block
+        } else if name.equals("UNBLOCK") {
+            self = .unblock
+        } else {
+            return nil
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        guard let value = Self(name: name) else { throw unknownValue(name) }
+        return value
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .add: writer.writeKey("ADD")
+            case .remove: writer.writeKey("REMOVE")
+            case .update: writer.writeKey("UPDATE")
+            case .block: writer.writeKey("BLOCK")
+            case .unblock: writer.writeKey("UNBLOCK")
+        }
+    }
+}
+
 /// What a token of the sign-in is good for.
 package enum TokenType: WireValue, Hashable {
     /// A code request.
@@ -593,6 +651,65 @@ package struct ErrorReply: WirePayload, Hashable {
         if let title {
             writer.writeKey("title")
             writer.writeText(title)
+        }
+    }
+}
+
+/// A line of a phone book.
+package struct PhoneBookEntry: WireValue, Hashable {
+    /// First name.
+    package var firstName: Text?
+    /// Last name.
+    package var lastName: Text?
+
+    package init(
+        firstName: Text? = nil,
+        lastName: Text? = nil
+    ) {
+        self.firstName = firstName
+        self.lastName = lastName
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var firstName: Text?
+        var lastName: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "firstName") {
+                    fieldName = "firstName"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "lastName") {
+                    fieldName = "lastName"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(firstName: firstName, lastName: lastName)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if firstName != nil { fieldCount += 1 }
+        if lastName != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let firstName {
+            writer.writeKey("firstName")
+            writer.writeText(firstName)
+        }
+        if let lastName {
+            writer.writeKey("lastName")
+            writer.writeText(lastName)
         }
     }
 }

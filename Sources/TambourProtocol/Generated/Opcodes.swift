@@ -24,10 +24,24 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let login = Opcode(rawValue: 19)
     /// Ends this session.
     package static let logout = Opcode(rawValue: 20)
+    /// Makes contacts of the entries of a phone book that have an account.
+    package static let sync = Opcode(rawValue: 21)
     /// Finishes a registration.
     package static let authConfirm = Opcode(rawValue: 23)
     /// Users by id.
     package static let contactInfo = Opcode(rawValue: 32)
+    /// Adds, renames, removes, blocks or unblocks a user among the caller's contacts.
+    package static let contactUpdate = Opcode(rawValue: 34)
+    /// Presence of users.
+    package static let contactPresence = Opcode(rawValue: 35)
+    /// The caller's blocked users, in the order of their ids.
+    package static let contactList = Opcode(rawValue: 36)
+    /// Photos of a user.
+    package static let contactPhotos = Opcode(rawValue: 39)
+    /// Makes a contact of whoever has a phone.
+    package static let contactCreate = Opcode(rawValue: 41)
+    /// Deletes a photo of the caller.
+    package static let removeContactPhoto = Opcode(rawValue: 43)
     /// A user by phone.
     package static let contactInfoByPhone = Opcode(rawValue: 46)
     /// Chats by id.
@@ -61,6 +75,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifTyping = Opcode(rawValue: 129)
     /// Somebody read a chat, or marked it as unread.
     package static let notifMark = Opcode(rawValue: 130)
+    /// A contact changed.
+    package static let notifContact = Opcode(rawValue: 131)
     /// A user went online or offline.
     package static let notifPresence = Opcode(rawValue: 132)
     /// Settings changed.
@@ -69,6 +85,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifChat = Opcode(rawValue: 135)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
+    /// Groups that the caller and other users have in common.
+    package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
 
@@ -139,8 +157,15 @@ package struct OpInfo: Sendable {
         served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
         served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .login, .safe, [.loginToken, .loginBlocked, .loginFlood])
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(21, "SYNC", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeExpired, .authBlocked])
         served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(34, "CONTACT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.userNotFound, .notAllowed])
+        served(35, "CONTACT_PRESENCE", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(36, "CONTACT_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(39, "CONTACT_PHOTOS", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
+        served(41, "CONTACT_CREATE", .clientToServer, [.loggedIn], .command, .idempotent, [.userNotFound, .notAllowed])
+        served(43, "REMOVE_CONTACT_PHOTO", .clientToServer, [.loggedIn], .query, .idempotent, [.notFound])
         served(46, "CONTACT_INFO_BY_PHONE", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound], .phoneLookup)
         served(48, "CHAT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
@@ -157,15 +182,16 @@ package struct OpInfo: Sendable {
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
         served(129, "NOTIF_TYPING", .serverToClient, [], nil, nil, [])
         served(130, "NOTIF_MARK", .serverToClient, [], nil, nil, [])
+        served(131, "NOTIF_CONTACT", .serverToClient, [], nil, nil, [])
         served(132, "NOTIF_PRESENCE", .serverToClient, [], nil, nil, [])
         served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
+        served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
         known(16, "PROFILE", .clientToServer)
-        known(21, "SYNC", .clientToServer)
         known(22, "CONFIG", .clientToServer)
         known(25, "PRESET_AVATARS", .clientToServer)
         known(26, "ASSETS_GET", .clientToServer)
@@ -174,16 +200,10 @@ package struct OpInfo: Sendable {
         known(29, "ASSETS_ADD", .clientToServer)
         known(31, "SEARCH_FEEDBACK", .clientToServer)
         known(33, "CONTACT_ADD", .clientToServer)
-        known(34, "CONTACT_UPDATE", .clientToServer)
-        known(35, "CONTACT_PRESENCE", .clientToServer)
-        known(36, "CONTACT_LIST", .clientToServer)
         known(37, "CONTACT_SEARCH", .clientToServer)
         known(38, "CONTACT_MUTUAL", .clientToServer)
-        known(39, "CONTACT_PHOTOS", .clientToServer)
         known(40, "CONTACT_SORT", .clientToServer)
-        known(41, "CONTACT_CREATE", .clientToServer)
         known(42, "CONTACT_VERIFY", .clientToServer)
-        known(43, "REMOVE_CONTACT_PHOTO", .clientToServer)
         known(44, "OWN_CONTACT_SEARCH", .clientToServer)
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
         known(51, "CHAT_MEDIA", .clientToServer)
@@ -245,7 +265,6 @@ package struct OpInfo: Sendable {
         known(125, "LOCATION_SEND", .clientToServer)
         known(126, "LOCATION_REQUEST", .clientToServer)
         known(127, "GET_LAST_MENTIONS", .clientToServer)
-        known(131, "NOTIF_CONTACT", .serverToClient)
         known(136, "NOTIF_ATTACH", .serverToClient)
         known(137, "NOTIF_CALL_START", .serverToClient)
         known(139, "NOTIF_CONTACT_SORT", .serverToClient)
@@ -282,7 +301,6 @@ package struct OpInfo: Sendable {
         known(194, "STICKER_SUGGEST", .clientToServer)
         known(195, "VIDEO_CHAT_MEMBERS", .clientToServer)
         known(196, "CHAT_HIDE", .clientToServer)
-        known(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer)
         known(199, "PROFILE_DELETE", .clientToServer)
         known(200, "PROFILE_DELETE_TIME", .clientToServer)
         known(202, "TRANSCRIBE_MEDIA", .clientToServer)

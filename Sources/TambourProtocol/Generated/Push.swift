@@ -6,6 +6,7 @@ package indirect enum Push: WirePush {
     case notifMessage(NotifMessage)
     case notifTyping(NotifTyping)
     case notifMark(NotifMark)
+    case notifContact(NotifContact)
     case notifPresence(NotifPresence)
     case notifConfig(NotifConfig)
     case notifChat(NotifChat)
@@ -17,6 +18,7 @@ package indirect enum Push: WirePush {
             case .notifMessage: .notifMessage
             case .notifTyping: .notifTyping
             case .notifMark: .notifMark
+            case .notifContact: .notifContact
             case .notifPresence: .notifPresence
             case .notifConfig: .notifConfig
             case .notifChat: .notifChat
@@ -33,6 +35,7 @@ package indirect enum Push: WirePush {
             case .notifMessage(let push): push.withEncoded(for: capabilities, body)
             case .notifTyping(let push): push.withEncoded(for: capabilities, body)
             case .notifMark(let push): push.withEncoded(for: capabilities, body)
+            case .notifContact(let push): push.withEncoded(for: capabilities, body)
             case .notifPresence(let push): push.withEncoded(for: capabilities, body)
             case .notifConfig(let push): push.withEncoded(for: capabilities, body)
             case .notifChat(let push): push.withEncoded(for: capabilities, body)

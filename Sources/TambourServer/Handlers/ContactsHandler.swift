@@ -1,8 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `contacts`: users by id and by phone. Wire: protocol-spec/opcodes/contacts.yaml
+/// Family `contacts`: users, contacts, blocking, presence. Wire: protocol-spec/opcodes/contacts.yaml
 struct ContactsHandler: Sendable {
+    let limits: Limits
+    let environment: Environment
+    let presence: PresenceRegistry
+
+    // MARK: - Looking up
+
     /// Answers `CONTACT_INFO` (32): unknown ids are left out.
     ///
     /// - Note: A query.
@@ -16,7 +22,7 @@ struct ContactsHandler: Sendable {
             guard seen.insert(id).inserted, let account = try snapshot.account(id) else {
                 return nil
             }
-            return account.user(showingPhone: id == caller.userID)
+            return try user(account, for: caller, in: snapshot)
         }
         return ContactInfoReply(contacts: contacts)
     }
@@ -33,5 +39,201 @@ struct ContactsHandler: Sendable {
             let account = try snapshot.account(phone: phone), !account.isBlocked
         else { throw RequestError.userNotFound }
         return ContactInfoByPhoneReply(contact: account.user(showingPhone: true))
+    }
+
+    /// Answers `CONTACT_PRESENCE` (35): unknown users and those who blocked the caller are left out.
+    ///
+    /// - Note: A query.
+    func contactPresence(
+        _ request: ContactPresenceRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ContactPresenceReply {
+        let users = try Set(request.contactIDs).sorted().compactMap { id -> (UserID, Int64)? in
+            guard let account = try snapshot.listedAccount(id),
+                try snapshot.isReachable(id, for: caller.userID)
+            else { return nil }
+            return (id, account.seen)
+        }
+        return ContactPresenceReply(
+            presence: presence.presence(of: users, since: 0),
+            time: environment.wallMs()
+        )
+    }
+
+    /// Answers `CONTACT_LIST` (36): whom the caller has blocked, in the order of their ids.
+    ///
+    /// - Note: A query.
+    func contactList(
+        _ request: ContactListRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ContactListReply {
+        guard request.status == nil || request.status == "BLOCKED" else { return ContactListReply() }
+        let asked = request.count ?? Int64(limits.maxIDsPerRequest)
+        let count = Int(min(max(1, asked), Int64(limits.maxIDsPerRequest)))
+        var contacts = try snapshot.blockedContacts(
+            of: caller.userID,
+            after: request.from ?? 0,
+            limit: count + 1
+        )
+        let hasMore = contacts.count > count
+        if hasMore { contacts.removeLast() }
+        return ContactListReply(
+            contacts: contacts.map { $0.user() },
+            marker: hasMore ? contacts.last?.account.id.rawValue : nil
+        )
+    }
+
+    /// Answers `CONTACT_PHOTOS` (39): before uploads are served nobody has one.
+    ///
+    /// - Throws: `user.not.found`.
+    /// - Note: A query.
+    func contactPhotos(
+        _ request: ContactPhotosRequest,
+        in snapshot: ReadTransaction
+    ) throws -> ContactPhotosReply {
+        guard try snapshot.isListed(request.contactID) else { throw RequestError.userNotFound }
+        return ContactPhotosReply()
+    }
+
+    /// Answers `CHAT_SEARCH_COMMON_PARTICIPANTS` (198): groups of the caller of which all those users are members.
+    ///
+    /// - Note: A query.
+    func chatSearchCommonParticipants(
+        _ request: ChatSearchCommonParticipantsRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatSearchCommonParticipantsReply {
+        let (views, hasMore) = try snapshot.commonGroups(
+            of: caller.userID,
+            and: Set(request.userIDs).subtracting([caller.userID]),
+            limit: limits.maxChatsPage
+        )
+        return ChatSearchCommonParticipantsReply(
+            commonChats: try views.map { try snapshot.chat($0) },
+            hasMore: hasMore
+        )
+    }
+
+    // MARK: - Changing
+
+    /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
+    ///
+    /// - Throws: `user.not.found`, `not.allowed` for the caller's own id.
+    /// - Note: A command.
+    func contactUpdate(
+        _ request: ContactUpdateRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ContactUpdateReply {
+        guard let account = try tx.reader.account(request.contactID) else {
+            throw RequestError.userNotFound
+        }
+        guard account.id != caller.userID else { throw RequestError.notAllowed }
+        let change: ContactChange
+        switch request.action {
+        case .add: change = ContactChange(isListed: true, names: names(of: request))
+        case .update: change = ContactChange(names: names(of: request))
+        case .remove: change = ContactChange(isListed: false, names: .some(nil))
+        case .block: change = ContactChange(isBlocked: true)
+        case .unblock: change = ContactChange(isBlocked: false)
+        }
+        return ContactUpdateReply(contact: try apply(change, to: account, by: caller, in: tx).user())
+    }
+
+    /// Answers `CONTACT_CREATE` (41): whoever has the phone becomes a contact.
+    ///
+    /// - Throws: `user.not.found`, `not.allowed` for the caller's own number.
+    /// - Note: A command.
+    func contactCreate(
+        _ request: ContactCreateRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ContactCreateReply {
+        guard let phone = PhoneNumber.parse(request.phone),
+            let account = try tx.reader.account(phone: phone), !account.isBlocked
+        else { throw RequestError.userNotFound }
+        guard account.id != caller.userID else { throw RequestError.notAllowed }
+        let known = try tx.reader.contact(account, of: caller.userID)
+        let change = ContactChange(
+            isListed: true,
+            names: Self.given(request.firstName, request.lastName)
+        )
+        return ContactCreateReply(
+            contact: try apply(change, to: account, by: caller, in: tx).user(),
+            isNew: known?.isListed != true
+        )
+    }
+
+    /// Answers `SYNC` (21): makes contacts of the entries of a phone book that have an account.
+    ///
+    /// - Note: A command.
+    func sync(
+        _ request: SyncRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> SyncReply {
+        guard request.contactList.count <= limits.maxIDsPerRequest else {
+            throw RequestError.protoPayload(
+                "/contactList: \(request.contactList.count) entries, limit \(limits.maxIDsPerRequest)"
+            )
+        }
+        var contacts: [User] = []
+        var phones: [(String, UserID)] = []
+        for (text, entry) in request.contactList.pairs {
+            guard let phone = PhoneNumber.parse(text),
+                let account = try tx.reader.account(phone: phone), !account.isBlocked,
+                account.id != caller.userID
+            else { continue }
+            let change = ContactChange(
+                isListed: true,
+                names: Self.given(entry.firstName, entry.lastName)
+            )
+            contacts.append(try apply(change, to: account, by: caller, in: tx).user())
+            phones.append((text, account.id))
+        }
+        return SyncReply(contacts: contacts, phones: NameMap(phones))
+    }
+
+    /// The contact after the change; one that changes nothing is told to nobody.
+    private func apply(
+        _ change: ContactChange,
+        to account: Account,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Contact {
+        let known = try tx.reader.contact(account, of: caller.userID) ?? Contact(stranger: account)
+        guard change.changes(known) else { return known }
+        let contact = try tx.change(account, of: caller.userID, by: change)
+        tx.emit(
+            .push(
+                .notifContact(NotifContact(contact: contact.user())),
+                to: [caller.userID],
+                except: caller.connectionID
+            )
+        )
+        return contact
+    }
+
+    private func names(of request: ContactUpdateRequest) -> (first: String, last: String?)?? {
+        Self.given(request.firstName, request.lastName)
+    }
+
+    /// Nil when no first name is given; an empty one takes the given names away.
+    private static func given(_ first: Text?, _ last: Text?) -> (first: String, last: String?)?? {
+        guard let first else { return nil }
+        if first.isEmpty { return .some(nil) }
+        let last = last.map { String(describing: $0) }
+        return (String(describing: first), last?.isEmpty == true ? nil : last)
+    }
+
+    private func user(
+        _ account: Account,
+        for caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> User {
+        if account.id == caller.userID { return account.user(showingPhone: true) }
+        return (try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)).user()
     }
 }

@@ -357,6 +357,36 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_SEARCH_COMMON_PARTICIPANTS request: with one", type: "ChatSearchCommonParticipantsRequest", opcode: 198, command: 0, sequence: 24,
+            hex: "0a00001800c60000000d81a77573657249647391cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SEARCH_COMMON_PARTICIPANTS reply: none", type: "ChatSearchCommonParticipantsReply", opcode: 198, command: 1, sequence: 24,
+            hex: "0a01001800c60000001782ab636f6d6d6f6e436861747390a76861734d6f7265c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_CREATE request: by phone", type: "ContactCreateRequest", opcode: 41, command: 0, sequence: 19,
+            hex: "0a00001300290000002482a570686f6e65ac2b3739393930303030303032a966697273744e616d65a5426f626279",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_CREATE reply: made", type: "ContactCreateReply", opcode: 41, command: 1, sequence: 19,
+            hex: "0a0100130029000000b982a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982a36e6577c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_CREATE error: nobody", type: "ErrorReply", opcode: 41, command: 3, sequence: 20,
+            hex: "0a03001400290000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_CREATE error: oneself", type: "ErrorReply", opcode: 41, command: 3, sequence: 21,
+            hex: "0a03001500290000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CONTACT_INFO request: two ids", type: "ContactInfoRequest", opcode: 32, command: 0, sequence: 7,
             hex: "0a00000700200000001381aa636f6e7461637449647392cd03eacd03eb",
             accept: [
@@ -394,6 +424,81 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CONTACT_LIST request: whom I blocked", type: "ContactListRequest", opcode: 36, command: 0, sequence: 15,
+            hex: "0a00000f00240000001782a6737461747573a7424c4f434b4544a5636f756e7432",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_LIST reply: one", type: "ContactListReply", opcode: 36, command: 1, sequence: 15,
+            hex: "0a01000f00240000008e81a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_LIST reply: more to come", type: "ContactListReply", opcode: 36, command: 1, sequence: 16,
+            hex: "0a01001000240000009882a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544a66d61726b6572cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_PHOTOS request: a page", type: "ContactPhotosRequest", opcode: 39, command: 0, sequence: 17,
+            hex: "0a00001100270000001b83a9636f6e746163744964cd03eaa466726f6d00a5636f756e7414",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_PHOTOS reply: none", type: "ContactPhotosReply", opcode: 39, command: 1, sequence: 17,
+            hex: "0a01001100270000000e82a475726c7390a5746f74616c00",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_PHOTOS error: nobody", type: "ErrorReply", opcode: 39, command: 3, sequence: 18,
+            hex: "0a03001200270000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_PRESENCE request: two users", type: "ContactPresenceRequest", opcode: 35, command: 0, sequence: 14,
+            hex: "0a00000e00230000001381aa636f6e7461637449647392cd03eacd03eb",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_PRESENCE reply: one is known", type: "ContactPresenceReply", opcode: 35, command: 1, sequence: 14,
+            hex: "0a01000e00230000003182a870726573656e636581a43130303282a47365656ece688fcf56a673746174757301a474696d65cf0000019871c1e880",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE request: add with a name", type: "ContactUpdateRequest", opcode: 34, command: 0, sequence: 10,
+            hex: "0a00000a00220000002983a9636f6e746163744964cd03eaa6616374696f6ea3414444a966697273744e616d65a5426f626279",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE request: block", type: "ContactUpdateRequest", opcode: 34, command: 0, sequence: 11,
+            hex: "0a00000b00220000001b82a9636f6e746163744964cd03eaa6616374696f6ea5424c4f434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE reply: added", type: "ContactUpdateReply", opcode: 34, command: 1, sequence: 10,
+            hex: "0a01000a0022000000b481a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE reply: blocked", type: "ContactUpdateReply", opcode: 34, command: 1, sequence: 11,
+            hex: "0a01000b00220000008c81a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a6737461747573a7424c4f434b4544",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE error: nobody", type: "ErrorReply", opcode: 34, command: 3, sequence: 12,
+            hex: "0a03000c00220000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONTACT_UPDATE error: oneself", type: "ErrorReply", opcode: 34, command: 3, sequence: 13,
+            hex: "0a03000d00220000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_CONTACT push: a new name", type: "NotifContact", opcode: 131, command: 0, sequence: 130,
+            hex: "0a0000820083000000b481a7636f6e7461637486a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "NOTIF_PRESENCE push: online", type: "NotifPresence", opcode: 132, command: 0, sequence: 130,
             hex: "0a00008200840000003583a6757365724964cd03eaa870726573656e636582a47365656ece688fcf56a673746174757301a474696d65cf0000019871c1e7f0",
             accept: [],
@@ -406,6 +511,31 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_PRESENCE error: sent by a client", type: "ErrorReply", opcode: 132, command: 3, sequence: 4,
             hex: "0a03000400840000002b82a56572726f72ac70726f746f2e6f70636f6465a76d657373616765ae556e6b6e6f776e206f70636f6465",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "REMOVE_CONTACT_PHOTO request: a photo", type: "RemoveContactPhotoRequest", opcode: 43, command: 0, sequence: 22,
+            hex: "0a000016002b0000000a81a770686f746f496407",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "REMOVE_CONTACT_PHOTO reply: without it", type: "RemoveContactPhotoReply", opcode: 43, command: 1, sequence: 22,
+            hex: "0a010016002b0000008681a770726f66696c6581a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "REMOVE_CONTACT_PHOTO error: no such photo", type: "ErrorReply", opcode: 43, command: 3, sequence: 23,
+            hex: "0a030017002b0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC request: a phone book", type: "SyncRequest", opcode: 21, command: 0, sequence: 9,
+            hex: "0a00000900150000005881ab636f6e746163744c69737482ac2b373939393030303030303281a966697273744e616d65a5426f626279ac2b373939393030303030303982a966697273744e616d65a35a6f65a86c6173744e616d65a64e6f626f6479",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC reply: one of them has an account", type: "SyncReply", opcode: 21, command: 1, sequence: 9,
+            hex: "0a0100090015000000ce82a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982a670686f6e657381ac2b3739393930303030303032cd03ea",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -857,6 +987,23 @@ extension ExampleVector {
             case "ContactInfoReply": try ContactInfoReply.decode(payload, limits: limits).encoded()
             case "ContactInfoByPhoneRequest": try ContactInfoByPhoneRequest.decode(payload, limits: limits).encoded()
             case "ContactInfoByPhoneReply": try ContactInfoByPhoneReply.decode(payload, limits: limits).encoded()
+            case "SyncRequest": try SyncRequest.decode(payload, limits: limits).encoded()
+            case "SyncReply": try SyncReply.decode(payload, limits: limits).encoded()
+            case "ContactUpdateRequest": try ContactUpdateRequest.decode(payload, limits: limits).encoded()
+            case "ContactUpdateReply": try ContactUpdateReply.decode(payload, limits: limits).encoded()
+            case "ContactPresenceRequest": try ContactPresenceRequest.decode(payload, limits: limits).encoded()
+            case "ContactPresenceReply": try ContactPresenceReply.decode(payload, limits: limits).encoded()
+            case "ContactListRequest": try ContactListRequest.decode(payload, limits: limits).encoded()
+            case "ContactListReply": try ContactListReply.decode(payload, limits: limits).encoded()
+            case "ContactPhotosRequest": try ContactPhotosRequest.decode(payload, limits: limits).encoded()
+            case "ContactPhotosReply": try ContactPhotosReply.decode(payload, limits: limits).encoded()
+            case "ContactCreateRequest": try ContactCreateRequest.decode(payload, limits: limits).encoded()
+            case "ContactCreateReply": try ContactCreateReply.decode(payload, limits: limits).encoded()
+            case "RemoveContactPhotoRequest": try RemoveContactPhotoRequest.decode(payload, limits: limits).encoded()
+            case "RemoveContactPhotoReply": try RemoveContactPhotoReply.decode(payload, limits: limits).encoded()
+            case "ChatSearchCommonParticipantsRequest": try ChatSearchCommonParticipantsRequest.decode(payload, limits: limits).encoded()
+            case "ChatSearchCommonParticipantsReply": try ChatSearchCommonParticipantsReply.decode(payload, limits: limits).encoded()
+            case "NotifContact": try NotifContact.decode(payload, limits: limits).encoded()
             case "NotifPresence": try NotifPresence.decode(payload, limits: limits).encoded()
             case "MsgSendRequest": try MsgSendRequest.decode(payload, limits: limits).encoded()
             case "MsgSendReply": try MsgSendReply.decode(payload, limits: limits).encoded()

@@ -1,0 +1,213 @@
+package import TambourProtocol
+import TambourSQL
+
+/// A user as the owner of a contact sees them: dialog partners are contacts of each other, added or not.
+package struct Contact: Sendable {
+    package let account: Account
+    /// The owner added them.
+    package let isListed: Bool
+    /// The owner blocked them.
+    package let isBlocked: Bool
+    /// There is a dialog of the two.
+    package let isPartner: Bool
+    /// The names the owner gave them.
+    package let firstName: String?
+    package let lastName: String?
+    /// Commit clock of the last change of the contact or of the user's profile.
+    package let changed: Int64
+
+    /// Whether anything is left of it; a contact that was removed stays as a tombstone.
+    package var isThere: Bool { isListed || isBlocked || isPartner }
+}
+
+struct ContactStatements {
+    private static let columns =
+        "k.listed, k.blocked, k.partner, k.first_name, k.last_name, k.ct"
+
+    let byID: any SQLStatement
+    let changed: any SQLStatement
+    let current: any SQLStatement
+    let blocked: any SQLStatement
+    let upsert: any SQLStatement
+    let addPartner: any SQLStatement
+    let touch: any SQLStatement
+    let owners: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let account = AccountStatements.columns.split(separator: ",")
+            .map { "a.\($0.drop { $0 == " " })" }.joined(separator: ", ")
+        byID = try sql.prepare(
+            "SELECT \(Self.columns) FROM contact k WHERE k.owner = $1 AND k.user_id = $2"
+        )
+        changed = try sql.prepare(
+            """
+            SELECT \(account), \(Self.columns)
+            FROM contact k JOIN account a ON a.id = k.user_id
+            WHERE k.owner = $1 AND k.ct > $2
+            ORDER BY k.ct DESC, a.id
+            """
+        )
+        current = try sql.prepare(
+            """
+            SELECT \(account), \(Self.columns)
+            FROM contact k JOIN account a ON a.id = k.user_id
+            WHERE k.owner = $1 AND (k.listed = 1 OR k.blocked = 1 OR k.partner = 1)
+            ORDER BY k.ct DESC, a.id
+            """
+        )
+        blocked = try sql.prepare(
+            """
+            SELECT \(account), \(Self.columns)
+            FROM contact k JOIN account a ON a.id = k.user_id
+            WHERE k.owner = $1 AND k.blocked = 1 AND k.user_id > $2
+            ORDER BY k.user_id LIMIT $3
+            """
+        )
+        upsert = try sql.prepare(
+            """
+            INSERT INTO contact (owner, user_id, listed, blocked, partner, first_name, last_name, ct)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            ON CONFLICT (owner, user_id) DO UPDATE SET
+              listed = excluded.listed, blocked = excluded.blocked, partner = excluded.partner,
+              first_name = excluded.first_name, last_name = excluded.last_name, ct = excluded.ct
+            """
+        )
+        addPartner = try sql.prepare(
+            """
+            INSERT INTO contact (owner, user_id, listed, blocked, partner, ct)
+            VALUES ($1, $2, 0, 0, 1, $3)
+            ON CONFLICT (owner, user_id) DO UPDATE SET partner = 1, ct = excluded.ct
+            """
+        )
+        // Everybody who has $1 as a contact sees the new profile.
+        touch = try sql.prepare("UPDATE contact SET ct = $2 WHERE user_id = $1")
+        owners = try sql.prepare(
+            """
+            SELECT owner FROM contact
+            WHERE user_id = $1 AND (listed = 1 OR partner = 1) ORDER BY owner LIMIT $2
+            """
+        )
+    }
+}
+
+extension Contact {
+    /// - Parameter row: the columns of an account, then those of the contact.
+    init(row: any SQLStatement) {
+        self.init(account: Account(row: row), row: row, from: AccountStatements.columnCount)
+    }
+
+    init(account: Account, row: any SQLStatement, from first: Int) {
+        self.init(
+            account: account,
+            isListed: row.int(first) != 0,
+            isBlocked: row.int(first + 1) != 0,
+            isPartner: row.int(first + 2) != 0,
+            firstName: row.isNull(first + 3) ? nil : row.string(first + 3),
+            lastName: row.isNull(first + 4) ? nil : row.string(first + 4),
+            changed: row.int(first + 5)
+        )
+    }
+
+    /// Somebody who is no contact of the one who asks.
+    package init(stranger account: Account) {
+        self.init(
+            account: account,
+            isListed: false,
+            isBlocked: false,
+            isPartner: false,
+            firstName: nil,
+            lastName: nil,
+            changed: 0
+        )
+    }
+
+    /// About how many bytes `user` takes on the wire, never fewer.
+    package var wireSizeEstimate: Int {
+        let given = (firstName?.utf8.count ?? 0) + (lastName?.utf8.count ?? 0)
+        return account.wireSizeEstimate + 64 + 2 * given
+    }
+
+    /// The object that travels to the owner: with the names the owner gave, and the phone of whom the owner added.
+    package func user() -> User {
+        var user = account.user(showingPhone: isListed)
+        if let firstName {
+            let given = UserName(
+                name: Account.name(firstName, lastName),
+                firstName: firstName,
+                lastName: lastName,
+                type: "CUSTOM"
+            )
+            user.names.insert(given, at: 0)
+        }
+        user.updateTime = max(user.updateTime, changed)
+        if isBlocked {
+            user.status = "BLOCKED"
+        } else if changed > 0, !isThere {
+            user.status = "REMOVED"
+        }
+        return user
+    }
+}
+
+extension ReadTransaction {
+    /// What `owner` knows of `user`; nil for who was never a contact.
+    package func contact(_ user: Account, of owner: UserID) throws -> Contact? {
+        let statement = store.contacts.byID
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, user.id.rawValue)
+        guard try statement.step() else { return nil }
+        return Contact(account: user, row: statement, from: 0)
+    }
+
+    /// Contacts of `owner` that are newer than `since` (commit clock), those that were removed among them, the newest
+    /// change first; with 0 all that are there.
+    package func changedContacts(of owner: UserID, since: Int64) throws -> [Contact] {
+        let statement = since > 0 ? store.contacts.changed : store.contacts.current
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        if since > 0 { statement.bind(2, since) }
+        return try contacts(statement)
+    }
+
+    /// Whom `owner` has blocked, in the order of their ids from the one after `id`.
+    package func blockedContacts(of owner: UserID, after id: Int64, limit: Int) throws -> [Contact] {
+        let statement = store.contacts.blocked
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, id)
+        statement.bind(3, Int64(limit))
+        return try contacts(statement)
+    }
+
+    /// Whether `owner` has blocked `user`.
+    package func hasBlocked(_ owner: UserID, _ user: UserID) throws -> Bool {
+        let statement = store.contacts.byID
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, user.rawValue)
+        return try statement.step() && statement.int(1) != 0
+    }
+
+    /// Whether `user` can be met by `caller`: there, not blocked by the administrator, and not having blocked the caller.
+    package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
+        try isListed(user) && (user == caller || !hasBlocked(user, caller))
+    }
+
+    /// Those who have `user` as a contact, in the order of their ids.
+    package func owners(ofContact user: UserID, limit: Int) throws -> [UserID] {
+        let statement = store.contacts.owners
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, Int64(limit))
+        var ids: [UserID] = []
+        while try statement.step() { ids.append(UserID(statement.int(0))) }
+        return ids
+    }
+
+    private func contacts(_ statement: any SQLStatement) throws -> [Contact] {
+        var contacts: [Contact] = []
+        while try statement.step() { contacts.append(Contact(row: statement)) }
+        return contacts
+    }
+}

@@ -1,0 +1,98 @@
+package import TambourProtocol
+import TambourSQL
+
+/// What an owner may change of a contact.
+package struct ContactChange: Sendable {
+    package var isListed: Bool?
+    package var isBlocked: Bool?
+    /// The names the owner gives; the inner nil takes them away.
+    package var names: (first: String, last: String?)??
+
+    package init(
+        isListed: Bool? = nil,
+        isBlocked: Bool? = nil,
+        names: (first: String, last: String?)?? = nil
+    ) {
+        self.isListed = isListed
+        self.isBlocked = isBlocked
+        self.names = names
+    }
+
+    /// Whether anything of `contact` would be another one.
+    package func changes(_ contact: Contact) -> Bool {
+        if let isListed, isListed != contact.isListed { return true }
+        if let isBlocked, isBlocked != contact.isBlocked { return true }
+        guard let names else { return false }
+        return names?.first != contact.firstName || names?.last != contact.lastName
+    }
+}
+
+extension WriteTransaction {
+    /// Changes what `owner` keeps of `user`, and tells the owner's next login of it.
+    ///
+    /// - Returns: the contact as it is now.
+    package func change(_ user: Account, of owner: UserID, by change: ContactChange) throws -> Contact {
+        writes += 1
+        let known = try reader.contact(user, of: owner) ?? Contact(stranger: user)
+        let names = change.names ?? known.firstName.map { ($0, known.lastName) }
+        let contact = Contact(
+            account: user,
+            isListed: change.isListed ?? known.isListed,
+            isBlocked: change.isBlocked ?? known.isBlocked,
+            isPartner: known.isPartner,
+            firstName: names?.first,
+            lastName: names?.last,
+            changed: ct
+        )
+        let statement = store.contacts.upsert
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, user.id.rawValue)
+        statement.bind(3, contact.isListed ? 1 : 0)
+        statement.bind(4, contact.isBlocked ? 1 : 0)
+        statement.bind(5, contact.isPartner ? 1 : 0)
+        statement.bindWords(6, contact.firstName)
+        statement.bindWords(7, contact.lastName)
+        statement.bind(8, ct)
+        try statement.run()
+        if contact.isBlocked != known.isBlocked,
+            let dialog = try chat(of: owner, and: user.id)
+        {
+            dialog.setBlocked(contact.isBlocked, by: owner)
+        }
+        return contact
+    }
+
+    /// A dialog makes each of its two a contact of the other.
+    func addPartners(_ a: UserID, _ b: UserID) throws {
+        for (owner, user) in [(a, b), (b, a)] {
+            store.contacts.addPartner.bind(1, owner.rawValue)
+            store.contacts.addPartner.bind(2, user.rawValue)
+            store.contacts.addPartner.bind(3, ct)
+            try store.contacts.addPartner.run()
+        }
+    }
+
+    /// Changes a user's own profile; everybody who has them as a contact sees it at the next login.
+    package func setProfile(
+        of user: UserID,
+        firstName: String,
+        lastName: String?,
+        description: String?
+    ) throws {
+        writes += 1
+        let statement = store.accounts.setProfile
+        statement.bind(1, user.rawValue)
+        statement.bindWords(2, firstName)
+        statement.bindWords(3, lastName)
+        statement.bindWords(4, description)
+        statement.bind(5, ct)
+        try statement.run()
+        try touchContacts(of: user)
+    }
+
+    func touchContacts(of user: UserID) throws {
+        store.contacts.touch.bind(1, user.rawValue)
+        store.contacts.touch.bind(2, ct)
+        try store.contacts.touch.run()
+    }
+}
