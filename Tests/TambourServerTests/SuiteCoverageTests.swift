@@ -87,6 +87,7 @@ struct SuiteCoverageTests {
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
             try chatting(tour, server, alice, bob)
+            try groups(tour, server, alice, bob)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -220,6 +221,36 @@ struct SuiteCoverageTests {
         _ = try alice.next(.notifPresence, as: NotifPresence.self)
         tour.pushes.insert(.notifPresence)
         try tour.collect(alice, bob)
+    }
+
+    private func groups(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let carol = try server.signUp("Carol")
+        let nowhere = ChatID(-1)
+        let group = try alice.createGroup("Tour", with: [bob], cid: 1_000)
+        func members(_ chat: ChatID, _ user: UserID, _ operation: MemberOperation)
+            -> ChatMembersUpdateRequest
+        {
+            ChatMembersUpdateRequest(chatID: chat, userIDs: [user], operation: operation)
+        }
+        try tour.play(alice, members(group, carol.userID, .add))
+        try tour.play(alice, members(group, UserID(999), .add))
+        try tour.play(alice, members(nowhere, carol.userID, .add))
+        try tour.play(bob, members(group, carol.userID, .remove))
+        for chat in [group, nowhere] {
+            try tour.play(bob, ChatMembersRequest(chatID: chat))
+            try tour.play(carol, ChatLeaveRequest(chatID: chat))
+            try tour.play(alice, ChatUpdateRequest(chatID: chat, theme: "On tour"))
+        }
+        try tour.play(alice, ChatLeaveRequest(chatID: group))
+        try tour.play(bob, ChatUpdateRequest(chatID: group, description: "mine"))
+        try tour.play(alice, ChatUpdateRequest(chatID: group, pinMessageID: MessageID(1)))
+        try tour.play(alice, ChatUpdateRequest(chatID: group, changeOwnerID: carol.userID))
+        try tour.collect(alice, bob, carol)
     }
 
     private func sessions(

@@ -27,12 +27,16 @@ package enum ClientRequest: Sendable {
             case .chatHistory: .query(.chatHistory(try .decode(payload, limits: limits)))
             case .chatMark: .command(.chatMark(try .decode(payload, limits: limits)))
             case .chatsList: .query(.chatsList(try .decode(payload, limits: limits)))
+            case .chatUpdate: .command(.chatUpdate(try .decode(payload, limits: limits)))
+            case .chatLeave: .command(.chatLeave(try .decode(payload, limits: limits)))
+            case .chatMembers: .query(.chatMembers(try .decode(payload, limits: limits)))
             case .msgSend: .command(.msgSend(try .decode(payload, limits: limits)))
             case .msgTyping: .query(.msgTyping(try .decode(payload, limits: limits)))
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
             case .msgEdit: .command(.msgEdit(try .decode(payload, limits: limits)))
             case .msgGet: .query(.msgGet(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
+            case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
@@ -82,6 +86,7 @@ package indirect enum QueryRequest: Sendable {
     case chatInfo(ChatInfoRequest)
     case chatHistory(ChatHistoryRequest)
     case chatsList(ChatsListRequest)
+    case chatMembers(ChatMembersRequest)
     case msgTyping(MsgTypingRequest)
     case msgGet(MsgGetRequest)
     case chatSubscribe(ChatSubscribeRequest)
@@ -96,6 +101,7 @@ package indirect enum QueryRequest: Sendable {
             case .chatInfo: .chatInfo
             case .chatHistory: .chatHistory
             case .chatsList: .chatsList
+            case .chatMembers: .chatMembers
             case .msgTyping: .msgTyping
             case .msgGet: .msgGet
             case .chatSubscribe: .chatSubscribe
@@ -113,9 +119,12 @@ package indirect enum CommandRequest: Sendable {
     case logout(LogoutRequest)
     case authConfirm(AuthConfirmRequest)
     case chatMark(ChatMarkRequest)
+    case chatUpdate(ChatUpdateRequest)
+    case chatLeave(ChatLeaveRequest)
     case msgSend(MsgSendRequest)
     case msgDelete(MsgDeleteRequest)
     case msgEdit(MsgEditRequest)
+    case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
 
     /// The opcode it travels under.
@@ -126,9 +135,12 @@ package indirect enum CommandRequest: Sendable {
             case .logout: .logout
             case .authConfirm: .authConfirm
             case .chatMark: .chatMark
+            case .chatUpdate: .chatUpdate
+            case .chatLeave: .chatLeave
             case .msgSend: .msgSend
             case .msgDelete: .msgDelete
             case .msgEdit: .msgEdit
+            case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
         }
     }

@@ -39,6 +39,12 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatMark = Opcode(rawValue: 50)
     /// A page of chats whose last event is before a time, newest first.
     package static let chatsList = Opcode(rawValue: 53)
+    /// Changes title, description, options, pinned message or owner of a chat; what is not named stays.
+    package static let chatUpdate = Opcode(rawValue: 55)
+    /// Leaves a group.
+    package static let chatLeave = Opcode(rawValue: 58)
+    /// A page of a chat's members, in the order of their ids.
+    package static let chatMembers = Opcode(rawValue: 59)
     /// Stores a message and tells every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
     /// Says that the caller is typing.
@@ -51,6 +57,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGet = Opcode(rawValue: 71)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
+    /// Adds members to a group, removes them, or gives and takes the rights of administrators.
+    package static let chatMembersUpdate = Opcode(rawValue: 77)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
@@ -146,12 +154,16 @@ package struct OpInfo: Sendable {
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(50, "CHAT_MARK", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(53, "CHATS_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(55, "CHAT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed])
+        served(58, "CHAT_LEAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
+        served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .errorMessageInvalid])
         served(65, "MSG_TYPING", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(67, "MSG_EDIT", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, [.chatNotFound])
+        served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notAllowed])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
@@ -189,11 +201,8 @@ package struct OpInfo: Sendable {
         known(51, "CHAT_MEDIA", .clientToServer)
         known(52, "CHAT_DELETE", .clientToServer)
         known(54, "CHAT_CLEAR", .clientToServer)
-        known(55, "CHAT_UPDATE", .clientToServer)
         known(56, "CHAT_CHECK_LINK", .clientToServer)
         known(57, "CHAT_JOIN", .clientToServer)
-        known(58, "CHAT_LEAVE", .clientToServer)
-        known(59, "CHAT_MEMBERS", .clientToServer)
         known(60, "PUBLIC_SEARCH", .clientToServer)
         known(61, "CHAT_PERSONAL_CONFIG", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
@@ -204,7 +213,6 @@ package struct OpInfo: Sendable {
         known(73, "MSG_SEARCH", .clientToServer)
         known(74, "MSG_GET_STAT", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
-        known(77, "CHAT_MEMBERS_UPDATE", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
         known(79, "VIDEO_CHAT_HISTORY", .clientToServer)
         known(80, "PHOTO_UPLOAD", .clientToServer)

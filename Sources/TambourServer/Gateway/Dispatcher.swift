@@ -9,6 +9,7 @@ package struct Dispatcher: Sendable {
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
     private let messages: MessagesHandler
+    private let groups: GroupsHandler
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
@@ -24,6 +25,7 @@ package struct Dispatcher: Sendable {
         contacts = ContactsHandler()
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
+        groups = GroupsHandler(limits: limits)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -54,6 +56,15 @@ package struct Dispatcher: Sendable {
         case .chatMark(let request):
             let caller = requester.requireCaller()
             return .reply(try chats.chatMark(request, from: caller, in: tx))
+        case .chatUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatUpdate(request, from: caller, in: tx))
+        case .chatLeave(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatLeave(request, from: caller, in: tx))
+        case .chatMembersUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
         case .msgSend(let request):
             let caller = requester.requireCaller()
             let reply = try messages.msgSend(request, from: caller, in: tx)
@@ -106,6 +117,8 @@ package struct Dispatcher: Sendable {
             return page(try chats.chatHistory(request, from: caller, in: snapshot))
         case .chatsList(let request):
             return page(try chats.chatsList(request, from: caller, in: snapshot))
+        case .chatMembers(let request):
+            return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
             let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
             return Answer(
