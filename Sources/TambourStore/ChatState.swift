@@ -70,19 +70,23 @@ package struct ChatDetails: Equatable, Sendable {
     package var description: Text?
     package var options: RoleTable.Options = []
     package var pinned: MessageID?
+    /// The invitation, as `join/…`.
+    package var link: Text?
 
     package init(
         owner: UserID,
         title: Text? = nil,
         description: Text? = nil,
         options: RoleTable.Options = [],
-        pinned: MessageID? = nil
+        pinned: MessageID? = nil,
+        link: Text? = nil
     ) {
         self.owner = owner
         self.title = title
         self.description = description
         self.options = options
         self.pinned = pinned
+        self.link = link
     }
 
     /// Holds on to no request.
@@ -90,6 +94,7 @@ package struct ChatDetails: Equatable, Sendable {
         var copy = self
         copy.title = title?.detached
         copy.description = description?.detached
+        copy.link = link?.detached
         return copy
     }
 }

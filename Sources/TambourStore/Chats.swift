@@ -6,12 +6,12 @@ struct ChatStatements {
     static let viewColumns =
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
         + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
-        + "c.description, c.options, c.pinned, m.permissions, m.floor"
+        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link"
     /// How many of them there are.
-    static let viewColumnCount = 20
+    static let viewColumnCount = 21
     static let chatColumns =
         "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
-        + "description, options, pinned"
+        + "description, options, pinned, link"
 
     let byID: any SQLStatement
     let byPair: any SQLStatement
@@ -20,6 +20,7 @@ struct ChatStatements {
     let setClock: any SQLStatement
     let setDetails: any SQLStatement
     let setMemberCount: any SQLStatement
+    let byLink: any SQLStatement
     let view: any SQLStatement
     let changedViews: any SQLStatement
     let changedBigViews: any SQLStatement
@@ -49,8 +50,14 @@ struct ChatStatements {
         setClock = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
         setDetails = try sql.prepare(
             """
-            UPDATE chat SET owner = $2, title = $3, description = $4, options = $5, pinned = $6
+            UPDATE chat SET owner = $2, title = $3, description = $4, options = $5, pinned = $6,
+              link = $7
             WHERE id = $1
+            """
+        )
+        byLink = try sql.prepare(
+            """
+            SELECT id, owner, title, created, member_count, description FROM chat WHERE link = $1
             """
         )
         setMemberCount = try sql.prepare("UPDATE chat SET member_count = $2 WHERE id = $1")
@@ -237,6 +244,8 @@ package struct ChatView: Sendable {
     package let permissions: RoleTable.Permissions
     /// Nothing up to this message is there for the viewer.
     package let floor: MessageID
+    /// The invitation, for those who may add members whatever the options say.
+    package let link: Text?
 
     /// The id that travels to this viewer.
     package var wireID: ChatID {
@@ -265,6 +274,8 @@ package struct ChatView: Sendable {
         pinned = row.int(17) == 0 ? nil : MessageID(row.int(17))
         permissions = RoleTable.Permissions(rawValue: row.int(18))
         floor = MessageID(row.int(19))
+        let showsLink = owner == viewer || permissions.contains(.members)
+        link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))
     }
 }
 
@@ -459,6 +470,7 @@ extension ReadTransaction {
             participantsCount: isGroup ? view.memberCount : nil,
             prevMessageID: previous,
             access: isGroup ? .private : nil,
+            link: view.link,
             description: view.description,
             options: isGroup ? view.options.onWire : nil,
             pinnedMessage: try pinnedMessage(of: view),
@@ -489,6 +501,32 @@ extension ReadTransaction {
             )
         }
         return admins
+    }
+
+    /// The group that an invitation leads to: its key, and what one may know before joining.
+    package func chat(invitedBy link: Text) throws -> (key: ChatKey, chat: Chat)? {
+        let statement = store.chats.byLink
+        defer { statement.reset() }
+        statement.bindWords(1, link)
+        guard try statement.step() else { return nil }
+        let key = ChatKey(statement.int(0))
+        let created = statement.int(3)
+        let chat = Chat(
+            id: ChatID(key.rawValue),
+            type: .chat,
+            status: .active,
+            owner: UserID(statement.int(1)),
+            participants: IDMap([]),
+            title: statement.isNull(2) ? nil : Text(unchecked: Bytes(statement.bytes(2))),
+            lastEventTime: created,
+            created: created,
+            joinTime: created,
+            modified: created,
+            participantsCount: statement.int(4),
+            access: .private,
+            description: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5)))
+        )
+        return (key, chat)
     }
 
     /// A page of members in the order of their ids, read until it is full.

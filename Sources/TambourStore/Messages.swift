@@ -25,6 +25,7 @@ struct MessageStatements {
     let backward: any SQLStatement
     let forward: any SQLStatement
     let bySender: any SQLStatement
+    let upTo: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
     let hide: any SQLStatement
@@ -93,6 +94,9 @@ struct MessageStatements {
               AND \(Self.notHidden)
             ORDER BY m.id LIMIT $5
             """
+        )
+        upTo = try sql.prepare(
+            "SELECT id FROM message WHERE chat = $1 AND id <= $2 AND status <> 2 ORDER BY id"
         )
         // What has no device is an event, and so is what made a group.
         bySender = try sql.prepare(

@@ -129,6 +129,8 @@ package enum Schema {
             ALTER TABLE chat ADD COLUMN description {blob};
             ALTER TABLE chat ADD COLUMN options {int64} NOT NULL DEFAULT 0;
             ALTER TABLE chat ADD COLUMN pinned {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE chat ADD COLUMN link {blob};
+            CREATE UNIQUE INDEX chat_link ON chat (link);
 
             ALTER TABLE member ADD COLUMN permissions {int64} NOT NULL DEFAULT 0;
             ALTER TABLE member ADD COLUMN floor {int64} NOT NULL DEFAULT 0;

@@ -56,7 +56,7 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(12) != 0
+        let isBig = statement.int(13) != 0
         let chat = ChatState(
             key: key,
             kind: kind,
@@ -68,7 +68,8 @@ extension WriteTransaction {
                 description: statement.isNull(9)
                     ? nil : Text(unchecked: Bytes(statement.bytes(9))),
                 options: RoleTable.Options(rawValue: statement.int(10)),
-                pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11))
+                pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
+                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12)))
             ),
             created: statement.int(6),
             isBig: isBig,

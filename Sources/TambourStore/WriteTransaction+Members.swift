@@ -101,9 +101,47 @@ extension WriteTransaction {
         statement.bindWords(4, details.description)
         statement.bind(5, details.options.rawValue)
         statement.bind(6, details.pinned?.rawValue ?? 0)
+        statement.bindWords(7, details.link)
         try statement.run()
         chat.set(details)
         touch(chat)
+    }
+
+    /// Makes everything up to a message unseen for one member, and read.
+    package func clear(_ chat: ChatState, upTo last: MessageID, for user: UserID) throws {
+        guard let member = try member(user, of: chat) else { return }
+        let floor = min(last, chat.head.id)
+        guard floor > member.floor else { return }
+        writes += 1
+        try flush()
+        let statement = store.members.setFloor
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        statement.bind(3, floor.rawValue)
+        try statement.run()
+        member.setFloor(floor)
+        touch(member, in: chat)
+        if member.readTime < floor.timeMs { try setRead(floor.timeMs, of: user, in: chat) }
+    }
+
+    /// The group that an invitation leads to, whoever asks.
+    package func chat(invitedBy link: Text) throws -> ChatState? {
+        guard let found = try reader.chat(invitedBy: link) else { return nil }
+        return try chat(found.key)
+    }
+
+    /// The largest id that a message of that millisecond can have.
+    package func lastMessage(at time: Int64) -> MessageID { lastMessageID(at: time) }
+
+    /// The messages up to one that are not deleted, events too.
+    package func messages(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
+        let statement = try flushedReader().store.messages.upTo
+        defer { statement.reset() }
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, last.rawValue)
+        var ids: [MessageID] = []
+        while try statement.step() { ids.append(MessageID(statement.int(0))) }
+        return ids
     }
 
     /// The administrators of a group beside its owner.

@@ -102,12 +102,12 @@ local spec = {
         [49] = { name = "CHAT_HISTORY", direction = "clientToServer", request = "ChatHistoryRequest", reply = "ChatHistoryReply" },
         [50] = { name = "CHAT_MARK", direction = "clientToServer", request = "ChatMarkRequest", reply = "ChatMarkReply" },
         [51] = { name = "CHAT_MEDIA", direction = "clientToServer" },
-        [52] = { name = "CHAT_DELETE", direction = "clientToServer" },
+        [52] = { name = "CHAT_DELETE", direction = "clientToServer", request = "ChatDeleteRequest", reply = "ChatDeleteReply" },
         [53] = { name = "CHATS_LIST", direction = "clientToServer", request = "ChatsListRequest", reply = "ChatsListReply" },
-        [54] = { name = "CHAT_CLEAR", direction = "clientToServer" },
+        [54] = { name = "CHAT_CLEAR", direction = "clientToServer", request = "ChatClearRequest", reply = "ChatClearReply" },
         [55] = { name = "CHAT_UPDATE", direction = "clientToServer", request = "ChatUpdateRequest", reply = "ChatUpdateReply" },
-        [56] = { name = "CHAT_CHECK_LINK", direction = "clientToServer" },
-        [57] = { name = "CHAT_JOIN", direction = "clientToServer" },
+        [56] = { name = "CHAT_CHECK_LINK", direction = "clientToServer", request = "ChatCheckLinkRequest", reply = "ChatCheckLinkReply" },
+        [57] = { name = "CHAT_JOIN", direction = "clientToServer", request = "ChatJoinRequest", reply = "ChatJoinReply" },
         [58] = { name = "CHAT_LEAVE", direction = "clientToServer", request = "ChatLeaveRequest", reply = "ChatLeaveReply" },
         [59] = { name = "CHAT_MEMBERS", direction = "clientToServer", request = "ChatMembersRequest", reply = "ChatMembersReply" },
         [60] = { name = "PUBLIC_SEARCH", direction = "clientToServer" },
@@ -138,7 +138,7 @@ local spec = {
         [86] = { name = "CHAT_PIN_SET_VISIBILITY", direction = "clientToServer" },
         [87] = { name = "FILE_UPLOAD", direction = "clientToServer" },
         [88] = { name = "FILE_DOWNLOAD", direction = "clientToServer" },
-        [89] = { name = "LINK_INFO", direction = "clientToServer" },
+        [89] = { name = "LINK_INFO", direction = "clientToServer", request = "LinkInfoRequest", reply = "LinkInfoReply" },
         [90] = { name = "MESSAGE_LINK", direction = "clientToServer" },
         [91] = { name = "MSG_GET_COMMENTS_INFO", direction = "clientToServer" },
         [92] = { name = "MSG_DELETE_RANGE", direction = "clientToServer" },
@@ -709,6 +709,30 @@ local spec = {
             { key = "presence", type = "Presence", required = true },
             { key = "time", type = "ms" },
         },
+        ChatDeleteRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "lastEventTime", type = "ms" },
+            { key = "forAll", type = "bool" },
+        },
+        ChatDeleteReply = {},
+        ChatClearRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "lastEventTime", type = "ms" },
+            { key = "forAll", type = "bool" },
+        },
+        ChatClearReply = {
+            { key = "chat", type = "Chat", required = true },
+        },
+        ChatCheckLinkRequest = {
+            { key = "link", type = "text", required = true, limitBytes = "maxURLBytes" },
+        },
+        ChatCheckLinkReply = {},
+        ChatJoinRequest = {
+            { key = "link", type = "text", required = true, limitBytes = "maxURLBytes" },
+        },
+        ChatJoinReply = {
+            { key = "chat", type = "Chat", required = true },
+        },
         ChatUpdateRequest = {
             { key = "chatId", type = "chatId", required = true },
             { key = "theme", type = "text", limit = "maxTitleUnits" },
@@ -716,6 +740,7 @@ local spec = {
             { key = "options", type = "names<bool>" },
             { key = "pinMessageId", type = "messageId" },
             { key = "notifyPin", type = "bool" },
+            { key = "revokePrivateLink", type = "bool" },
             { key = "changeOwnerId", type = "userId" },
             { key = "photoToken", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "access", type = "text", limitBytes = "maxShortStringBytes" },
@@ -752,6 +777,12 @@ local spec = {
         },
         ChatMembersUpdateReply = {
             { key = "chat", type = "Chat", required = true },
+        },
+        LinkInfoRequest = {
+            { key = "link", type = "text", required = true, limitBytes = "maxURLBytes" },
+        },
+        LinkInfoReply = {
+            { key = "chat", type = "Chat" },
         },
         MsgSendRequest = {
             { key = "chatId", type = "chatId" },

@@ -39,6 +39,14 @@ package enum RoleTable {
         case removeMember
         /// Make an administrator, change what one may, take it all, or remove one.
         case appoint
+        /// Make a new invitation, which ends the one before.
+        case changeLink
+        /// Clear the history for oneself.
+        case clear
+        /// Clear the history for everybody.
+        case clearForAll
+        /// Delete the chat for everybody.
+        case deleteChat
         /// Leave. Owners give the chat to somebody else first.
         case leave
         /// Change the title.
@@ -148,6 +156,18 @@ package enum RoleTable {
         .absent, .absent, .no, .unknown,  // appoint, dialog
         .no, .absent, .absent, .absent,  // appoint, saved
         .yes, .anyOf([.permission(.admins)]), .no, .unknown,  // appoint, group
+        .absent, .absent, .no, .unknown,  // changeLink, dialog
+        .no, .absent, .absent, .absent,  // changeLink, saved
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // changeLink, group
+        .absent, .absent, .yes, .unknown,  // clear, dialog
+        .yes, .absent, .absent, .absent,  // clear, saved
+        .yes, .yes, .yes, .unknown,  // clear, group
+        .absent, .absent, .no, .unknown,  // clearForAll, dialog
+        .yes, .absent, .absent, .absent,  // clearForAll, saved
+        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // clearForAll, group
+        .absent, .absent, .no, .unknown,  // deleteChat, dialog
+        .no, .absent, .absent, .absent,  // deleteChat, saved
+        .yes, .no, .no, .unknown,  // deleteChat, group
         .absent, .absent, .no, .unknown,  // leave, dialog
         .no, .absent, .absent, .absent,  // leave, saved
         .no, .yes, .yes, .unknown,  // leave, group

@@ -25,7 +25,7 @@ package struct Dispatcher: Sendable {
         contacts = ContactsHandler()
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
-        groups = GroupsHandler(limits: limits)
+        groups = GroupsHandler(limits: limits, environment: environment)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -56,6 +56,15 @@ package struct Dispatcher: Sendable {
         case .chatMark(let request):
             let caller = requester.requireCaller()
             return .reply(try chats.chatMark(request, from: caller, in: tx))
+        case .chatDelete(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatDelete(request, from: caller, in: tx))
+        case .chatClear(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatClear(request, from: caller, in: tx))
+        case .chatJoin(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatJoin(request, from: caller, in: tx))
         case .chatUpdate(let request):
             let caller = requester.requireCaller()
             return .reply(try groups.chatUpdate(request, from: caller, in: tx))
@@ -117,6 +126,10 @@ package struct Dispatcher: Sendable {
             return page(try chats.chatHistory(request, from: caller, in: snapshot))
         case .chatsList(let request):
             return page(try chats.chatsList(request, from: caller, in: snapshot))
+        case .chatCheckLink(let request):
+            return page(try groups.chatCheckLink(request, in: snapshot))
+        case .linkInfo(let request):
+            return page(try groups.linkInfo(request, from: caller, in: snapshot))
         case .chatMembers(let request):
             return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):

@@ -1,9 +1,10 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `groups`: members, rights, titles. Wire: protocol-spec/opcodes/groups.yaml
+/// Family `groups`: members, rights, titles, invitations, and the end of a chat. Wire: protocol-spec/opcodes/groups.yaml
 struct GroupsHandler: Sendable {
     let limits: Limits
+    let environment: Environment
 
     // MARK: - Members
 
@@ -105,11 +106,7 @@ struct GroupsHandler: Sendable {
             to: chat,
             by: caller.userID
         )
-        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
-            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
-            tx.emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: caller.connectionID))
-        }
+        tellDeleted(deleted, in: chat, by: caller, in: tx)
         try tx.announce(chat, last: message, except: caller.connectionID)
         tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
         tellGone(removed, from: chat, except: nil, in: tx)
@@ -165,6 +162,19 @@ struct GroupsHandler: Sendable {
         tx.tell(message, previous: previous, in: chat, except: nil)
         tellGone([caller.userID], from: chat, except: caller.connectionID, in: tx)
         return ChatLeaveReply()
+    }
+
+    private func tellDeleted(
+        _ deleted: [MessageID],
+        in chat: ChatState,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) {
+        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
+            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
+            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
+            tx.emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: caller.connectionID))
+        }
     }
 
     private func tellGone(
@@ -275,6 +285,10 @@ struct GroupsHandler: Sendable {
             }
             details.pinned = pinned
         }
+        if request.revokePrivateLink {
+            try require(.changeLink)
+            details.link = newInvitation()
+        }
         if let owner = request.changeOwnerID {
             try require(.changeOwner)
             guard try tx.member(owner, of: chat) != nil, try tx.isListed(owner) else {
@@ -299,6 +313,15 @@ struct GroupsHandler: Sendable {
         return ChatUpdateReply(chat: try seen(chat, by: caller, in: tx))
     }
 
+    /// 128 random bits: an invitation is found by who was given it and by nobody else.
+    private func newInvitation() -> Text {
+        let digits = environment.randomBytes(16).map { byte in
+            let text = String(byte, radix: 16)
+            return byte < 16 ? "0\(text)" : text
+        }
+        return Text("join/\(digits.joined())")
+    }
+
     private func changed(
         _ options: RoleTable.Options,
         by changes: NameMap<Bool>
@@ -310,6 +333,125 @@ struct GroupsHandler: Sendable {
             if isSet { options.insert(option.value) } else { options.remove(option.value) }
         }
         return options
+    }
+
+    // MARK: - Invitations
+
+    /// Answers `CHAT_JOIN` (57): makes the caller a member of the group that the link leads to.
+    ///
+    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full.
+    /// - Note: A command.
+    func chatJoin(
+        _ request: ChatJoinRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatJoinReply {
+        guard let link = invitation(in: request.link), let chat = try tx.chat(invitedBy: link)
+        else { throw RequestError.notFound }
+        if try tx.member(caller.userID, of: chat) == nil {
+            guard chat.memberCount < limits.maxGroupMembers else { throw RequestError.notAllowed }
+            try tx.add([caller.userID], to: chat, showingHistory: true)
+            let (message, previous) = try tx.appendEvent(
+                Attach(type: .control, event: "joinByLink", userID: caller.userID),
+                to: chat,
+                by: caller.userID
+            )
+            try tx.announce(chat, last: message, except: caller.connectionID)
+            tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
+        }
+        return ChatJoinReply(chat: try seen(chat, by: caller, in: tx))
+    }
+
+    /// Answers `CHAT_CHECK_LINK` (56).
+    ///
+    /// - Throws: `not.found` for a link that leads nowhere.
+    /// - Note: A query.
+    func chatCheckLink(
+        _ request: ChatCheckLinkRequest,
+        in snapshot: ReadTransaction
+    ) throws -> ChatCheckLinkReply {
+        guard let link = invitation(in: request.link),
+            try snapshot.chat(invitedBy: link) != nil
+        else { throw RequestError.notFound }
+        return ChatCheckLinkReply()
+    }
+
+    /// Answers `LINK_INFO` (89): the chat, or as much of it as one may know before joining.
+    ///
+    /// - Note: A query.
+    func linkInfo(
+        _ request: LinkInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> LinkInfoReply {
+        guard let link = invitation(in: request.link),
+            let found = try snapshot.chat(invitedBy: link)
+        else { return LinkInfoReply() }
+        guard let view = try snapshot.view(found.key, for: caller.userID) else {
+            return LinkInfoReply(chat: found.chat)
+        }
+        return LinkInfoReply(chat: try snapshot.chat(view))
+    }
+
+    /// The part of a link that counts: clients send it alone, or with an address before it.
+    private func invitation(in link: Text) -> Text? {
+        let text = "\(link)"
+        guard let start = text.ranges(of: "join/").last?.lowerBound else { return nil }
+        return Text(String(text[start...]))
+    }
+
+    // MARK: - The end of a chat
+
+    /// Answers `CHAT_CLEAR` (54): the history up to a time, for the caller or for everybody.
+    ///
+    /// - Throws: `chat.not.found`, `not.allowed`.
+    /// - Note: A command.
+    func chatClear(
+        _ request: ChatClearRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatClearReply {
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
+            throw RequestError.chatNotFound
+        }
+        let action: RoleTable.Action = request.forAll ? .clearForAll : .clear
+        try ChatRules.require(action, of: caller.userID, in: chat, tx)
+        let last = request.lastEventTime.map { tx.lastMessage(at: $0) } ?? chat.head.id
+        if request.forAll {
+            let deleted = try tx.messages(upTo: last, in: chat)
+            try tx.remove(deleted, in: chat)
+            tellDeleted(deleted, in: chat, by: caller, in: tx)
+        } else {
+            try tx.clear(chat, upTo: last, for: caller.userID)
+            let push = NotifChat(chat: try seen(chat, by: caller, in: tx))
+            tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
+        }
+        return ChatClearReply(chat: try seen(chat, by: caller, in: tx))
+    }
+
+    /// Answers `CHAT_DELETE` (52): ends a group, or leaves it.
+    ///
+    /// - Throws: `chat.not.found`, `not.allowed`.
+    /// - Note: A command.
+    func chatDelete(
+        _ request: ChatDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatDeleteReply {
+        guard request.forAll else {
+            _ = try chatLeave(ChatLeaveRequest(chatID: request.chatID), from: caller, in: tx)
+            return ChatDeleteReply()
+        }
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
+            throw RequestError.chatNotFound
+        }
+        try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
+        let members = chat.memberIDs
+        try tx.remove(tx.messages(upTo: chat.head.id, in: chat), in: chat)
+        try tx.set(ChatDetails(owner: chat.owner), of: chat)
+        try tx.remove(members, from: chat)
+        tellGone(members, from: chat, except: caller.connectionID, in: tx)
+        return ChatDeleteReply()
     }
 
     private func seen(

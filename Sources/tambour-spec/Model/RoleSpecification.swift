@@ -63,7 +63,8 @@ struct RoleSpecification: Sendable {
     func problems(in specification: Specification) -> [Problem] {
         var problems: [Problem] = []
         let bits = permissions + options
-        let all = kinds + roles + bits.map(\.documented) + actions.map(\.documented)
+        let lists = [kinds, roles, bits.map(\.documented), actions.map(\.documented)]
+        let all = lists.flatMap { $0 }
         for entry in all {
             if entry.doc.last != "." {
                 problems.append(
@@ -79,9 +80,11 @@ struct RoleSpecification: Sendable {
                 )
             }
         }
-        var names: Set<String> = []
-        for entry in all where !names.insert(entry.name).inserted {
-            problems.append(.init(origin: entry.origin, text: "\(entry.name) is there twice"))
+        for list in lists {
+            var names: Set<String> = []
+            for entry in list where !names.insert(entry.name).inserted {
+                problems.append(.init(origin: entry.origin, text: "\(entry.name) is there twice"))
+            }
         }
         for list in [permissions, options] {
             var seen = 0

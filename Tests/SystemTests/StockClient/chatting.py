@@ -345,3 +345,13 @@ async def group_life(world: World) -> None:
     await bob.client.leave_group(group.id)
     await refused(bob.client.fetch_history(group.id), "chat.not.found")
     fact("leave_group leaves")
+
+    link = (await alice.client.rework_invite_link(group.id)).link
+    same((await outsider.client.resolve_group_by_link(link)).title, "Percussion", "the group behind the link")
+    joined = await outsider.client.join_group(link)
+    same((joined.id, joined.participants_count), (group.id, 2), "the group that was joined")
+    fact("an invitation is made, looked at and followed")
+
+    await alice.client.delete_chat(group.id)
+    await refused(outsider.client.fetch_history(group.id), "chat.not.found")
+    fact("delete_chat ends it for everybody")

@@ -178,6 +178,10 @@ struct RoleTableTests {
                 #expect(try ask(members(people.admin, .remove)) == given, "\(cell)")
             }
             return given
+        case .changeLink: return try ask(ChatUpdateRequest(chatID: chat, revokePrivateLink: true))
+        case .clear: return try ask(ChatClearRequest(chatID: chat))
+        case .clearForAll: return try ask(ChatClearRequest(chatID: chat, forAll: true))
+        case .deleteChat: return try ask(ChatDeleteRequest(chatID: chat, forAll: true))
         case .leave: return try ask(ChatLeaveRequest(chatID: chat))
         case .changeTitle: return try ask(ChatUpdateRequest(chatID: chat, theme: "New"))
         case .changeDescription: return try ask(ChatUpdateRequest(chatID: chat, description: "New"))

@@ -504,3 +504,134 @@ struct ChatUpdateTests {
         }
     }
 }
+
+@Suite("CHAT_CLEAR (54)")
+struct ChatClearTests {
+    @Test("for oneself: nothing is left, on no device and in no login, and others keep it")
+    func forOneself() throws {
+        try withGroup { server, alice, bob, _, group in
+            let tablet = try server.signIn(phoneOf: bob, device: "tablet")
+            let said = try (1...4).map { try alice.send("\($0)", to: group, cid: $0 + 10).message }
+            let mark = try server.reconnect(bob).login.time
+            _ = try (bob.takePushes(), tablet.takePushes())
+            let part = try bob.call(
+                ChatClearRequest(chatID: group, lastEventTime: said[1].time)
+            ).chat
+            #expect(part.newMessages == 2)
+            #expect(try bob.texts(group) == ["3", "4"])
+            #expect(try tablet.only(.notifChat, as: NotifChat.self).map(\.chat.newMessages) == [2])
+            try bob.call(ChatClearRequest(chatID: group, lastEventTime: said[0].time))
+            let all = try bob.call(ChatClearRequest(chatID: group, lastEventTime: .max)).chat
+            #expect(all.newMessages == 0)
+            #expect(all.lastMessage == nil)
+            #expect(try bob.texts(group).isEmpty)
+            #expect(try alice.texts(group).count == 5)
+            let delta = try server.reconnect(bob, since: mark).login.chats
+            #expect(delta.first { $0.id == group }?.lastMessage == nil)
+            try alice.send("5", to: group, cid: 99)
+            #expect(try bob.chat(group)?.newMessages == 1)
+            #expect(try bob.texts(group) == ["5"])
+        }
+    }
+
+    @Test("for everybody: by who may, and everybody hears of it")
+    func forAll() throws {
+        try withGroup { _, alice, bob, _, group in
+            let said = try (1...2).map { try bob.send("\($0)", to: group, cid: $0).message }
+            _ = try alice.takePushes()
+            #expect(try bob.code(of: ChatClearRequest(chatID: group, forAll: true)) == .notAllowed)
+            try alice.call(
+                ChatClearRequest(chatID: group, lastEventTime: said[0].time, forAll: true)
+            )
+            #expect(try bob.texts(group) == ["2"])
+            let pushes = try bob.only(.notifMsgDelete, as: NotifMsgDelete.self)
+            #expect(pushes.map(\.messageIDs.count) == [2])
+            let dialog = alice.dialog(with: bob)
+            try alice.send("hi", to: dialog, cid: 9)
+            #expect(try bob.code(of: ChatClearRequest(chatID: dialog, forAll: true)) == .notAllowed)
+            try bob.call(ChatClearRequest(chatID: dialog))
+            #expect(try bob.texts(dialog).isEmpty)
+            #expect(try alice.texts(dialog) == ["hi"])
+        }
+    }
+}
+
+@Suite("CHAT_DELETE (52)")
+struct ChatDeleteTests {
+    @Test("a group ends for everybody, also for who is away")
+    func forAll() throws {
+        try withGroup { server, alice, bob, _, group in
+            let invited = try alice.call(ChatUpdateRequest(chatID: group, revokePrivateLink: true))
+            let link = try #require(invited.chat.link)
+            let mark = try server.reconnect(bob).login.time
+            _ = try bob.takePushes()
+            #expect(try bob.code(of: ChatDeleteRequest(chatID: group, forAll: true)) == .notAllowed)
+            try alice.call(ChatDeleteRequest(chatID: group, forAll: true))
+            let pushes = try bob.only(.notifChat, as: NotifChat.self)
+            #expect(pushes.map(\.chat.status) == [.removed])
+            for (device, since) in [(alice, Int64(1)), (bob, mark)] {
+                #expect(try device.chat(group) == nil)
+                let delta = try server.reconnect(device, since: since).login.chats
+                #expect(delta.filter { $0.id == group }.map(\.status) == [.removed])
+            }
+            #expect(try bob.code(of: ChatJoinRequest(link: link)) == .notFound)
+            #expect(try alice.code(of: ChatDeleteRequest(chatID: group, forAll: true)) == .chatNotFound)
+        }
+    }
+
+    @Test("without forAll it is leaving")
+    func leaving() throws {
+        try withGroup { _, alice, bob, _, group in
+            #expect(try alice.code(of: ChatDeleteRequest(chatID: group)) == .notAllowed)
+            try bob.call(ChatDeleteRequest(chatID: group))
+            #expect(try alice.event().event?.event == "leave")
+            #expect(try bob.chat(group) == nil)
+        }
+    }
+}
+
+@Suite("CHAT_JOIN (57), LINK_INFO (89) and CHAT_CHECK_LINK (56)")
+struct ChatJoinTests {
+    @Test("an invitation leads in, once, until it is replaced")
+    func joining() throws {
+        try withGroup(limits: ["maxGroupMembers": 3]) { server, alice, bob, carol, group in
+            let dave = try server.signUp("Dave")
+            func invite(_ client: WireClient) throws -> Text {
+                let request = ChatUpdateRequest(chatID: group, revokePrivateLink: true)
+                return try #require(try client.call(request).chat.link)
+            }
+            let old = try invite(alice)
+            let link = try invite(alice)
+            #expect(old != link)
+            #expect(try bob.chat(group)?.link == nil)
+            #expect(try alice.chat(group)?.link == link)
+            let refused = ChatUpdateRequest(chatID: group, revokePrivateLink: true)
+            #expect(try bob.code(of: refused) == .notAllowed)
+            _ = try bob.takePushes()
+
+            for link in [old, "join/", "nonsense"] {
+                #expect(try carol.code(of: ChatJoinRequest(link: link)) == .notFound)
+                #expect(try carol.code(of: ChatCheckLinkRequest(link: link)) == .notFound)
+                #expect(try carol.call(LinkInfoRequest(link: link)).chat == nil)
+            }
+            let whole = Text("https://example.org/\(link)")
+            _ = try carol.call(ChatCheckLinkRequest(link: whole))
+            let look = try #require(try carol.call(LinkInfoRequest(link: whole)).chat)
+            #expect(look.id == group)
+            #expect(look.title == "Picnic")
+            #expect(look.participantsCount == 2)
+            #expect(look.participants.isEmpty)
+            #expect(look.lastMessage == nil)
+            #expect(try carol.chat(group) == nil)
+
+            let joined = try carol.call(ChatJoinRequest(link: whole)).chat
+            #expect(joined.participantsCount == 3)
+            #expect(joined.newMessages == 0)
+            #expect(try bob.event().event?.event == "joinByLink")
+            #expect(try carol.call(ChatJoinRequest(link: link)).chat.id == group)
+            try bob.expectSilence()
+            #expect(try carol.call(LinkInfoRequest(link: link)).chat?.lastMessage != nil)
+            #expect(try dave.code(of: ChatJoinRequest(link: link)) == .notAllowed)
+        }
+    }
+}

@@ -36,6 +36,7 @@ final class SyncSequence: @unchecked Sendable {
     static let mutating: [Opcode] = [
         .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
         .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
+        .chatClear, .chatDelete, .chatJoin,
     ]
 
     private struct Step {
@@ -58,6 +59,8 @@ final class SyncSequence: @unchecked Sendable {
     private var nextCID: Int64 = 0
     /// What the batch before told, for what its answers leave out.
     private var events: [Event] = []
+    /// Invitations, good ones and those that were replaced.
+    private var links: [(chat: SyncOracle.Name, link: Text)] = []
     private var failure: (any Error)?
 
     static let users = 5
@@ -270,7 +273,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(122) {
+        switch random.below(132) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -283,7 +286,10 @@ final class SyncSequence: @unchecked Sendable {
         case ..<100: loginInFlight(index)
         case ..<110: changeMembers(index)
         case ..<114: leave(index)
-        default: changeGroup(index)
+        case ..<122: changeGroup(index)
+        case ..<126: clear(index)
+        case ..<127: endGroup(index)
+        default: join(index)
         }
     }
 
@@ -337,8 +343,10 @@ final class SyncSequence: @unchecked Sendable {
     private func poisoned(_ index: Int) -> Step {
         counts.rollbacks += 1
         let good =
-            switch random.below(5) {
+            switch random.below(7) {
             case 0: anySend(index).command
+            case 4: clear(index).command
+            case 5: join(index).command
             case 1: mark(index).command
             case 2: leave(index).command
             case 3: changeGroup(index).command
@@ -689,7 +697,8 @@ final class SyncSequence: @unchecked Sendable {
         let user = clients[index].user
         var request = ChatUpdateRequest(chatID: chat.name.wireID(for: user))
         let options = RoleTable.Options.named.map(\.name)
-        switch random.below(5) {
+        switch random.below(6) {
+        case 5: request.revokePrivateLink = true
         case 0: request.theme = Text("title \(random.below(3))")
         case 1: request.description = Text(random.chance(30) ? "" : "about \(random.below(3))")
         case 2: request.options = NameMap([(Text(random.pick(options)!), random.chance(60))])
@@ -699,7 +708,12 @@ final class SyncSequence: @unchecked Sendable {
             request.notifyPin = random.chance(50)
         default: request.changeOwnerID = random.pick(users)!
         }
-        return call(.chatUpdate(request), clients[index].requester()) { _ in
+        return call(.chatUpdate(request), clients[index].requester()) { answer in
+            let reply: ChatUpdateReply = try self.machine.reply(answer)
+            if request.revokePrivateLink {
+                guard let link = reply.chat.link else { throw Divergence("no link was made") }
+                self.links.append((chat.name, link))
+            }
             try self.oracle.change(chat.name) { chat in
                 try self.groupChanged(request, in: &chat, by: user)
             }
@@ -736,6 +750,56 @@ final class SyncSequence: @unchecked Sendable {
             chat.owner.map { chat.permissions[$0] = 2_047 }
             chat.permissions[owner] = nil
             chat.owner = owner
+        }
+    }
+
+    private func clear(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let request = ChatClearRequest(
+            chatID: chat.name.wireID(for: user),
+            lastEventTime: random.chance(40) ? nil : anyMessage(in: chat)?.id.timeMs,
+            forAll: random.chance(25)
+        )
+        return call(.chatClear(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { chat in
+                guard let head = chat.messages.last?.id else { return }
+                let asked = request.lastEventTime.map { MessageID($0 << 16 | 0xFFFF) } ?? head
+                let last = min(asked, head)
+                if request.forAll {
+                    for index in chat.messages.indices where chat.messages[index].id <= last {
+                        chat.messages[index].isRemoved = true
+                    }
+                } else if last > chat.floors[user] ?? MessageID(0) {
+                    chat.floors[user] = last
+                    chat.marks[user] = max(chat.marks[user] ?? 0, last.timeMs)
+                }
+            }
+        }
+    }
+
+    /// Deletes a group for everybody.
+    private func endGroup(_ index: Int) -> Step {
+        guard let (index, chat) = actor(index) else { return anySend(index) }
+        let request = ChatDeleteRequest(
+            chatID: chat.name.wireID(for: clients[index].user),
+            forAll: true
+        )
+        return call(.chatDelete(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { $0.remove($0.members) }
+        }
+    }
+
+    private func join(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let (name, link) = random.pick(links) else { return changeGroup(index) }
+        let request = ChatJoinRequest(link: link)
+        return call(.chatJoin(request), clients[index].requester()) { _ in
+            try self.oracle.change(name) { chat in
+                guard !chat.members.contains(user) else { return }
+                chat.add([user], showingHistory: true)
+                chat.append(try self.event(in: chat, by: user))
+            }
         }
     }
 

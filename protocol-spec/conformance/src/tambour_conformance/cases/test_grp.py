@@ -463,3 +463,136 @@ def test_nothing_new(login: LogIn, group: Group) -> None:
     chat = group(alice, bob, title="Picnic")
     equal(update(alice, chat, theme="Picnic")["title"], "Picnic", "title")
     bob.silence_by_fence()
+
+
+# The end of a chat.
+
+
+@case("GRP-24")
+def test_deleted(login: LogIn, group: Group) -> None:
+    """A group that its owner deletes is gone for everybody, also for who is away."""
+    alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
+    chat = group(alice, bob)
+    forget(laptop)
+    known = marks(settled(laptop))
+    alice.call("CHAT_DELETE", {"chatId": chat, "forAll": True})
+    bob.fence()
+    gone = only(bob.pushes("NOTIF_CHAT"), "NOTIF_CHAT")["chat"]
+    equal((gone["id"], gone["status"]), (chat, "REMOVED"), "the chat pushed")
+    for device in (alice, bob):
+        device.refused("chat.not.found", "CHAT_HISTORY", {"chatId": chat, "backward": 1})
+    delta = login_again(laptop, **known)["chats"]
+    equal([each["status"] for each in delta if each["id"] == chat], ["REMOVED"], "status in the delta")
+
+
+@case("GRP-25")
+def test_not_deleted(login: LogIn, group: Group, cid: Cid) -> None:
+    """A member ends nothing, and nobody a dialog."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    say(alice, dialog(alice, bob), cid())
+    for each in (chat, dialog(alice, bob)):
+        bob.refused("not.allowed", "CHAT_DELETE", {"chatId": each, "forAll": True})
+    equal(chat_of(bob, chat)["participantsCount"], 2, "members")
+
+
+@case("GRP-26")
+@pytest.mark.parametrize("where", ["group", "dialog"])
+def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
+    """What is cleared for one is gone for them, unread messages too, and for nobody else."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob) if where == "group" else dialog(alice, bob)
+    said = [say(alice, chat, cid()) for _ in range(3)]
+    before = len(history(alice, chat, backward=50))
+    known = marks(settled(bob))
+    reply = bob.call("CHAT_CLEAR", {"chatId": chat, "lastEventTime": said[1]["time"], "forAll": False})
+    equal(reply["chat"]["newMessages"], 1, "unread messages")
+    equal(ids(history(bob, chat, backward=50)), [said[2]["id"]], "what is left of it")
+    bob.call("CHAT_CLEAR", {"chatId": chat})
+    equal(history(bob, chat, backward=50), [], "nothing")
+    delta = only([each for each in login_again(bob, **known)["chats"] if each["id"] == chat], "chat")
+    check("lastMessage" not in delta, "no last message", delta.get("lastMessage"))
+    equal(len(history(alice, chat, backward=50)), before, "messages of the other")
+
+
+@case("GRP-27")
+def test_cleared_for_all(login: LogIn, group: Group, cid: Cid) -> None:
+    """Who may clears it for everybody."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    said = [say(bob, chat, cid()) for _ in range(2)]
+    clear = {"chatId": chat, "lastEventTime": said[0]["time"], "forAll": True}
+    bob.refused("not.allowed", "CHAT_CLEAR", clear)
+    alice.call("CHAT_CLEAR", clear)
+    equal(ids(history(bob, chat, backward=50)), [said[1]["id"]], "what is left")
+    check(said[0]["id"] in bob.push("NOTIF_MSG_DELETE")["messageIds"], "the message among those deleted", said[0])
+
+
+# Invitations.
+
+
+def invite(device: Device, chat: int) -> str:
+    """A new link of a group."""
+    return update(device, chat, revokePrivateLink=True)["link"]
+
+
+@case("GRP-28")
+@pytest.mark.parametrize("before", ["", "https://example.org/"], ids=["from join on", "whole"])
+def test_joined(login: LogIn, group: Group, cid: Cid, before: str) -> None:
+    """Who has the link comes in, is told of once, and sees what was said."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob)
+    said = say(bob, chat, cid())
+    link = invite(alice, chat)
+    forget(alice, bob)
+    link = before + link[link.index("join/") :]
+    for _ in range(2):
+        joined = carol.call("CHAT_JOIN", {"link": link})["chat"]
+        equal((joined["id"], joined["participantsCount"]), (chat, 3), "the chat of the reply")
+    equal(told(bob, chat, "joinByLink")["sender"], carol.user_id, "who joined")
+    check(said["id"] in ids(history(carol, chat, backward=50)), "what was said before", said["id"])
+
+
+@case("GRP-29")
+def test_no_such_link(login: LogIn, group: Group) -> None:
+    """A link that was replaced is as none."""
+    alice, carol = login("alice"), login("carol")
+    chat = group(alice)
+    old = invite(alice, chat)
+    invite(alice, chat)
+    for link in (old, "join/0", "https://example.org/"):
+        carol.refused("not.found", "CHAT_JOIN", {"link": link})
+    equal(chat_of(alice, chat)["participantsCount"], 1, "members")
+
+
+@case("GRP-30")
+def test_invitation(login: LogIn, group: Group) -> None:
+    """A group has one link at a time, and members without the right do not see it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob)
+    first, second = invite(alice, chat), invite(alice, chat)
+    check(first != second, "another link", second)
+    check("link" not in chat_of(bob, chat), "no link for a member", chat_of(bob, chat).get("link"))
+    bob.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "revokePrivateLink": True})
+    carol.refused("not.found", "CHAT_CHECK_LINK", {"link": first})
+    carol.call("CHAT_CHECK_LINK", {"link": second})
+
+
+@case("GRP-31")
+def test_dead_link(login: LogIn) -> None:
+    """What leads nowhere is refused."""
+    for link in ("join/0", "", "https://example.org/"):
+        login("alice").refused("not.found", "CHAT_CHECK_LINK", {"link": link})
+
+
+@case("GRP-32")
+def test_look(login: LogIn, group: Group, cid: Cid) -> None:
+    """Before joining one sees title and number, and nothing that was said."""
+    alice, carol = login("alice"), login("carol")
+    chat = group(alice, title="Picnic")
+    say(alice, chat, cid())
+    seen = carol.call("LINK_INFO", {"link": invite(alice, chat)})["chat"]
+    equal((seen["id"], seen["title"], seen["participantsCount"]), (chat, "Picnic", 1), "the chat")
+    equal(seen["participants"], {}, "members")
+    check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
+    check("chat" not in carol.call("LINK_INFO", {"link": "join/0"}), "nothing for a dead link", "a chat")
