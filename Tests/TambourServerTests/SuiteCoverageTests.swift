@@ -19,7 +19,8 @@ struct SuiteCoverageTests {
 
     /// What is declared and cannot be played, and why.
     private static let knownGaps: [Sight: String] = [
-        Sight(opcode: .chatJoin, code: .notAllowed): "needs a group that is full; its own suite has one",
+        Sight(opcode: .chatJoin, code: .notAllowed):
+            "needs a group that is full; its own suite has one",
         Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
         Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
         Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",

@@ -6,7 +6,10 @@ import Testing
 
 @Suite("Members that come and go")
 struct MemberStoreTests {
-    @Test("who goes leaves a tombstone, who comes back takes it away", arguments: SQLEngine.available)
+    @Test(
+        "who goes leaves a tombstone, who comes back takes it away",
+        arguments: SQLEngine.available
+    )
     func tombstones(engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let users = try store.users(3)
@@ -38,7 +41,10 @@ struct MemberStoreTests {
         #expect(try store.problems() == [])
     }
 
-    @Test("a batch that fails leaves members, rights and words as they were", arguments: SQLEngine.available)
+    @Test(
+        "a batch that fails leaves members, rights and words as they were",
+        arguments: SQLEngine.available
+    )
     func rollback(engine: SQLEngine) throws {
         struct Failure: Error {}
         let store = try TestStore(engine, limits: ["fanOutMembers": 2])
@@ -65,7 +71,10 @@ struct MemberStoreTests {
         #expect(try store.problems() == [])
     }
 
-    @Test("a group that grows over the threshold is big from then on", arguments: SQLEngine.available)
+    @Test(
+        "a group that grows over the threshold is big from then on",
+        arguments: SQLEngine.available
+    )
     func growing(engine: SQLEngine) throws {
         let store = try TestStore(engine, limits: ["fanOutMembers": 3])
         let users = try store.users(5)

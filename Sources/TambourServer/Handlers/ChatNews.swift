@@ -34,7 +34,9 @@ extension WriteTransaction {
                 type: isGroup ? .chat : .dialog,
                 status: .active,
                 owner: chat.owner,
-                participants: IDMap(try marks.map { ($0, try member($0, of: chat)?.readTime ?? 0) }),
+                participants: IDMap(
+                    try marks.map { ($0, try member($0, of: chat)?.readTime ?? 0) }
+                ),
                 title: chat.title,
                 lastMessage: last,
                 lastEventTime: chat.head.number == 0 ? chat.created : chat.head.id.timeMs,

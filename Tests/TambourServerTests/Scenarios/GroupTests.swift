@@ -239,7 +239,10 @@ struct ChatMembersUpdateTests {
             let said = try (1...3).map { try carol.send("\($0)", to: group, cid: $0).message.id }
             try carol.call(ChatUpdateRequest(chatID: group, theme: "Carol's"))
             _ = try bob.takePushes()
-            #expect(try alice.code(of: alice.removal([carol.userID], from: group, cleanMsgPeriod: 7)) == .protoPayload)
+            #expect(
+                try alice.code(of: alice.removal([carol.userID], from: group, cleanMsgPeriod: 7))
+                    == .protoPayload
+            )
             try alice.remove(carol, from: group, cleanMsgPeriod: -1)
             let pushes = try bob.takePushes().filter { $0.opcode == .notifMsgDelete }
             #expect(try pushes.map { try $0.decode(as: NotifMsgDelete.self).messageIDs } == [said])
@@ -446,7 +449,9 @@ struct ChatUpdateTests {
             var request = ChatUpdateRequest(chatID: group)
             request.photoToken = "x"
             #expect(try alice.code(of: request) == .protoPayload)
-            #expect(try alice.code(of: ChatUpdateRequest(chatID: group, theme: "")) == .protoPayload)
+            #expect(
+                try alice.code(of: ChatUpdateRequest(chatID: group, theme: "")) == .protoPayload
+            )
         }
     }
 
@@ -488,8 +493,14 @@ struct ChatUpdateTests {
             let chat = try #require(try alice.chat(group))
             #expect(chat.owner == bob.userID)
             #expect(chat.admins == [bob.userID, alice.userID])
-            #expect(try alice.code(of: ChatUpdateRequest(chatID: group, changeOwnerID: alice.userID)) == .notAllowed)
-            #expect(try alice.code(of: ChatUpdateRequest(chatID: ChatID(-5), theme: "x")) == .chatNotFound)
+            #expect(
+                try alice.code(of: ChatUpdateRequest(chatID: group, changeOwnerID: alice.userID))
+                    == .notAllowed
+            )
+            #expect(
+                try alice.code(of: ChatUpdateRequest(chatID: ChatID(-5), theme: "x"))
+                    == .chatNotFound
+            )
         }
     }
 
@@ -575,7 +586,9 @@ struct ChatDeleteTests {
                 #expect(delta.filter { $0.id == group }.map(\.status) == [.removed])
             }
             #expect(try bob.code(of: ChatJoinRequest(link: link)) == .notFound)
-            #expect(try alice.code(of: ChatDeleteRequest(chatID: group, forAll: true)) == .chatNotFound)
+            #expect(
+                try alice.code(of: ChatDeleteRequest(chatID: group, forAll: true)) == .chatNotFound
+            )
         }
     }
 

@@ -40,9 +40,7 @@ def change(device: Device, chat: int, operation: str, *users: int, **fields: Any
     return device.call("CHAT_MEMBERS_UPDATE", value)["chat"]
 
 
-def not_changed(
-    code: str, device: Device, chat: int, operation: str, *users: int, **fields: Any
-) -> Frame:
+def not_changed(code: str, device: Device, chat: int, operation: str, *users: int, **fields: Any) -> Frame:
     """CHAT_MEMBERS_UPDATE that must be refused."""
     value = {"chatId": chat, "userIds": list(users), "operation": operation, **fields}
     return device.refused(code, "CHAT_MEMBERS_UPDATE", value)
@@ -61,7 +59,7 @@ def event_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(device: Device, chat: int, event: str) -> dict[str, Any]:
-    """What a device hears of one change with an event: the chat once and the event once. The event's message."""
+    """What a device hears of one change: the chat once and the event once. The message of the event."""
     device.fence()
     pushed = only(device.pushes("NOTIF_CHAT"), f"NOTIF_CHAT for {device.name}")["chat"]
     equal((pushed["id"], pushed["status"]), (chat, "ACTIVE"), "the chat pushed")
@@ -410,7 +408,7 @@ def test_options(login: LogIn, group: Group) -> None:
     update(alice, chat, options={"ONLY_ADMIN_CAN_ADD_MEMBER": False})
     for device in (alice, bob):
         options = chat_of(device, chat)["options"]
-        equal([name for name, value in options.items() if value], ["ALL_CAN_PIN_MESSAGE"], "options that are set")
+        equal([name for name, value in options.items() if value], ["ALL_CAN_PIN_MESSAGE"], "options set")
     alice.refused("proto.payload", "CHAT_UPDATE", {"chatId": chat, "options": {"NO_SUCH_OPTION": True}})
 
 
@@ -441,7 +439,7 @@ def test_new_owner(login: LogIn, group: Group) -> None:
     equal(update(alice, chat, changeOwnerId=bob.user_id)["owner"], bob.user_id, "owner of the reply")
     seen = chat_of(bob, chat)
     equal(seen["owner"], bob.user_id, "owner")
-    equal(seen["adminParticipants"][str(alice.user_id)]["permissions"], EVERYTHING, "rights of the one before")
+    equal(seen["adminParticipants"][str(alice.user_id)]["permissions"], EVERYTHING, "rights of the old one")
     alice.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "changeOwnerId": alice.user_id})
     alice.call("CHAT_LEAVE", {"chatId": chat})
 
@@ -525,7 +523,7 @@ def test_cleared_for_all(login: LogIn, group: Group, cid: Cid) -> None:
     bob.refused("not.allowed", "CHAT_CLEAR", clear)
     alice.call("CHAT_CLEAR", clear)
     equal(ids(history(bob, chat, backward=50)), [said[1]["id"]], "what is left")
-    check(said[0]["id"] in bob.push("NOTIF_MSG_DELETE")["messageIds"], "the message among those deleted", said[0])
+    check(said[0]["id"] in bob.push("NOTIF_MSG_DELETE")["messageIds"], "the message deleted", said[0])
 
 
 # Invitations.
@@ -595,4 +593,5 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
     equal((seen["id"], seen["title"], seen["participantsCount"]), (chat, "Picnic", 1), "the chat")
     equal(seen["participants"], {}, "members")
     check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
-    check("chat" not in carol.call("LINK_INFO", {"link": "join/0"}), "nothing for a dead link", "a chat")
+    nothing = carol.call("LINK_INFO", {"link": "join/0"})
+    check(nothing.get("chat") is None, "nothing for a dead link", nothing.get("chat"))
