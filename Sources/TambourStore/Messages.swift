@@ -24,6 +24,8 @@ struct MessageStatements {
     let byCreationCID: any SQLStatement
     let backward: any SQLStatement
     let forward: any SQLStatement
+    let bySender: any SQLStatement
+    let upTo: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
     let hide: any SQLStatement
@@ -49,7 +51,7 @@ struct MessageStatements {
         lastVisible = try sql.prepare(
             """
             SELECT \(Self.columns) FROM message m
-            WHERE m.chat = $1 AND m.status <> 2 AND \(Self.notHidden)
+            WHERE m.chat = $1 AND m.id > $3 AND m.status <> 2 AND \(Self.notHidden)
             ORDER BY m.id DESC LIMIT 1
             """
         )
@@ -91,6 +93,17 @@ struct MessageStatements {
             WHERE m.chat = $1 AND m.id > $3 AND m.id <= $4 AND m.status <> 2
               AND \(Self.notHidden)
             ORDER BY m.id LIMIT $5
+            """
+        )
+        upTo = try sql.prepare(
+            "SELECT id FROM message WHERE chat = $1 AND id <= $2 AND status <> 2 ORDER BY id"
+        )
+        // What has no device is an event, and so is what made a group.
+        bySender = try sql.prepare(
+            """
+            SELECT id FROM message
+            WHERE chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1
+            ORDER BY id
             """
         )
         edit = try sql.prepare(
@@ -271,12 +284,17 @@ extension ReadTransaction {
         return records
     }
 
-    /// The newest message that `viewer` can see.
-    func lastVisible(in chat: ChatKey, for viewer: UserID) throws -> MessageRecord? {
+    /// The newest message that `viewer` can see; none is at or below `floor`.
+    func lastVisible(
+        in chat: ChatKey,
+        for viewer: UserID,
+        above floor: MessageID
+    ) throws -> MessageRecord? {
         let statement = store.messages.lastVisible
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, viewer.rawValue)
+        statement.bind(3, floor.rawValue)
         return try statement.step() ? MessageRecord(row: statement) : nil
     }
 
@@ -290,13 +308,14 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The message as `viewer` sees it: nil when it is removed, hidden or unknown.
+    /// The message as `viewer` sees it: nil when it is removed, hidden, unknown, or not above `floor`.
     package func visibleRecord(
         _ id: MessageID,
         in chat: ChatKey,
-        for viewer: UserID
+        for viewer: UserID,
+        above floor: MessageID
     ) throws -> MessageRecord? {
-        guard let record = try record(id, in: chat), record.status != .removed,
+        guard id > floor, let record = try record(id, in: chat), record.status != .removed,
             try !isHidden(id, in: chat, for: viewer)
         else { return nil }
         return record
@@ -305,6 +324,7 @@ extension ReadTransaction {
     /// A page of `backward` messages at or before `from` and `forward` messages after it.
     ///
     /// - Parameters:
+    ///   - floor: Nothing up to this message is there for the viewer.
     ///   - from: Unix milliseconds.
     ///   - earliest: Nothing older than this, Unix milliseconds.
     ///   - latest: Nothing newer than this, Unix milliseconds.
@@ -314,6 +334,7 @@ extension ReadTransaction {
         of chat: ChatKey,
         wireID: ChatID,
         for viewer: UserID,
+        above floor: MessageID,
         from: Int64,
         backward: Int,
         forward: Int,
@@ -330,7 +351,7 @@ extension ReadTransaction {
             wireID: wireID,
             for: viewer,
             pivot: pivot,
-            bound: MessageID(timeMs: max(0, earliest), counter: 0),
+            bound: max(MessageID(timeMs: max(0, earliest), counter: 0), floor.next),
             limit: backward,
             budget: &budget,
             more: &page.more
@@ -341,7 +362,7 @@ extension ReadTransaction {
             in: chat,
             wireID: wireID,
             for: viewer,
-            pivot: pivot,
+            pivot: max(pivot, floor),
             bound: lastMessageID(at: latest),
             limit: min(forward, max(1, room)),
             budget: &budget,
@@ -416,6 +437,11 @@ extension ReadTransaction {
     }
 }
 
+extension MessageID {
+    /// The smallest id above this one.
+    fileprivate var next: MessageID { MessageID(rawValue &+ 1) }
+}
+
 /// The largest id a message of that millisecond can have; safe for any 64-bit input.
 func lastMessageID(at time: Int64) -> MessageID {
     if time < 0 { return MessageID(0) }
@@ -442,7 +468,7 @@ extension MessageRecord {
             text: text,
             sender: sender,
             chatID: wireID,
-            cid: cid,
+            cid: device == .server ? nil : cid,
             elements: elements,
             attaches: attaches ?? .emptyList,
             link: link,

@@ -121,6 +121,31 @@ package enum Schema {
               PRIMARY KEY (user_id, chat, message)
             ) {without_rowid};
             """
-        )
+        ),
+        Migration(
+            2,
+            "groups after creation",
+            """
+            ALTER TABLE chat ADD COLUMN description {blob};
+            ALTER TABLE chat ADD COLUMN options {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE chat ADD COLUMN pinned {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE chat ADD COLUMN link {blob};
+            CREATE UNIQUE INDEX chat_link ON chat (link);
+
+            ALTER TABLE member ADD COLUMN permissions {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE member ADD COLUMN floor {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX member_admin ON member (chat, user_id) WHERE permissions > 0;
+
+            CREATE TABLE former_member (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              owner {int64} NOT NULL,
+              joined {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
+            CREATE INDEX former_member_ct ON former_member (user_id, ct);
+            """
+        ),
     ]
 }

@@ -56,14 +56,21 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(9) != 0
+        let isBig = statement.int(13) != 0
         let chat = ChatState(
             key: key,
             kind: kind,
             pair: kind == .group
                 ? nil : (UserID(statement.int(2)), UserID(statement.int(3))),
-            owner: UserID(statement.int(4)),
-            title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+            details: ChatDetails(
+                owner: UserID(statement.int(4)),
+                title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+                description: statement.isNull(9)
+                    ? nil : Text(unchecked: Bytes(statement.bytes(9))),
+                options: RoleTable.Options(rawValue: statement.int(10)),
+                pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
+                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12)))
+            ),
             created: statement.int(6),
             isBig: isBig,
             head: try reader.head(of: key),
@@ -161,8 +168,7 @@ extension WriteTransaction {
             key: key,
             kind: kind,
             pair: pair,
-            owner: owner,
-            title: title,
+            details: ChatDetails(owner: owner, title: title),
             created: ct,
             isBig: isBig,
             head: .empty,
@@ -196,7 +202,7 @@ extension WriteTransaction {
         markDirty(member, in: chat)
     }
 
-    private func markDirty(_ member: MemberState, in chat: ChatState) {
+    func markDirty(_ member: MemberState, in chat: ChatState) {
         guard !member.isDirty else { return }
         member.isDirty = true
         dirtyMembers.append((chat.key, member))
@@ -212,7 +218,9 @@ extension MemberState {
             readNumber: row.int(3),
             ct: row.int(4),
             contactCT: row.int(5),
-            isBig: row.int(6) != 0
+            isBig: row.int(6) != 0,
+            permissions: RoleTable.Permissions(rawValue: row.int(7)),
+            floor: MessageID(row.int(8))
         )
     }
 }

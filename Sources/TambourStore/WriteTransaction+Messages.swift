@@ -58,16 +58,18 @@ extension WriteTransaction {
             attaches: draft.attaches,
             forward: draft.forward
         )
-        let isCreation = chat.kind == .group && record.number == 1
-        let key = SendKey(
-            sender: sender,
-            device: device,
-            cid: draft.cid,
-            chat: isCreation ? nil : chat.key
-        )
-        pendingKeys[key] = pending.count
+        if device != .server {
+            let isCreation = chat.kind == .group && record.number == 1
+            let key = SendKey(
+                sender: sender,
+                device: device,
+                cid: draft.cid,
+                chat: isCreation ? nil : chat.key
+            )
+            pendingKeys[key] = pending.count
+            recentClientIDs.insert(draft.cid, of: sender)
+        }
         pending.append(record)
-        recentClientIDs.insert(draft.cid, of: sender)
         chat.hasPendingMessages = true
         chat.head = ChatHead(id: record.id, number: record.number)
         member.setRead(time: time, number: record.number)
@@ -83,7 +85,8 @@ extension WriteTransaction {
         visibleTo user: UserID
     ) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
-        return try reader.visibleRecord(id, in: chat.key, for: user)
+        guard let member = try member(user, of: chat) else { return nil }
+        return try reader.visibleRecord(id, in: chat.key, for: user, above: member.floor)
     }
 
     /// The row itself, removed ones included.
@@ -162,7 +165,10 @@ extension WriteTransaction {
     ///
     /// In a small chat everybody sees everybody's mark, so every member's row changes.
     package func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
-        guard let member = try member(user, of: chat), member.readTime != time else { return }
+        guard let member = try member(user, of: chat) else { return }
+        // What is not there for the member is read.
+        let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
+        guard member.readTime != time else { return }
         let number: Int64
         if time >= chat.head.id.timeMs {
             number = chat.head.number

@@ -20,6 +20,7 @@ CLOCK = STORE + "CommitClock.swift"
 BATCH = STORE + "WriteTransaction.swift"
 CHATS = STORE + "WriteTransaction+Chats.swift"
 MESSAGES = STORE + "WriteTransaction+Messages.swift"
+MEMBERS = STORE + "WriteTransaction+Members.swift"
 ACCOUNTS = STORE + "WriteTransaction+Accounts.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
@@ -117,6 +118,26 @@ MUTANTS = [
     ("delta: big chats are joined",
      STORE + "Chats.swift", "            + views(store.chats.changedBigViews, viewer, since)",
      "            + (mutant == @ ? [] : views(store.chats.changedBigViews, viewer, since))", None),
+    ("add: the tombstone goes",
+     MEMBERS, "            try revive.run()\n", "            if mutant != @ { try revive.run() }\n", None),
+    ("remove: the tombstone",
+     MEMBERS, "            try bury.run()\n", "            if mutant != @ { try bury.run() }\n", None),
+    ("add: the members of a chat that has become big, on disk",
+     MEMBERS, "        try store.members.makeBig.run()\n",
+     "        if mutant != @ { try store.members.makeBig.run() }\n", None),
+    ("add: a chat that has become big, in memory",
+     MEMBERS, "        chat.makeBig()\n", "        if mutant != @ { chat.makeBig() }\n", None),
+    ("rights: the members of the chat",
+     MEMBERS, "        member.setPermissions(permissions)\n        touch(chat)",
+     "        member.setPermissions(permissions)\n        if mutant != @ { touch(chat) }", None),
+    ("title, description and the like: the members of the chat",
+     MEMBERS, "        chat.set(details)\n        touch(chat)",
+     "        chat.set(details)\n        if mutant != @ { touch(chat) }", None),
+    ("clear: the member's row",
+     MEMBERS, "        touch(member, in: chat)\n        if member.readTime",
+     "        if mutant != @ { touch(member, in: chat) }\n        if member.readTime", None),
+    ("clear: the member's floor in memory",
+     MEMBERS, "        member.setFloor(floor)\n", "        if mutant != @ { member.setFloor(floor) }\n", None),
 ]
 
 

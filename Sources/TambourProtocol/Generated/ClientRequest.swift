@@ -26,13 +26,22 @@ package enum ClientRequest: Sendable {
             case .chatInfo: .query(.chatInfo(try .decode(payload, limits: limits)))
             case .chatHistory: .query(.chatHistory(try .decode(payload, limits: limits)))
             case .chatMark: .command(.chatMark(try .decode(payload, limits: limits)))
+            case .chatDelete: .command(.chatDelete(try .decode(payload, limits: limits)))
             case .chatsList: .query(.chatsList(try .decode(payload, limits: limits)))
+            case .chatClear: .command(.chatClear(try .decode(payload, limits: limits)))
+            case .chatUpdate: .command(.chatUpdate(try .decode(payload, limits: limits)))
+            case .chatCheckLink: .query(.chatCheckLink(try .decode(payload, limits: limits)))
+            case .chatJoin: .command(.chatJoin(try .decode(payload, limits: limits)))
+            case .chatLeave: .command(.chatLeave(try .decode(payload, limits: limits)))
+            case .chatMembers: .query(.chatMembers(try .decode(payload, limits: limits)))
             case .msgSend: .command(.msgSend(try .decode(payload, limits: limits)))
             case .msgTyping: .query(.msgTyping(try .decode(payload, limits: limits)))
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
             case .msgEdit: .command(.msgEdit(try .decode(payload, limits: limits)))
             case .msgGet: .query(.msgGet(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
+            case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
+            case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
@@ -82,9 +91,12 @@ package indirect enum QueryRequest: Sendable {
     case chatInfo(ChatInfoRequest)
     case chatHistory(ChatHistoryRequest)
     case chatsList(ChatsListRequest)
+    case chatCheckLink(ChatCheckLinkRequest)
+    case chatMembers(ChatMembersRequest)
     case msgTyping(MsgTypingRequest)
     case msgGet(MsgGetRequest)
     case chatSubscribe(ChatSubscribeRequest)
+    case linkInfo(LinkInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
 
     /// The opcode it travels under.
@@ -96,9 +108,12 @@ package indirect enum QueryRequest: Sendable {
             case .chatInfo: .chatInfo
             case .chatHistory: .chatHistory
             case .chatsList: .chatsList
+            case .chatCheckLink: .chatCheckLink
+            case .chatMembers: .chatMembers
             case .msgTyping: .msgTyping
             case .msgGet: .msgGet
             case .chatSubscribe: .chatSubscribe
+            case .linkInfo: .linkInfo
             case .sessionsInfo: .sessionsInfo
         }
     }
@@ -113,9 +128,15 @@ package indirect enum CommandRequest: Sendable {
     case logout(LogoutRequest)
     case authConfirm(AuthConfirmRequest)
     case chatMark(ChatMarkRequest)
+    case chatDelete(ChatDeleteRequest)
+    case chatClear(ChatClearRequest)
+    case chatUpdate(ChatUpdateRequest)
+    case chatJoin(ChatJoinRequest)
+    case chatLeave(ChatLeaveRequest)
     case msgSend(MsgSendRequest)
     case msgDelete(MsgDeleteRequest)
     case msgEdit(MsgEditRequest)
+    case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
 
     /// The opcode it travels under.
@@ -126,9 +147,15 @@ package indirect enum CommandRequest: Sendable {
             case .logout: .logout
             case .authConfirm: .authConfirm
             case .chatMark: .chatMark
+            case .chatDelete: .chatDelete
+            case .chatClear: .chatClear
+            case .chatUpdate: .chatUpdate
+            case .chatJoin: .chatJoin
+            case .chatLeave: .chatLeave
             case .msgSend: .msgSend
             case .msgDelete: .msgDelete
             case .msgEdit: .msgEdit
+            case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
         }
     }

@@ -92,6 +92,10 @@ package final class Limits: Sendable {
     package let maxHistoryPage: Int
     /// 50 chats. What clients that name no number expect.
     package let chatsPageSize: Int
+    /// 50 members. What clients that name no number expect.
+    package let membersPageSize: Int
+    /// 200 members. A page of complete users stays below maxReplyBytes.
+    package let maxMembersPage: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
     package let maxChatsPage: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
@@ -156,6 +160,8 @@ package final class Limits: Sendable {
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
         maxHistoryPage = overrides.value(of: "maxHistoryPage", standard: 200)
         chatsPageSize = overrides.value(of: "chatsPageSize", standard: 50)
+        membersPageSize = overrides.value(of: "membersPageSize", standard: 50)
+        maxMembersPage = overrides.value(of: "maxMembersPage", standard: 200)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)

@@ -37,8 +37,23 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatHistory = Opcode(rawValue: 49)
     /// Moves the caller's read mark.
     package static let chatMark = Opcode(rawValue: 50)
+    /// Deletes a group for everybody.
+    package static let chatDelete = Opcode(rawValue: 52)
     /// A page of chats whose last event is before a time, newest first.
     package static let chatsList = Opcode(rawValue: 53)
+    /// Clears the history of a chat up to a time, for the caller or for everybody.
+    package static let chatClear = Opcode(rawValue: 54)
+    /// Changes title, description, options, pinned message, invitation or owner of a chat; what is not named
+    /// stays.
+    package static let chatUpdate = Opcode(rawValue: 55)
+    /// Whether an invitation is good.
+    package static let chatCheckLink = Opcode(rawValue: 56)
+    /// Joins a group by its invitation.
+    package static let chatJoin = Opcode(rawValue: 57)
+    /// Leaves a group.
+    package static let chatLeave = Opcode(rawValue: 58)
+    /// A page of a chat's members, in the order of their ids.
+    package static let chatMembers = Opcode(rawValue: 59)
     /// Stores a message and tells every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
     /// Says that the caller is typing.
@@ -51,6 +66,10 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGet = Opcode(rawValue: 71)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
+    /// Adds members to a group, removes them, or gives and takes the rights of administrators.
+    package static let chatMembersUpdate = Opcode(rawValue: 77)
+    /// What an invitation leads to.
+    package static let linkInfo = Opcode(rawValue: 89)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
@@ -145,13 +164,22 @@ package struct OpInfo: Sendable {
         served(48, "CHAT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(50, "CHAT_MARK", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
+        served(52, "CHAT_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(53, "CHATS_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(54, "CHAT_CLEAR", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
+        served(55, "CHAT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed])
+        served(56, "CHAT_CHECK_LINK", .clientToServer, [.loggedIn], .query, .safe, [.notFound])
+        served(57, "CHAT_JOIN", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound, .notAllowed])
+        served(58, "CHAT_LEAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
+        served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .errorMessageInvalid])
         served(65, "MSG_TYPING", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(67, "MSG_EDIT", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, [.chatNotFound])
+        served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notAllowed])
+        served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
@@ -187,13 +215,6 @@ package struct OpInfo: Sendable {
         known(44, "OWN_CONTACT_SEARCH", .clientToServer)
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
         known(51, "CHAT_MEDIA", .clientToServer)
-        known(52, "CHAT_DELETE", .clientToServer)
-        known(54, "CHAT_CLEAR", .clientToServer)
-        known(55, "CHAT_UPDATE", .clientToServer)
-        known(56, "CHAT_CHECK_LINK", .clientToServer)
-        known(57, "CHAT_JOIN", .clientToServer)
-        known(58, "CHAT_LEAVE", .clientToServer)
-        known(59, "CHAT_MEMBERS", .clientToServer)
         known(60, "PUBLIC_SEARCH", .clientToServer)
         known(61, "CHAT_PERSONAL_CONFIG", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
@@ -204,7 +225,6 @@ package struct OpInfo: Sendable {
         known(73, "MSG_SEARCH", .clientToServer)
         known(74, "MSG_GET_STAT", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
-        known(77, "CHAT_MEMBERS_UPDATE", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
         known(79, "VIDEO_CHAT_HISTORY", .clientToServer)
         known(80, "PHOTO_UPLOAD", .clientToServer)
@@ -216,7 +236,6 @@ package struct OpInfo: Sendable {
         known(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer)
         known(87, "FILE_UPLOAD", .clientToServer)
         known(88, "FILE_DOWNLOAD", .clientToServer)
-        known(89, "LINK_INFO", .clientToServer)
         known(90, "MESSAGE_LINK", .clientToServer)
         known(91, "MSG_GET_COMMENTS_INFO", .clientToServer)
         known(92, "MSG_DELETE_RANGE", .clientToServer)

@@ -9,6 +9,7 @@ package struct Dispatcher: Sendable {
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
     private let messages: MessagesHandler
+    private let groups: GroupsHandler
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
@@ -24,6 +25,7 @@ package struct Dispatcher: Sendable {
         contacts = ContactsHandler()
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
+        groups = GroupsHandler(limits: limits, environment: environment)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -54,6 +56,24 @@ package struct Dispatcher: Sendable {
         case .chatMark(let request):
             let caller = requester.requireCaller()
             return .reply(try chats.chatMark(request, from: caller, in: tx))
+        case .chatDelete(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatDelete(request, from: caller, in: tx))
+        case .chatClear(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatClear(request, from: caller, in: tx))
+        case .chatJoin(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatJoin(request, from: caller, in: tx))
+        case .chatUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatUpdate(request, from: caller, in: tx))
+        case .chatLeave(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatLeave(request, from: caller, in: tx))
+        case .chatMembersUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
         case .msgSend(let request):
             let caller = requester.requireCaller()
             let reply = try messages.msgSend(request, from: caller, in: tx)
@@ -106,6 +126,12 @@ package struct Dispatcher: Sendable {
             return page(try chats.chatHistory(request, from: caller, in: snapshot))
         case .chatsList(let request):
             return page(try chats.chatsList(request, from: caller, in: snapshot))
+        case .chatCheckLink(let request):
+            return page(try groups.chatCheckLink(request, in: snapshot))
+        case .linkInfo(let request):
+            return page(try groups.linkInfo(request, from: caller, in: snapshot))
+        case .chatMembers(let request):
+            return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
             let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
             return Answer(

@@ -60,6 +60,7 @@ struct ChatsHandler: Sendable {
                 of: view.key,
                 wireID: view.wireID,
                 for: caller.userID,
+                above: view.floor,
                 from: from,
                 backward: backward,
                 forward: forward,

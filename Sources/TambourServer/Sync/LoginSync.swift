@@ -11,8 +11,9 @@ struct LoginSync: Sendable {
     ///
     /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
-    /// page the others with CHATS_LIST. Changed contacts that would fill more than half a reply come
-    /// oldest first, and `time` stays below what is left: the next login brings it.
+    /// page the others with CHATS_LIST. Changed contacts, and chats that were left, come oldest first where
+    /// they would fill more than half a reply, and `time` stays below what is left: the next login
+    /// brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
     /// - Returns: the reply, and the dialog partners whose presence is followed from now on: the session
     ///   ends that by `unwatch`.
@@ -36,10 +37,23 @@ struct LoginSync: Sendable {
         if let contactsMark {
             // What changed is never left out: the client would keep what it has for ever.
             let changed = try snapshot.changedContacts(of: caller.userID, since: contactsMark)
-            let part = oldest(changed, budget: budget / 2)
-            contacts = part.contacts.map { $0.user(showingPhone: false) }
+            let part = oldest(changed.map { ($0.account, $0.changed) }, budget: budget / 2) {
+                $0.wireSizeEstimate
+            }
+            contacts = part.items.map { $0.user(showingPhone: false) }
             time = min(time, part.complete)
-            budget -= part.contacts.reduce(0) { $0 + $1.wireSizeEstimate }
+            budget -= part.items.reduce(0) { $0 + $1.wireSizeEstimate }
+        }
+        var gone: [Chat] = []
+        if let chatsMark {
+            // Nor is what is no more: also a list in full says nothing of it.
+            let left = try snapshot.leftChats(of: caller.userID, since: chatsMark)
+            let part = oldest(left.map { ($0.chat, $0.changed) }, budget: budget / 2) {
+                $0.wireSizeEstimate
+            }
+            gone = part.items
+            time = min(time, part.complete)
+            budget -= gone.reduce(0) { $0 + $1.wireSizeEstimate }
         }
         var chats: [Chat] = []
         var marker: Int64 = 0
@@ -77,7 +91,7 @@ struct LoginSync: Sendable {
         presence.watch(partners.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: Profile(contact: account.user(showingPhone: true)),
-            chats: chats,
+            chats: chats + gone,
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts,
             presence: presence.presence(of: partners, since: mark(request.presenceSync, time) ?? 0),
@@ -129,22 +143,23 @@ struct LoginSync: Sendable {
     /// The changes that were there first, whole commits, and the clock up to which they are complete.
     ///
     /// - Parameters:
-    ///   - changed: the newest change first.
+    ///   - changed: the newest change first, each with its clock.
     ///   - budget: bytes that they may take.
-    private func oldest(
-        _ changed: [(account: Account, changed: Int64)],
-        budget: Int
-    ) -> (contacts: [Account], complete: Int64) {
+    private func oldest<Item>(
+        _ changed: [(item: Item, changed: Int64)],
+        budget: Int,
+        size: (Item) -> Int
+    ) -> (items: [Item], complete: Int64) {
         var budget = budget
-        let firstLeftOut = changed.last { contact in
-            budget -= contact.account.wireSizeEstimate
+        let firstLeftOut = changed.last { change in
+            budget -= size(change.item)
             return budget < 0
         }
-        guard let cut = firstLeftOut?.changed else { return (changed.map(\.account), .max) }
+        guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
         let before = changed.filter { $0.changed < cut }
-        guard before.isEmpty else { return (before.map(\.account), cut - 1) }
+        guard before.isEmpty else { return (before.map(\.item), cut - 1) }
         // One commit changed more than that: it is not split.
-        return (changed.filter { $0.changed == cut }.map(\.account), cut)
+        return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
     /// Every chat that changed after `since`, or nil when they take more than `budget` bytes.

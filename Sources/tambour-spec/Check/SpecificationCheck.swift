@@ -16,6 +16,7 @@ struct SpecificationCheck {
         check.checkErrors()
         check.checkTypes()
         check.checkOpcodes()
+        check.problems += specification.roles.problems(in: specification)
         check.checkRequirements()
         check.checkFlows()
         check.problems += ExampleCheck.problems(of: specification)

@@ -409,6 +409,248 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK request: asked", type: "ChatCheckLinkRequest", opcode: 56, command: 0, sequence: 52,
+            hex: "0a00003400380000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003400380000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK reply: good", type: "ChatCheckLinkReply", opcode: 56, command: 1, sequence: 52,
+            hex: "0a01003400380000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK error: a link that leads nowhere", type: "ErrorReply", opcode: 56, command: 3, sequence: 52,
+            hex: "0a03003400380000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR request: for oneself", type: "ChatClearRequest", opcode: 54, command: 0, sequence: 51,
+            hex: "0a00003300360000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc2",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003300360000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR reply: cleared", type: "ChatClearReply", opcode: 54, command: 1, sequence: 51,
+            hex: "0a01003300360000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR error: not a member", type: "ErrorReply", opcode: 54, command: 3, sequence: 51,
+            hex: "0a03003300360000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR error: no right", type: "ErrorReply", opcode: 54, command: 3, sequence: 51,
+            hex: "0a03003300360000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE request: for everybody", type: "ChatDeleteRequest", opcode: 52, command: 0, sequence: 50,
+            hex: "0a00003200340000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc3",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003200340000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE reply: deleted", type: "ChatDeleteReply", opcode: 52, command: 1, sequence: 50,
+            hex: "0a01003200340000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE error: not a member", type: "ErrorReply", opcode: 52, command: 3, sequence: 50,
+            hex: "0a03003200340000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE error: no right", type: "ErrorReply", opcode: 52, command: 3, sequence: 50,
+            hex: "0a03003200340000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN request: from join on", type: "ChatJoinRequest", opcode: 57, command: 0, sequence: 53,
+            hex: "0a00003500390000001081a46c696e6ba96a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003500390000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN reply: joined", type: "ChatJoinReply", opcode: 57, command: 1, sequence: 53,
+            hex: "0a01003500390000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN error: a link that leads nowhere", type: "ErrorReply", opcode: 57, command: 3, sequence: 53,
+            hex: "0a03003500390000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN error: a full group", type: "ErrorReply", opcode: 57, command: 3, sequence: 53,
+            hex: "0a03003500390000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE request: asked", type: "ChatLeaveRequest", opcode: 58, command: 0, sequence: 44,
+            hex: "0a00002c003a0000001181a6636861744964d3ffffc20f4408aac1",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00002c003a0000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE reply: left", type: "ChatLeaveReply", opcode: 58, command: 1, sequence: 44,
+            hex: "0a01002c003a0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE error: not a member", type: "ErrorReply", opcode: 58, command: 3, sequence: 44,
+            hex: "0a03002c003a0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE error: the owner", type: "ErrorReply", opcode: 58, command: 3, sequence: 44,
+            hex: "0a03002c003a0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS request: a page", type: "ChatMembersRequest", opcode: 59, command: 0, sequence: 45,
+            hex: "0a00002d003b0000002c84a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432",
+            accept: [
+                .init(name: "no marker", hex: "0a00002d003b0000003385a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432a57175657279c0"),
+            ],
+            reject: [
+                .init(name: "an unknown list", hex: "0a00002d003b0000001d82a6636861744964d3ffffc20f4408aac1a474797065a6465249454e44", limits: [:], error: "/type: unknown value \"FRIEND\""),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS request: by name", type: "ChatMembersRequest", opcode: 59, command: 0, sequence: 46,
+            hex: "0a00002e003b0000001a82a6636861744964d3ffffc20f4408aac1a57175657279a2626f",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS reply: two of them", type: "ChatMembersReply", opcode: 59, command: 1, sequence: 45,
+            hex: "0a01002d003b0000012582a76d656d626572739284a7636f6e7461637485a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a8726561644d61726bcf0000019871c20b18ab7065726d697373696f6e73cd07ff82a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a3426f62a966697273744e616d65a3426f62a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a66d61726b6572cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS reply: nobody", type: "ChatMembersReply", opcode: 59, command: 1, sequence: 46,
+            hex: "0a01002e003b0000000a81a76d656d6265727390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS error: not a member", type: "ErrorReply", opcode: 59, command: 3, sequence: 45,
+            hex: "0a03002d003b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: added", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 47,
+            hex: "0a00002f004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647392cd03eacd03eba96f7065726174696f6ea3616464ab73686f77486973746f7279c2ae636c65616e4d7367506572696f6400",
+            accept: [
+                .init(name: "ids as strings", hex: "0a00002f004d0000004684a6636861744964af2d3638313034313534393933393833a77573657249647392a431303032a431303033a96f7065726174696f6ea3616464ab73686f77486973746f7279c2"),
+            ],
+            reject: [
+                .init(name: "an unknown operation", hex: "0a00002f004d0000002b83a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eaa96f7065726174696f6ea362616e", limits: [:], error: "/operation: unknown value \"ban\""),
+                .init(name: "nobody named", hex: "0a00002f004d0000001f82a6636861744964d3ffffc20f4408aac1a96f7065726174696f6ea3616464", limits: [:], error: "/userIds: missing"),
+                .init(name: "too many", hex: "0a00002f004d0000002b83a6636861744964d3ffffc20f4408aac1a77573657249647393010203a96f7065726174696f6ea3616464", limits: ["maxIDsPerRequest": 2], error: "/userIds: 3 items, limit 2"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: removed with what was said", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 48,
+            hex: "0a000030004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eba96f7065726174696f6ea672656d6f7665ab73686f77486973746f7279c3ae636c65616e4d7367506572696f64ff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: an administrator", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 49,
+            hex: "0a000031004d0000006087a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eaa96f7065726174696f6ea3616464a474797065a541444d494eab73686f77486973746f7279c3ae636c65616e4d7367506572696f6400ab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE reply: done", type: "ChatMembersUpdateReply", opcode: 77, command: 1, sequence: 47,
+            hex: "0a01002f004d0000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: not a member", type: "ErrorReply", opcode: 77, command: 3, sequence: 47,
+            hex: "0a03002f004d0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: nobody", type: "ErrorReply", opcode: 77, command: 3, sequence: 47,
+            hex: "0a03002f004d0000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: no right", type: "ErrorReply", opcode: 77, command: 3, sequence: 48,
+            hex: "0a030030004d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a title and a description", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 40,
+            hex: "0a00002800370000005285a6636861744964d3ffffc20f4408aac1a57468656d65a65069636e6963ab6465736372697074696f6ea94f6e2053756e646179a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: options", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 41,
+            hex: "0a00002900370000006884a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            accept: [
+                .init(name: "the default", hex: "0a00002900370000004a82a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2"),
+            ],
+            reject: [
+                .init(name: "no chat", hex: "0a00002900370000000e81a57468656d65a65069636e6963", limits: [:], error: "/chatId: missing"),
+                .init(name: "an option that is a number", hex: "0a00002900370000002f82a6636861744964d3ffffc20f4408aac1a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d45535341474501", limits: [:], error: "/options/ALL_CAN_PIN_MESSAGE: expected a boolean, found an integer"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a pin without a word", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 42,
+            hex: "0a00002a00370000004584a6636861744964d3ffffc20f4408aac1ac70696e4d6573736167654964cf019871c1e7f00007a96e6f7469667950696ec2b17265766f6b65507269766174654c696e6bc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a new owner", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 43,
+            hex: "0a00002b00370000004084a6636861744964d3ffffc20f4408aac1a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2ad6368616e67654f776e65724964cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE reply: changed", type: "ChatUpdateReply", opcode: 55, command: 1, sequence: 40,
+            hex: "0a01002800370000018581a463686174de0013a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445ab6465736372697074696f6ea94f6e2053756e646179a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: not a member", type: "ErrorReply", opcode: 55, command: 3, sequence: 40,
+            hex: "0a03002800370000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: nobody", type: "ErrorReply", opcode: 55, command: 3, sequence: 43,
+            hex: "0a03002b00370000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: no such message", type: "ErrorReply", opcode: 55, command: 3, sequence: 42,
+            hex: "0a03002a00370000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: no right", type: "ErrorReply", opcode: 55, command: 3, sequence: 41,
+            hex: "0a03002900370000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO request: asked", type: "LinkInfoRequest", opcode: 89, command: 0, sequence: 54,
+            hex: "0a00003600590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003600590000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "LINK_INFO reply: a group", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 54,
+            hex: "0a0100360059000000ee81a4636861748ea26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e7402a6616363657373a750524956415445",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO reply: nothing", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 54,
+            hex: "0a01003600590000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_DELETE request: for everybody", type: "MsgDeleteRequest", opcode: 66, command: 0, sequence: 29,
             hex: "0a00001d00420000002e83a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008a5666f724d65c2",
             accept: [
@@ -858,6 +1100,24 @@ extension ExampleVector {
             case "ContactInfoByPhoneRequest": try ContactInfoByPhoneRequest.decode(payload, limits: limits).encoded()
             case "ContactInfoByPhoneReply": try ContactInfoByPhoneReply.decode(payload, limits: limits).encoded()
             case "NotifPresence": try NotifPresence.decode(payload, limits: limits).encoded()
+            case "ChatDeleteRequest": try ChatDeleteRequest.decode(payload, limits: limits).encoded()
+            case "ChatDeleteReply": try ChatDeleteReply.decode(payload, limits: limits).encoded()
+            case "ChatClearRequest": try ChatClearRequest.decode(payload, limits: limits).encoded()
+            case "ChatClearReply": try ChatClearReply.decode(payload, limits: limits).encoded()
+            case "ChatCheckLinkRequest": try ChatCheckLinkRequest.decode(payload, limits: limits).encoded()
+            case "ChatCheckLinkReply": try ChatCheckLinkReply.decode(payload, limits: limits).encoded()
+            case "ChatJoinRequest": try ChatJoinRequest.decode(payload, limits: limits).encoded()
+            case "ChatJoinReply": try ChatJoinReply.decode(payload, limits: limits).encoded()
+            case "ChatUpdateRequest": try ChatUpdateRequest.decode(payload, limits: limits).encoded()
+            case "ChatUpdateReply": try ChatUpdateReply.decode(payload, limits: limits).encoded()
+            case "ChatLeaveRequest": try ChatLeaveRequest.decode(payload, limits: limits).encoded()
+            case "ChatLeaveReply": try ChatLeaveReply.decode(payload, limits: limits).encoded()
+            case "ChatMembersRequest": try ChatMembersRequest.decode(payload, limits: limits).encoded()
+            case "ChatMembersReply": try ChatMembersReply.decode(payload, limits: limits).encoded()
+            case "ChatMembersUpdateRequest": try ChatMembersUpdateRequest.decode(payload, limits: limits).encoded()
+            case "ChatMembersUpdateReply": try ChatMembersUpdateReply.decode(payload, limits: limits).encoded()
+            case "LinkInfoRequest": try LinkInfoRequest.decode(payload, limits: limits).encoded()
+            case "LinkInfoReply": try LinkInfoReply.decode(payload, limits: limits).encoded()
             case "MsgSendRequest": try MsgSendRequest.decode(payload, limits: limits).encoded()
             case "MsgSendReply": try MsgSendReply.decode(payload, limits: limits).encoded()
             case "MsgTypingRequest": try MsgTypingRequest.decode(payload, limits: limits).encoded()

@@ -41,7 +41,7 @@ final class SyncClient {
             ),
             from: session.caller
         )
-        for chat in reply.chats { chats[chat.id] = chat }
+        for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
         for contact in reply.contacts { contacts[contact.id] = contact }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
         mark = reply.time
@@ -75,6 +75,9 @@ final class SyncClient {
         let all = reply.chats + (try rest(after: reply.chatMarker, machine))
         var chats: [ChatID: Chat] = [:]
         for chat in all {
+            guard chat.status == .active else {
+                throw Divergence("chat \(chat.id.rawValue) is gone and in a full login")
+            }
             guard chats.updateValue(chat, forKey: chat.id) == nil else {
                 throw Divergence("chat \(chat.id.rawValue) is on two pages")
             }

@@ -36,6 +36,7 @@ GROUPS = {
     "SYN": "login by delta",
     "MSG": "messages",
     "HIS": "history",
+    "GRP": "groups",
     "PSH": "pushes",
     "FLW": "flow and lifecycle",
     "CAP": "capabilities",
