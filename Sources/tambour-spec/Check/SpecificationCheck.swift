@@ -263,7 +263,7 @@ struct SpecificationCheck {
         if !exists(deprecation.replacement) {
             complain(origin, "\(place): there is no \(deprecation.replacement) to replace it")
         }
-        if !(1...specification.version).contains(deprecation.since)
+        if deprecation.since < 1 || deprecation.since > specification.version
             || deprecation.sunset <= deprecation.since
         {
             complain(

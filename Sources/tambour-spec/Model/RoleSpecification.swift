@@ -74,7 +74,7 @@ struct RoleSpecification: Sendable {
                     )
                 )
             }
-            if !(1...specification.version).contains(entry.since) {
+            if entry.since < 1 || entry.since > specification.version {
                 problems.append(
                     .init(origin: entry.origin, text: "\(entry.name): since no release there is")
                 )
