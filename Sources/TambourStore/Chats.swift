@@ -130,6 +130,7 @@ struct MemberStatements {
     let marksOfChat: any SQLStatement
     let adminsOfChat: any SQLStatement
     let pageOfChat: any SQLStatement
+    let pageOfAdmins: any SQLStatement
     let upsert: any SQLStatement
     let add: any SQLStatement
     let remove: any SQLStatement
@@ -150,15 +151,22 @@ struct MemberStatements {
         ofChat = try sql.prepare("SELECT \(columns) FROM member WHERE chat = $1 ORDER BY user_id")
         idsOfChat = try sql.prepare("SELECT user_id FROM member WHERE chat = $1 ORDER BY user_id")
         marksOfChat = try sql.prepare(
-            "SELECT user_id, read_time FROM member WHERE chat = $1 ORDER BY user_id"
+            "SELECT user_id, read_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
         )
-        pageOfChat = try sql.prepare(
-            """
+        let accountsOfChat = """
             SELECT a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked,
               a.seen, m.read_time, m.permissions
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
-            ORDER BY m.user_id
+            """
+        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY 1")
+        // The row of the owner, whose rights are not in it, is found by its key.
+        pageOfAdmins = try sql.prepare(
+            """
+            \(accountsOfChat) AND m.permissions > 0
+            UNION ALL
+            \(accountsOfChat) AND m.permissions = 0 AND m.user_id = $3
+            ORDER BY 1
             """
         )
         adminsOfChat = try sql.prepare(
@@ -216,6 +224,9 @@ struct MemberStatements {
         )
     }
 }
+
+/// Somebody with rights in a group.
+package typealias Admin = (id: UserID, permissions: RoleTable.Permissions)
 
 /// A chat as one member sees it, before its messages are looked at.
 package struct ChatView: Sendable {
@@ -419,7 +430,7 @@ extension ReadTransaction {
     ) throws -> Int64 {
         let candidates = head.number - readNumber
         guard candidates > 0 else { return 0 }
-        let read = lastMessageID(at: readTime)
+        let read = MessageID.last(at: readTime)
         let removed = store.messages.removedAfter
         defer { removed.reset() }
         removed.bind(1, chat.rawValue)
@@ -447,13 +458,13 @@ extension ReadTransaction {
             previous = try previousID(of: last.id, in: view.key)
         }
         let isGroup = view.kind == .group
-        let admins = isGroup ? try admins(of: view.key) : []
+        let (participants, admins) = try people(of: view)
         return Chat(
             id: wireID,
             type: isGroup ? .chat : .dialog,
             status: .active,
             owner: view.owner,
-            participants: try participants(of: view),
+            participants: participants,
             title: view.title,
             lastMessage: lastMessage,
             lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
@@ -488,13 +499,11 @@ extension ReadTransaction {
     }
 
     /// The administrators of a group beside its owner, in the order of their ids.
-    package func admins(
-        of chat: ChatKey
-    ) throws -> [(id: UserID, permissions: RoleTable.Permissions)] {
+    package func admins(of chat: ChatKey) throws -> [Admin] {
         let statement = store.members.adminsOfChat
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
-        var admins: [(id: UserID, permissions: RoleTable.Permissions)] = []
+        var admins: [Admin] = []
         while try statement.step() {
             admins.append(
                 (UserID(statement.int(0)), RoleTable.Permissions(rawValue: statement.int(1)))
@@ -532,26 +541,29 @@ extension ReadTransaction {
     /// A page of members in the order of their ids, read until it is full.
     ///
     /// - Parameters:
-    ///   - isWanted: says of an account with its permissions whether it belongs there.
+    ///   - onlyAdmins: leaves out who has no rights in a group.
+    ///   - isWanted: says of an account whether it belongs there.
     /// - Returns: where the next page begins; nil at the end.
     package func members(
         of view: ChatView,
         after marker: UserID,
         limit: Int,
-        where isWanted: (Account, RoleTable.Permissions) -> Bool
+        onlyAdmins: Bool,
+        where isWanted: (Account) -> Bool
     ) throws -> (members: [ChatMember], next: UserID?) {
-        let statement = store.members.pageOfChat
+        let statement = onlyAdmins ? store.members.pageOfAdmins : store.members.pageOfChat
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)
         statement.bind(2, marker.rawValue)
+        if onlyAdmins { statement.bind(3, view.owner.rawValue) }
         var budget = limits.maxReplyBytes
         var members: [ChatMember] = []
         while try statement.step() {
             let account = Account(row: statement)
+            guard isWanted(account) else { continue }
             let isOwner = view.kind == .group && account.id == view.owner
             let permissions =
                 isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(9))
-            guard isWanted(account, permissions) else { continue }
             budget -= account.wireSizeEstimate
             if members.count == limit || budget < 0, let last = members.last {
                 return (members, last.contact.id)
@@ -595,16 +607,25 @@ extension ReadTransaction {
     }
 
     /// Read marks by user: of every member up to the fan-out threshold, above it only one's own.
-    private func participants(of view: ChatView) throws -> IDMap<UserID, Int64> {
-        if view.isBig { return IDMap([(view.viewer, view.readTime)]) }
+    /// Beside them the administrators of a group but its owner, in the order of their ids.
+    private func people(
+        of view: ChatView
+    ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
+        if view.isBig {
+            return (IDMap([(view.viewer, view.readTime)]), try admins(of: view.key))
+        }
         let statement = store.members.marksOfChat
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)
-        var pairs: [(UserID, Int64)] = []
+        var marks: [(UserID, Int64)] = []
+        var admins: [Admin] = []
         while try statement.step() {
-            pairs.append((UserID(statement.int(0)), statement.int(1)))
+            let id = UserID(statement.int(0))
+            marks.append((id, statement.int(1)))
+            let permissions = RoleTable.Permissions(rawValue: statement.int(2))
+            if !permissions.isEmpty { admins.append((id, permissions)) }
         }
-        return IDMap(pairs)
+        return (IDMap(marks), admins)
     }
 }
 
@@ -684,7 +705,7 @@ extension RoleTable.Permissions {
 extension IDMap where Key == UserID, Value == AnyValue {
     /// The rights of each administrator and of the owner, who has all of them.
     package static func admins(
-        _ admins: [(id: UserID, permissions: RoleTable.Permissions)],
+        _ admins: [Admin],
         owner: UserID
     ) -> Self {
         let all = [(id: owner, permissions: RoleTable.Permissions.ofOwner)] + admins

@@ -28,6 +28,8 @@ struct MessageStatements {
     let upTo: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
+    let removeUpTo: any SQLStatement
+    let removeBySender: any SQLStatement
     let hide: any SQLStatement
     let isHidden: any SQLStatement
     let removedAfter: any SQLStatement
@@ -95,28 +97,22 @@ struct MessageStatements {
             ORDER BY m.id LIMIT $5
             """
         )
-        upTo = try sql.prepare(
-            "SELECT id FROM message WHERE chat = $1 AND id <= $2 AND status <> 2 ORDER BY id"
-        )
+        let upTo = "chat = $1 AND id <= $2 AND status <> 2"
         // What has no device is an event, and so is what made a group.
-        bySender = try sql.prepare(
-            """
-            SELECT id FROM message
-            WHERE chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1
-            ORDER BY id
-            """
-        )
-        edit = try sql.prepare(
-            """
-            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
-            WHERE chat = $1 AND id = $2
-            """
-        )
-        remove = try sql.prepare(
-            """
+        let bySender = "chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1"
+        let remove = """
             UPDATE message
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
                 forward = NULL, reply_to = 0
+            """
+        self.upTo = try sql.prepare("SELECT id FROM message WHERE \(upTo) ORDER BY id")
+        self.bySender = try sql.prepare("SELECT id FROM message WHERE \(bySender) ORDER BY id")
+        removeUpTo = try sql.prepare("\(remove) WHERE \(upTo)")
+        removeBySender = try sql.prepare("\(remove) WHERE \(bySender)")
+        self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")
+        edit = try sql.prepare(
+            """
+            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
             WHERE chat = $1 AND id = $2
             """
         )
@@ -212,7 +208,7 @@ extension ReadTransaction {
         let statement = store.messages.numberAt
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
-        statement.bind(2, lastMessageID(at: time).rawValue)
+        statement.bind(2, MessageID.last(at: time).rawValue)
         guard try statement.step() else { return .empty }
         return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
     }
@@ -344,7 +340,7 @@ extension ReadTransaction {
     ) throws -> HistoryPage {
         var page = HistoryPage()
         var budget = limits.maxReplyBytes
-        let pivot = lastMessageID(at: from)
+        let pivot = MessageID.last(at: from)
         let older = try messages(
             store.messages.backward,
             in: chat,
@@ -363,7 +359,7 @@ extension ReadTransaction {
             wireID: wireID,
             for: viewer,
             pivot: max(pivot, floor),
-            bound: lastMessageID(at: latest),
+            bound: MessageID.last(at: latest),
             limit: min(forward, max(1, room)),
             budget: &budget,
             more: &page.more
@@ -440,13 +436,13 @@ extension ReadTransaction {
 extension MessageID {
     /// The smallest id above this one.
     fileprivate var next: MessageID { MessageID(rawValue &+ 1) }
-}
 
-/// The largest id a message of that millisecond can have; safe for any 64-bit input.
-func lastMessageID(at time: Int64) -> MessageID {
-    if time < 0 { return MessageID(0) }
-    if time >= Int64.max >> 16 { return MessageID(.max) }
-    return MessageID(time << 16 | 0xFFFF)
+    /// The largest id a message of that millisecond can have; safe for any 64-bit input.
+    package static func last(at time: Int64) -> MessageID {
+        if time < 0 { return MessageID(0) }
+        if time >= Int64.max >> 16 { return MessageID(.max) }
+        return MessageID(time << 16 | 0xFFFF)
+    }
 }
 
 extension MessageRecord {

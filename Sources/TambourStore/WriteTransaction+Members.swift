@@ -130,36 +130,9 @@ extension WriteTransaction {
         return try chat(found.key)
     }
 
-    /// The largest id that a message of that millisecond can have.
-    package func lastMessage(at time: Int64) -> MessageID { lastMessageID(at: time) }
-
-    /// The messages up to one that are not deleted, events too.
-    package func messages(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
-        let statement = try flushedReader().store.messages.upTo
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, last.rawValue)
-        var ids: [MessageID] = []
-        while try statement.step() { ids.append(MessageID(statement.int(0))) }
-        return ids
-    }
-
     /// The administrators of a group beside its owner.
-    package func admins(
-        of chat: ChatState
-    ) throws -> [(id: UserID, permissions: RoleTable.Permissions)] {
+    package func admins(of chat: ChatState) throws -> [Admin] {
         try flushedReader().admins(of: chat.key)
-    }
-
-    /// The messages of one member that are not deleted, events left out.
-    package func messages(of sender: UserID, in chat: ChatState) throws -> [MessageID] {
-        let statement = try flushedReader().store.messages.bySender
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, sender.rawValue)
-        var ids: [MessageID] = []
-        while try statement.step() { ids.append(MessageID(statement.int(0))) }
-        return ids
     }
 
     /// From now on the chat's own clock says when it changed; its members' rows stay as they are.

@@ -145,6 +145,52 @@ extension WriteTransaction {
         touch(chat)
     }
 
+    /// Deletes for all what is there up to a message, events too.
+    ///
+    /// - Returns: the ids, smallest first.
+    package func remove(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
+        try remove(
+            chat,
+            last.rawValue,
+            listing: flushedReader().store.messages.upTo,
+            by: store.messages.removeUpTo
+        )
+    }
+
+    /// Deletes for all what one member wrote, events left out.
+    ///
+    /// - Returns: the ids, smallest first.
+    package func remove(from sender: UserID, in chat: ChatState) throws -> [MessageID] {
+        try remove(
+            chat,
+            sender.rawValue,
+            listing: flushedReader().store.messages.bySender,
+            by: store.messages.removeBySender
+        )
+    }
+
+    private func remove(
+        _ chat: ChatState,
+        _ bound: Int64,
+        listing: any SQLStatement,
+        by removal: any SQLStatement
+    ) throws -> [MessageID] {
+        listing.bind(1, chat.key.rawValue)
+        listing.bind(2, bound)
+        var ids: [MessageID] = []
+        while try listing.step() { ids.append(MessageID(listing.int(0))) }
+        listing.reset()
+        guard !ids.isEmpty else { return [] }
+        writes += 1
+        removal.bind(1, chat.key.rawValue)
+        removal.bind(2, bound)
+        removal.bind(3, ct)
+        removal.bindWords(4, Text.empty)
+        try removal.run()
+        touch(chat)
+        return ids
+    }
+
     /// Deletes for `user` alone.
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }

@@ -130,7 +130,7 @@ MUTANTS = [
            "except: mutant == @ ? ConnectionID(0) : caller.connectionID)"),
     # History
     Mutant("a page ends before its anchor", ["HIS"], STORE + "Messages.swift",
-           "let pivot = lastMessageID(at: from)", "let pivot = lastMessageID(at: mutant == @ ? from - 1 : from)"),
+           "let pivot = MessageID.last(at: from)", "let pivot = lastMessageID(at: mutant == @ ? from - 1 : from)"),
     Mutant("a page is newest first", ["HIS"], STORE + "Messages.swift",
            "page.messages = older.reversed() + newer", "page.messages = mutant == @ ? older + newer : older.reversed() + newer"),
     Mutant("a negative count is none", ["HIS"], HANDLERS + "ChatsHandler.swift",

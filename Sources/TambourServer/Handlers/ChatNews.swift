@@ -1,8 +1,24 @@
 import TambourProtocol
 import TambourStore
 
-/// What members hear of a chat, the same for all of them; used by every handler that changes one.
+/// What every handler that changes a chat needs: the chat as its caller knows it, and what members
+/// hear of it.
 extension WriteTransaction {
+    /// - Throws: `chat.not.found`, also for a chat of others.
+    func knownChat(_ id: ChatID, to user: UserID) throws -> ChatState {
+        guard let chat = try chat(id, visibleTo: user) else { throw RequestError.chatNotFound }
+        return chat
+    }
+
+    /// The chat as it travels to one of its members.
+    func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
+        let reader = try flushedReader()
+        guard let view = try reader.view(chat.key, for: member) else {
+            preconditionFailure("whoever may change a chat stays in it")
+        }
+        return try reader.chat(view)
+    }
+
     /// Tells the members of a message that is new or has changed.
     func tell(
         _ message: Message,

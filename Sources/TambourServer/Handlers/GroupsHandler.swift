@@ -18,9 +18,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatMembersUpdateReply {
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard !request.userIDs.isEmpty else { throw RequestError.protoPayload("/userIds: empty") }
         let users = Set(request.userIDs).sorted()
         switch (request.type ?? .member, request.operation) {
@@ -42,7 +40,7 @@ struct GroupsHandler: Sendable {
         case (.joinRequest, _), (.blocked, _), (.commentsBlacklist, _):
             throw RequestError.notAllowed
         }
-        return ChatMembersUpdateReply(chat: try seen(chat, by: caller, in: tx))
+        return ChatMembersUpdateReply(chat: try tx.seen(chat, by: caller.userID))
     }
 
     private func add(
@@ -97,8 +95,7 @@ struct GroupsHandler: Sendable {
         guard !removed.isEmpty else { return }
         var deleted: [MessageID] = []
         if withMessages {
-            for user in removed { deleted += try tx.messages(of: user, in: chat) }
-            try tx.remove(deleted, in: chat)
+            for user in removed { deleted += try tx.remove(from: user, in: chat) }
         }
         try tx.remove(removed, from: chat)
         let (message, previous) = try tx.appendEvent(
@@ -148,9 +145,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatLeaveReply {
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.leave, of: caller.userID, in: chat, tx)
         let (message, previous) = try tx.appendEvent(
             Attach(type: .control, event: "leave", userID: caller.userID),
@@ -210,16 +205,18 @@ struct GroupsHandler: Sendable {
         try ChatRules.require(.read, of: view)
         let type = request.type ?? .member
         // Nobody has to ask to be let in, and nobody is kept out.
-        guard type == .member || type == .admin else { return ChatMembersReply() }
+        guard type == .member || type == .admin && view.kind == .group else {
+            return ChatMembersReply()
+        }
         let asked = request.count ?? Int64(limits.membersPageSize)
         let query = request.query.map { "\($0)".lowercased() } ?? ""
         let page = try snapshot.members(
             of: view,
             after: UserID(request.marker ?? 0),
-            limit: Int(min(max(1, asked), Int64(limits.maxMembersPage)))
-        ) { account, permissions in
-            if type == .admin, permissions.isEmpty { return false }
-            return query.isEmpty || Self.isNamed(account, query)
+            limit: Int(min(max(1, asked), Int64(limits.maxMembersPage))),
+            onlyAdmins: type == .admin
+        ) { account in
+            query.isEmpty || Self.isNamed(account, query)
         }
         return ChatMembersReply(members: page.members, marker: page.next?.rawValue)
     }
@@ -241,9 +238,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatUpdateReply {
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         let unserved = [
             ("photoToken", request.photoToken), ("access", request.access), ("link", request.link),
         ]
@@ -310,7 +305,7 @@ struct GroupsHandler: Sendable {
                 tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
             }
         }
-        return ChatUpdateReply(chat: try seen(chat, by: caller, in: tx))
+        return ChatUpdateReply(chat: try tx.seen(chat, by: caller.userID))
     }
 
     /// 128 random bits: an invitation is found by who was given it and by nobody else.
@@ -359,7 +354,7 @@ struct GroupsHandler: Sendable {
             try tx.announce(chat, last: message, except: caller.connectionID)
             tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
         }
-        return ChatJoinReply(chat: try seen(chat, by: caller, in: tx))
+        return ChatJoinReply(chat: try tx.seen(chat, by: caller.userID))
     }
 
     /// Answers `CHAT_CHECK_LINK` (56).
@@ -411,22 +406,22 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatClearReply {
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         let action: RoleTable.Action = request.forAll ? .clearForAll : .clear
         try ChatRules.require(action, of: caller.userID, in: chat, tx)
-        let last = request.lastEventTime.map { tx.lastMessage(at: $0) } ?? chat.head.id
+        let last = request.lastEventTime.map { MessageID.last(at: $0) } ?? chat.head.id
         if request.forAll {
-            let deleted = try tx.messages(upTo: last, in: chat)
-            try tx.remove(deleted, in: chat)
+            let deleted = try tx.remove(upTo: last, in: chat)
             tellDeleted(deleted, in: chat, by: caller, in: tx)
         } else {
             try tx.clear(chat, upTo: last, for: caller.userID)
-            let push = NotifChat(chat: try seen(chat, by: caller, in: tx))
+        }
+        let cleared = try tx.seen(chat, by: caller.userID)
+        if !request.forAll {
+            let push = NotifChat(chat: cleared)
             tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
         }
-        return ChatClearReply(chat: try seen(chat, by: caller, in: tx))
+        return ChatClearReply(chat: cleared)
     }
 
     /// Answers `CHAT_DELETE` (52): ends a group, or leaves it.
@@ -442,27 +437,13 @@ struct GroupsHandler: Sendable {
             _ = try chatLeave(ChatLeaveRequest(chatID: request.chatID), from: caller, in: tx)
             return ChatDeleteReply()
         }
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
         let members = chat.memberIDs
-        try tx.remove(tx.messages(upTo: chat.head.id, in: chat), in: chat)
+        _ = try tx.remove(upTo: chat.head.id, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.remove(members, from: chat)
         tellGone(members, from: chat, except: caller.connectionID, in: tx)
         return ChatDeleteReply()
-    }
-
-    private func seen(
-        _ chat: ChatState,
-        by caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> Chat {
-        let reader = try tx.flushedReader()
-        guard let view = try reader.view(chat.key, for: caller.userID) else {
-            preconditionFailure("whoever may change a chat stays in it")
-        }
-        return try reader.chat(view)
     }
 }

@@ -97,10 +97,7 @@ struct MessagesHandler: Sendable {
         let partner: UserID
         if let id = request.chatID {
             guard let other = id.partner(of: caller.userID) else {
-                guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
-                    throw RequestError.chatNotFound
-                }
-                return (chat, caller.userID)
+                return (try tx.knownChat(id, to: caller.userID), caller.userID)
             }
             partner = other
         } else {
@@ -268,24 +265,16 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        MsgSendReply(
+        // A retry may come from somebody who has left since.
+        let member = try tx.member(caller.userID, of: chat)
+        return MsgSendReply(
             chatID: chat.wireID,
             message: message,
             unread: try tx.unread(of: caller.userID, in: chat),
-            mark: try tx.member(caller.userID, of: chat)?.readTime,
-            chat: created ? try createdChat(chat, for: caller, in: tx) : nil,
+            mark: member?.readTime,
+            chat: created && member != nil ? try tx.seen(chat, by: caller.userID) : nil,
             prevMessageID: previous
         )
-    }
-
-    private func createdChat(
-        _ chat: ChatState,
-        for caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> Chat? {
-        let reader = try tx.flushedReader()
-        guard let view = try reader.view(chat.key, for: caller.userID) else { return nil }
-        return try reader.chat(view)
     }
 
     // MARK: - Editing and deleting
@@ -310,9 +299,7 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard
             var record = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
@@ -360,9 +347,7 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         var done: [MessageID] = []
         var failed: [MessageID] = []
         var gone: [MessageID] = []
