@@ -5,6 +5,10 @@ struct AccountStatements {
     static let columns =
         "id, phone, first_name, last_name, registered, updated, blocked, seen, description"
     static let columnCount = 9
+    /// With the name of the table before each, for joins.
+    static func columns(of table: String) -> String {
+        columns.split(separator: ", ").map { "\(table).\($0)" }.joined(separator: ", ")
+    }
 
     let byID: any SQLStatement
     let blocked: any SQLStatement

@@ -10,7 +10,11 @@ package final class MemberState {
     package private(set) var readNumber: Int64
     /// Change clock of the chat for this member.
     private(set) var ct: Int64
-    let isBig: Bool
+    private(set) var isBig: Bool
+    /// What the member may as an administrator.
+    package private(set) var permissions: RoleTable.Permissions
+    /// Nothing up to this message is there for the member.
+    package private(set) var floor: MessageID
     /// True while the row is newer here than on disk.
     var isDirty = false
 
@@ -20,7 +24,9 @@ package final class MemberState {
         readTime: Int64,
         readNumber: Int64,
         ct: Int64,
-        isBig: Bool
+        isBig: Bool,
+        permissions: RoleTable.Permissions = [],
+        floor: MessageID = MessageID(0)
     ) {
         self.userID = userID
         self.joined = joined
@@ -28,6 +34,20 @@ package final class MemberState {
         self.readNumber = readNumber
         self.ct = ct
         self.isBig = isBig
+        self.permissions = permissions
+        self.floor = floor
+    }
+
+    func makeBig() {
+        isBig = true
+    }
+
+    func setPermissions(_ permissions: RoleTable.Permissions) {
+        self.permissions = permissions
+    }
+
+    func setFloor(_ floor: MessageID) {
+        self.floor = floor
     }
 
     func touch(_ ct: Int64) {
@@ -40,6 +60,42 @@ package final class MemberState {
     }
 }
 
+/// What its people may change about a chat.
+package struct ChatDetails: Equatable, Sendable {
+    package var owner: UserID
+    package var title: Text?
+    package var description: Text?
+    package var options: RoleTable.Options = []
+    package var pinned: MessageID?
+    /// The invitation, as `join/…`.
+    package var link: Text?
+
+    package init(
+        owner: UserID,
+        title: Text? = nil,
+        description: Text? = nil,
+        options: RoleTable.Options = [],
+        pinned: MessageID? = nil,
+        link: Text? = nil
+    ) {
+        self.owner = owner
+        self.title = title
+        self.description = description
+        self.options = options
+        self.pinned = pinned
+        self.link = link
+    }
+
+    /// Holds on to no request.
+    var detached: ChatDetails {
+        var copy = self
+        copy.title = title?.detached
+        copy.description = description?.detached
+        copy.link = link?.detached
+        return copy
+    }
+}
+
 /// A chat as the engine holds it: the head of its messages and the members it has met.
 ///
 /// Lives in the writer's cache, is touched by the engine only, and is thrown away whenever a batch
@@ -49,12 +105,11 @@ package final class ChatState {
     package let kind: ChatKind
     /// The two of a dialog, `low < high`; the same user twice in saved messages; nil in groups.
     let pair: (low: UserID, high: UserID)?
-    package let owner: UserID
-    package let title: Text?
+    package private(set) var details: ChatDetails
     package let created: Int64
-    package let memberCount: Int
     /// Above the fan-out threshold: changes move the chat's own clock, not every member's row.
-    package let isBig: Bool
+    /// A chat that is big stays so.
+    package private(set) var isBig: Bool
     package internal(set) var head: ChatHead
     var changeClock: Int64
     var isClockDirty = false
@@ -63,7 +118,7 @@ package final class ChatState {
     /// Every member of a small chat; of a big one those met so far.
     var members: [UserID: MemberState]
     /// Everybody who hears of what happens here, in the order of their ids.
-    package let memberIDs: [UserID]
+    package private(set) var memberIDs: [UserID]
     /// Of a dialog: those of the two who have blocked the other.
     private var blockers: Set<UserID>
 
@@ -71,8 +126,7 @@ package final class ChatState {
         key: ChatKey,
         kind: ChatKind,
         pair: (low: UserID, high: UserID)?,
-        owner: UserID,
-        title: Text?,
+        details: ChatDetails,
         created: Int64,
         isBig: Bool,
         head: ChatHead,
@@ -84,10 +138,8 @@ package final class ChatState {
         self.key = key
         self.kind = kind
         self.pair = pair
-        self.owner = owner
-        self.title = title?.detached
+        self.details = details.detached
         self.created = created
-        self.memberCount = memberIDs.count
         self.isBig = isBig
         self.head = head
         self.changeClock = changeClock
@@ -110,6 +162,31 @@ package final class ChatState {
         } else {
             blockers.remove(user)
         }
+    }
+
+    package var owner: UserID { details.owner }
+    package var title: Text? { details.title }
+    package var memberCount: Int { memberIDs.count }
+
+    // What the rows say has changed with these; `WriteTransaction+Members.swift` alone calls them.
+
+    func set(_ details: ChatDetails) {
+        self.details = details.detached
+    }
+
+    func add(_ added: [MemberState]) {
+        for member in added { members[member.userID] = member }
+        memberIDs = (memberIDs + added.map(\.userID)).sorted()
+    }
+
+    func remove(_ ids: Set<UserID>) {
+        for id in ids { members[id] = nil }
+        memberIDs.removeAll { ids.contains($0) }
+    }
+
+    func makeBig() {
+        isBig = true
+        for member in members.values { member.makeBig() }
     }
 
     /// The id that travels; in a dialog the same number for both.

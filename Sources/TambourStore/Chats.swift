@@ -5,21 +5,29 @@ struct ChatStatements {
     /// What building a `Chat` for one member needs of `chat` and `member`.
     static let viewColumns =
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
-        + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big"
+        + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
+        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link"
+    /// How many of them there are.
+    static let viewColumnCount = 21
     static let chatColumns =
-        "id, kind, low_user, high_user, owner, title, created, member_count, ct_head"
+        "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
+        + "description, options, pinned, link"
 
     let byID: any SQLStatement
     let byPair: any SQLStatement
     let lastPositiveID: any SQLStatement
     let insert: any SQLStatement
     let setClock: any SQLStatement
+    let setDetails: any SQLStatement
+    let setMemberCount: any SQLStatement
+    let byLink: any SQLStatement
     let view: any SQLStatement
     let changedViews: any SQLStatement
     let changedBigViews: any SQLStatement
     let pageOfViews: any SQLStatement
     let tiedViews: any SQLStatement
     let recentPartners: any SQLStatement
+    let commonGroups: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         // Big is what the members' rows say: the limit may have changed since the chat was made.
@@ -40,6 +48,19 @@ struct ChatStatements {
             """
         )
         setClock = try sql.prepare("UPDATE chat SET ct_head = $2 WHERE id = $1")
+        setDetails = try sql.prepare(
+            """
+            UPDATE chat SET owner = $2, title = $3, description = $4, options = $5, pinned = $6,
+              link = $7
+            WHERE id = $1
+            """
+        )
+        byLink = try sql.prepare(
+            """
+            SELECT id, owner, title, created, member_count, description FROM chat WHERE link = $1
+            """
+        )
+        setMemberCount = try sql.prepare("UPDATE chat SET member_count = $2 WHERE id = $1")
         view = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
@@ -84,7 +105,16 @@ struct ChatStatements {
             FROM (SELECT chat FROM member WHERE user_id = $1 ORDER BY ct DESC LIMIT $2) AS recent
             JOIN chat c ON c.id = recent.chat
             JOIN account a ON a.id = c.low_user + c.high_user - $1
-            WHERE c.kind = 0
+            WHERE c.kind = 0 AND NOT EXISTS (
+              SELECT 1 FROM contact k WHERE k.owner = a.id AND k.user_id = $1 AND k.blocked = 1)
+            """
+        )
+        commonGroups = try sql.prepare(
+            """
+            SELECT * FROM (\(ofUserByActivity)
+              AND c.kind = 2
+              AND EXISTS (SELECT 1 FROM member o WHERE o.user_id = $2 AND o.chat = m.chat)) AS mine
+            ORDER BY active DESC, id
             """
         )
     }
@@ -95,17 +125,49 @@ struct MemberStatements {
     let ofChat: any SQLStatement
     let idsOfChat: any SQLStatement
     let marksOfChat: any SQLStatement
+    let adminsOfChat: any SQLStatement
+    let pageOfChat: any SQLStatement
+    let pageOfAdmins: any SQLStatement
     let upsert: any SQLStatement
+    let add: any SQLStatement
+    let remove: any SQLStatement
+    let makeBig: any SQLStatement
+    let setPermissions: any SQLStatement
+    let setFloor: any SQLStatement
+    let bury: any SQLStatement
+    let revive: any SQLStatement
+    let formerChanged: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let columns = "user_id, joined, read_time, read_n, ct, big"
+        let columns = "user_id, joined, read_time, read_n, ct, big, permissions, floor"
         byID = try sql.prepare(
             "SELECT \(columns) FROM member WHERE user_id = $1 AND chat = $2"
         )
         ofChat = try sql.prepare("SELECT \(columns) FROM member WHERE chat = $1 ORDER BY user_id")
         idsOfChat = try sql.prepare("SELECT user_id FROM member WHERE chat = $1 ORDER BY user_id")
         marksOfChat = try sql.prepare(
-            "SELECT user_id, read_time FROM member WHERE chat = $1 ORDER BY user_id"
+            "SELECT user_id, read_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
+        )
+        let accountsOfChat = """
+            SELECT \(AccountStatements.columns(of: "a")), m.read_time, m.permissions
+            FROM member m JOIN account a ON a.id = m.user_id
+            WHERE m.chat = $1 AND m.user_id > $2
+            """
+        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY 1")
+        // The row of the owner, whose rights are not in it, is found by its key.
+        pageOfAdmins = try sql.prepare(
+            """
+            \(accountsOfChat) AND m.permissions > 0
+            UNION ALL
+            \(accountsOfChat) AND m.permissions = 0 AND m.user_id = $3
+            ORDER BY 1
+            """
+        )
+        adminsOfChat = try sql.prepare(
+            """
+            SELECT user_id, permissions FROM member WHERE chat = $1 AND permissions > 0
+            ORDER BY user_id
+            """
         )
         upsert = try sql.prepare(
             """
@@ -115,8 +177,41 @@ struct MemberStatements {
               read_time = excluded.read_time, read_n = excluded.read_n, ct = excluded.ct
             """
         )
+        add = try sql.prepare(
+            """
+            INSERT INTO member
+              (user_id, chat, joined, read_time, read_n, ct, big, floor)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            """
+        )
+        remove = try sql.prepare("DELETE FROM member WHERE user_id = $1 AND chat = $2")
+        makeBig = try sql.prepare("UPDATE member SET big = 1 WHERE chat = $1")
+        setPermissions = try sql.prepare(
+            "UPDATE member SET permissions = $3 WHERE user_id = $1 AND chat = $2"
+        )
+        setFloor = try sql.prepare(
+            "UPDATE member SET floor = $3 WHERE user_id = $1 AND chat = $2"
+        )
+        bury = try sql.prepare(
+            """
+            INSERT INTO former_member (user_id, chat, owner, joined, ct)
+            VALUES ($1, $2, $3, $4, $5)
+            """
+        )
+        revive = try sql.prepare("DELETE FROM former_member WHERE user_id = $1 AND chat = $2")
+        formerChanged = try sql.prepare(
+            """
+            SELECT f.chat, f.owner, f.joined, f.ct, c.created FROM former_member f
+            JOIN chat c ON c.id = f.chat
+            WHERE f.user_id = $1 AND f.ct > $2
+            ORDER BY f.ct DESC, f.chat
+            """
+        )
     }
 }
+
+/// Somebody with rights in a group.
+package typealias Admin = (id: UserID, permissions: RoleTable.Permissions)
 
 /// A chat as one member sees it, before its messages are looked at.
 package struct ChatView: Sendable {
@@ -137,6 +232,16 @@ package struct ChatView: Sendable {
     package let modified: Int64
     /// Above the fan-out threshold: changes move the chat's own clock.
     package let isBig: Bool
+    package let description: Text?
+    package let options: RoleTable.Options
+    /// The pinned message.
+    package let pinned: MessageID?
+    /// What the viewer may as an administrator.
+    package let permissions: RoleTable.Permissions
+    /// Nothing up to this message is there for the viewer.
+    package let floor: MessageID
+    /// The invitation, for those who may add members whatever the options say.
+    package let link: Text?
 
     /// The id that travels to this viewer.
     package var wireID: ChatID {
@@ -160,6 +265,13 @@ package struct ChatView: Sendable {
         readNumber = row.int(12)
         isBig = row.int(14) != 0
         modified = isBig ? max(row.int(8), row.int(13)) : row.int(13)
+        description = row.isNull(15) ? nil : Text(unchecked: Bytes(row.bytes(15)))
+        options = RoleTable.Options(rawValue: row.int(16))
+        pinned = row.int(17) == 0 ? nil : MessageID(row.int(17))
+        permissions = RoleTable.Permissions(rawValue: row.int(18))
+        floor = MessageID(row.int(19))
+        let showsLink = owner == viewer || permissions.contains(.members)
+        link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))
     }
 }
 
@@ -216,7 +328,9 @@ extension ReadTransaction {
         statement.bind(3, Int64(limit) + 1)
         var found: [(view: ChatView, active: Int64)] = []
         while try statement.step() {
-            found.append((ChatView(row: statement), statement.int(15)))
+            found.append(
+                (ChatView(row: statement), statement.int(ChatStatements.viewColumnCount))
+            )
         }
         guard found.count > limit, let boundary = found.last?.active else {
             return (found.map(\.view), 0)
@@ -259,7 +373,37 @@ extension ReadTransaction {
         return ids
     }
 
-    /// The dialog partners among the `limit` chats that changed last, and when each was last online
+    /// The groups of `viewer` with all of `users` in them, the most recently active first.
+    package func commonGroups(
+        of viewer: UserID,
+        and users: Set<UserID>,
+        limit: Int
+    ) throws -> (views: [ChatView], hasMore: Bool) {
+        guard let first = users.first else { return ([], false) }
+        let others = users.dropFirst()
+        let statement = store.chats.commonGroups
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, first.rawValue)
+        var views: [ChatView] = []
+        while try statement.step() {
+            let view = ChatView(row: statement)
+            guard try others.allSatisfy({ try isMember($0, of: view.key) }) else { continue }
+            if views.count == limit { return (views, true) }
+            views.append(view)
+        }
+        return (views, false)
+    }
+
+    private func isMember(_ user: UserID, of chat: ChatKey) throws -> Bool {
+        let statement = store.members.byID
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.rawValue)
+        return try statement.step()
+    }
+
+    /// The dialog partners among the `limit` chats that changed last but those who blocked the viewer, and when each was last online
     /// according to the store (Unix milliseconds, 0 for never).
     package func recentPartners(
         of viewer: UserID,
@@ -284,7 +428,7 @@ extension ReadTransaction {
     ) throws -> Int64 {
         let candidates = head.number - readNumber
         guard candidates > 0 else { return 0 }
-        let read = lastMessageID(at: readTime)
+        let read = MessageID.last(at: readTime)
         let removed = store.messages.removedAfter
         defer { removed.reset() }
         removed.bind(1, chat.rawValue)
@@ -305,16 +449,20 @@ extension ReadTransaction {
         let wireID = view.wireID
         var lastMessage: Message?
         var previous: MessageID?
-        if head.number > 0, let last = try lastVisible(in: view.key, for: view.viewer) {
+        if head.number > 0,
+            let last = try lastVisible(in: view.key, for: view.viewer, above: view.floor)
+        {
             lastMessage = try message(last, wireID: wireID)
             previous = try previousID(of: last.id, in: view.key)
         }
+        let isGroup = view.kind == .group
+        let (participants, admins) = try people(of: view)
         return Chat(
             id: wireID,
-            type: view.kind == .group ? .chat : .dialog,
+            type: isGroup ? .chat : .dialog,
             status: .active,
             owner: view.owner,
-            participants: try participants(of: view),
+            participants: participants,
             title: view.title,
             lastMessage: lastMessage,
             lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
@@ -328,23 +476,155 @@ extension ReadTransaction {
                 readNumber: view.readNumber,
                 head: head
             ),
-            participantsCount: view.kind == .group ? view.memberCount : nil,
+            participantsCount: isGroup ? view.memberCount : nil,
             prevMessageID: previous,
-            access: view.kind == .group ? .private : nil
+            access: isGroup ? .private : nil,
+            link: view.link,
+            description: view.description,
+            options: isGroup ? view.options.onWire : nil,
+            pinnedMessage: try pinnedMessage(of: view),
+            admins: isGroup ? [view.owner] + admins.map(\.id) : nil,
+            adminParticipants: isGroup ? .admins(admins, owner: view.owner) : nil
         )
     }
 
+    /// Nil also when it was deleted, or is not there for the viewer.
+    private func pinnedMessage(of view: ChatView) throws -> Message? {
+        guard let id = view.pinned,
+            let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)
+        else { return nil }
+        return try message(record, wireID: view.wireID)
+    }
+
+    /// The administrators of a group beside its owner, in the order of their ids.
+    package func admins(of chat: ChatKey) throws -> [Admin] {
+        let statement = store.members.adminsOfChat
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        var admins: [Admin] = []
+        while try statement.step() {
+            admins.append(
+                (UserID(statement.int(0)), RoleTable.Permissions(rawValue: statement.int(1)))
+            )
+        }
+        return admins
+    }
+
+    /// The group that an invitation leads to: its key, and what one may know before joining.
+    package func chat(invitedBy link: Text) throws -> (key: ChatKey, chat: Chat)? {
+        let statement = store.chats.byLink
+        defer { statement.reset() }
+        statement.bindWords(1, link)
+        guard try statement.step() else { return nil }
+        let key = ChatKey(statement.int(0))
+        let created = statement.int(3)
+        let chat = Chat(
+            id: ChatID(key.rawValue),
+            type: .chat,
+            status: .active,
+            owner: UserID(statement.int(1)),
+            participants: IDMap([]),
+            title: statement.isNull(2) ? nil : Text(unchecked: Bytes(statement.bytes(2))),
+            lastEventTime: created,
+            created: created,
+            joinTime: created,
+            modified: created,
+            participantsCount: statement.int(4),
+            access: .private,
+            description: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5)))
+        )
+        return (key, chat)
+    }
+
+    /// A page of members in the order of their ids, read until it is full.
+    ///
+    /// - Parameters:
+    ///   - onlyAdmins: leaves out who has no rights in a group.
+    ///   - isWanted: says of an account whether it belongs there.
+    /// - Returns: where the next page begins; nil at the end.
+    package func members(
+        of view: ChatView,
+        after marker: UserID,
+        limit: Int,
+        onlyAdmins: Bool,
+        where isWanted: (Account) -> Bool
+    ) throws -> (members: [ChatMember], next: UserID?) {
+        let statement = onlyAdmins ? store.members.pageOfAdmins : store.members.pageOfChat
+        defer { statement.reset() }
+        statement.bind(1, view.key.rawValue)
+        statement.bind(2, marker.rawValue)
+        if onlyAdmins { statement.bind(3, view.owner.rawValue) }
+        let joined = AccountStatements.columnCount
+        var budget = limits.maxReplyBytes
+        var members: [ChatMember] = []
+        while try statement.step() {
+            let account = Account(row: statement)
+            guard isWanted(account) else { continue }
+            let isOwner = view.kind == .group && account.id == view.owner
+            let permissions =
+                isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
+            budget -= account.wireSizeEstimate
+            if members.count == limit || budget < 0, let last = members.last {
+                return (members, last.contact.id)
+            }
+            let showsMark = !view.isBig || account.id == view.viewer
+            members.append(
+                ChatMember(
+                    contact: account.user(showingPhone: account.id == view.viewer),
+                    presence: Presence(),
+                    readMark: showsMark ? statement.int(joined) : nil,
+                    permissions: permissions.isEmpty ? nil : permissions.rawValue
+                )
+            )
+        }
+        return (members, nil)
+    }
+
+    /// The chats that `viewer` has left or was removed from after `since` (commit clock), as they
+    /// travel, the newest first. Nothing in them is younger than the viewer's last moment there.
+    package func leftChats(
+        of viewer: UserID,
+        since: Int64
+    ) throws -> [(chat: Chat, changed: Int64)] {
+        let statement = store.members.formerChanged
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, since)
+        var left: [(chat: Chat, changed: Int64)] = []
+        while try statement.step() {
+            let ct = statement.int(3)
+            let chat = Chat.left(
+                ChatKey(statement.int(0)),
+                owner: UserID(statement.int(1)),
+                created: statement.int(4),
+                joined: statement.int(2),
+                at: ct
+            )
+            left.append((chat, ct))
+        }
+        return left
+    }
+
     /// Read marks by user: of every member up to the fan-out threshold, above it only one's own.
-    private func participants(of view: ChatView) throws -> IDMap<UserID, Int64> {
-        if view.isBig { return IDMap([(view.viewer, view.readTime)]) }
+    /// Beside them the administrators of a group but its owner, in the order of their ids.
+    private func people(
+        of view: ChatView
+    ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
+        if view.isBig {
+            return (IDMap([(view.viewer, view.readTime)]), try admins(of: view.key))
+        }
         let statement = store.members.marksOfChat
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)
-        var pairs: [(UserID, Int64)] = []
+        var marks: [(UserID, Int64)] = []
+        var admins: [Admin] = []
         while try statement.step() {
-            pairs.append((UserID(statement.int(0)), statement.int(1)))
+            let id = UserID(statement.int(0))
+            marks.append((id, statement.int(1)))
+            let permissions = RoleTable.Permissions(rawValue: statement.int(2))
+            if !permissions.isEmpty { admins.append((id, permissions)) }
         }
-        return IDMap(pairs)
+        return (IDMap(marks), admins)
     }
 }
 
@@ -381,6 +661,60 @@ extension Chat {
     /// About how many bytes the chat takes on the wire, never fewer.
     package var wireSizeEstimate: Int {
         400 + participants.count * 32 + (title?.bytes.count ?? 0)
-            + (lastMessage?.wireSizeEstimate ?? 0)
+            + (lastMessage?.wireSizeEstimate ?? 0) + (pinnedMessage?.wireSizeEstimate ?? 0)
+            + (description?.bytes.count ?? 0) + (admins?.count ?? 0) * 64
+    }
+
+    /// The tombstone of a group: what its member hears that is none any more.
+    ///
+    /// - Parameter ct: when it ended, commit clock.
+    package static func left(
+        _ key: ChatKey,
+        owner: UserID,
+        created: Int64,
+        joined: Int64,
+        at ct: Int64
+    ) -> Chat {
+        Chat(
+            id: ChatID(key.rawValue),
+            type: .chat,
+            status: .removed,
+            owner: owner,
+            participants: IDMap([]),
+            lastEventTime: ct,
+            created: created,
+            joinTime: joined,
+            modified: ct
+        )
+    }
+}
+
+extension RoleTable.Options {
+    /// Those that are set.
+    package var onWire: NameMap<Bool> {
+        NameMap(Self.named.filter { contains($0.value) }.map { (Text($0.name), true) })
+    }
+}
+
+extension RoleTable.Permissions {
+    /// What an owner is shown to have, as in captures of the service.
+    package static let ofOwner = Self(rawValue: 2047)
+}
+
+extension IDMap where Key == UserID, Value == AnyValue {
+    /// The rights of each administrator and of the owner, who has all of them.
+    package static func admins(
+        _ admins: [Admin],
+        owner: UserID
+    ) -> Self {
+        let all = [(id: owner, permissions: RoleTable.Permissions.ofOwner)] + admins
+        return Self(
+            all.map { admin in
+                let fields: [(Text, Int64)] = [
+                    ("id", admin.id.rawValue), ("permissions", admin.permissions.rawValue),
+                ]
+                return (admin.id, AnyValue(NameMap(fields)))
+            }
+        )
     }
 }

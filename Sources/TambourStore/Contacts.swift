@@ -5,7 +5,7 @@ import TambourSQL
 package struct Contact: Sendable {
     package let account: Account
     /// The owner added them.
-    package let isListed: Bool
+    package let isAdded: Bool
     /// The owner blocked them.
     package let isBlocked: Bool
     /// There is a dialog of the two.
@@ -17,25 +17,26 @@ package struct Contact: Sendable {
     package let changed: Int64
 
     /// Whether anything is left of it; a contact that was removed stays as a tombstone.
-    package var isThere: Bool { isListed || isBlocked || isPartner }
+    package var isThere: Bool { isAdded || isBlocked || isPartner }
 }
 
 struct ContactStatements {
     private static let columns =
-        "k.listed, k.blocked, k.partner, k.first_name, k.last_name, k.ct"
+        "k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct"
 
     let byID: any SQLStatement
     let changed: any SQLStatement
     let current: any SQLStatement
+    /// Those the owner added or blocked.
+    let chosen: any SQLStatement
+    let blocks: any SQLStatement
     let blocked: any SQLStatement
     let upsert: any SQLStatement
     let addPartner: any SQLStatement
     let touch: any SQLStatement
-    let owners: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let account = AccountStatements.columns.split(separator: ",")
-            .map { "a.\($0.drop { $0 == " " })" }.joined(separator: ", ")
+        let account = AccountStatements.columns(of: "a")
         byID = try sql.prepare(
             "SELECT \(Self.columns) FROM contact k WHERE k.owner = $1 AND k.user_id = $2"
         )
@@ -51,8 +52,22 @@ struct ContactStatements {
             """
             SELECT \(account), \(Self.columns)
             FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND (k.listed = 1 OR k.blocked = 1 OR k.partner = 1)
+            WHERE k.owner = $1 AND (k.added = 1 OR k.blocked = 1 OR k.partner = 1)
             ORDER BY k.ct DESC, a.id
+            """
+        )
+        chosen = try sql.prepare(
+            """
+            SELECT \(account), \(Self.columns)
+            FROM contact k JOIN account a ON a.id = k.user_id
+            WHERE k.owner = $1 AND (k.added = 1 OR k.blocked = 1)
+            ORDER BY k.ct DESC, a.id
+            """
+        )
+        blocks = try sql.prepare(
+            """
+            SELECT owner FROM contact
+            WHERE blocked = 1 AND (owner = $1 AND user_id = $2 OR owner = $2 AND user_id = $1)
             """
         )
         blocked = try sql.prepare(
@@ -65,28 +80,22 @@ struct ContactStatements {
         )
         upsert = try sql.prepare(
             """
-            INSERT INTO contact (owner, user_id, listed, blocked, partner, first_name, last_name, ct)
+            INSERT INTO contact (owner, user_id, added, blocked, partner, first_name, last_name, ct)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             ON CONFLICT (owner, user_id) DO UPDATE SET
-              listed = excluded.listed, blocked = excluded.blocked, partner = excluded.partner,
+              added = excluded.added, blocked = excluded.blocked, partner = excluded.partner,
               first_name = excluded.first_name, last_name = excluded.last_name, ct = excluded.ct
             """
         )
         addPartner = try sql.prepare(
             """
-            INSERT INTO contact (owner, user_id, listed, blocked, partner, ct)
+            INSERT INTO contact (owner, user_id, added, blocked, partner, ct)
             VALUES ($1, $2, 0, 0, 1, $3)
             ON CONFLICT (owner, user_id) DO UPDATE SET partner = 1, ct = excluded.ct
             """
         )
         // Everybody who has $1 as a contact sees the new profile.
         touch = try sql.prepare("UPDATE contact SET ct = $2 WHERE user_id = $1")
-        owners = try sql.prepare(
-            """
-            SELECT owner FROM contact
-            WHERE user_id = $1 AND (listed = 1 OR partner = 1) ORDER BY owner LIMIT $2
-            """
-        )
     }
 }
 
@@ -99,7 +108,7 @@ extension Contact {
     init(account: Account, row: any SQLStatement, from first: Int) {
         self.init(
             account: account,
-            isListed: row.int(first) != 0,
+            isAdded: row.int(first) != 0,
             isBlocked: row.int(first + 1) != 0,
             isPartner: row.int(first + 2) != 0,
             firstName: row.isNull(first + 3) ? nil : row.string(first + 3),
@@ -112,7 +121,7 @@ extension Contact {
     package init(stranger account: Account) {
         self.init(
             account: account,
-            isListed: false,
+            isAdded: false,
             isBlocked: false,
             isPartner: false,
             firstName: nil,
@@ -127,9 +136,14 @@ extension Contact {
         return account.wireSizeEstimate + 64 + 2 * given
     }
 
-    /// The object that travels to the owner: with the names the owner gave, and the phone of whom the owner added.
-    package func user() -> User {
-        var user = account.user(showingPhone: isListed)
+    /// The object that travels to the owner: with the names the owner gave, and the phone of whom the
+    /// owner added.
+    ///
+    /// - Parameters:
+    ///   - showingPhone: also of whom the owner has not added.
+    ///   - showingRemoval: for those who may hold the contact and are to forget it.
+    package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
+        var user = account.user(showingPhone: showingPhone || isAdded)
         if let firstName {
             let given = UserName(
                 name: Account.name(firstName, lastName),
@@ -142,7 +156,7 @@ extension Contact {
         user.updateTime = max(user.updateTime, changed)
         if isBlocked {
             user.status = "BLOCKED"
-        } else if changed > 0, !isThere {
+        } else if showingRemoval, !isThere {
             user.status = "REMOVED"
         }
         return user
@@ -150,23 +164,34 @@ extension Contact {
 }
 
 extension ReadTransaction {
-    /// What `owner` knows of `user`; nil for who was never a contact.
+    /// What `owner` knows of `user`; nil for who is no contact.
     package func contact(_ user: Account, of owner: UserID) throws -> Contact? {
         let statement = store.contacts.byID
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
         statement.bind(2, user.id.rawValue)
         guard try statement.step() else { return nil }
-        return Contact(account: user, row: statement, from: 0)
+        let contact = Contact(account: user, row: statement, from: 0)
+        return contact.isThere ? contact : nil
     }
 
-    /// Contacts of `owner` that are newer than `since` (commit clock), those that were removed among them, the newest
-    /// change first; with 0 all that are there.
+    /// Contacts of `owner` that are newer than `since` (commit clock), those that were removed among
+    /// them, the newest change first.
     package func changedContacts(of owner: UserID, since: Int64) throws -> [Contact] {
-        let statement = since > 0 ? store.contacts.changed : store.contacts.current
+        let statement = store.contacts.changed
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
-        if since > 0 { statement.bind(2, since) }
+        statement.bind(2, since)
+        return try contacts(statement)
+    }
+
+    /// Contacts of `owner` that are there, the newest change first.
+    ///
+    /// - Parameter withPartners: also those who are contacts by a dialog alone.
+    package func contacts(of owner: UserID, withPartners: Bool) throws -> [Contact] {
+        let statement = withPartners ? store.contacts.current : store.contacts.chosen
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
         return try contacts(statement)
     }
 
@@ -180,29 +205,20 @@ extension ReadTransaction {
         return try contacts(statement)
     }
 
-    /// Whether `owner` has blocked `user`.
-    package func hasBlocked(_ owner: UserID, _ user: UserID) throws -> Bool {
-        let statement = store.contacts.byID
+    /// Those of the two who have blocked the other.
+    package func blockers(_ a: UserID, _ b: UserID) throws -> Set<UserID> {
+        let statement = store.contacts.blocks
         defer { statement.reset() }
-        statement.bind(1, owner.rawValue)
-        statement.bind(2, user.rawValue)
-        return try statement.step() && statement.int(1) != 0
+        statement.bind(1, a.rawValue)
+        statement.bind(2, b.rawValue)
+        var blockers: Set<UserID> = []
+        while try statement.step() { blockers.insert(UserID(statement.int(0))) }
+        return blockers
     }
 
-    /// Whether `user` can be met by `caller`: there, not blocked by the administrator, and not having blocked the caller.
+    /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
     package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
-        try isListed(user) && (user == caller || !hasBlocked(user, caller))
-    }
-
-    /// Those who have `user` as a contact, in the order of their ids.
-    package func owners(ofContact user: UserID, limit: Int) throws -> [UserID] {
-        let statement = store.contacts.owners
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, Int64(limit))
-        var ids: [UserID] = []
-        while try statement.step() { ids.append(UserID(statement.int(0))) }
-        return ids
+        try isListed(user) && (user == caller || !blockers(user, caller).contains(user))
     }
 
     private func contacts(_ statement: any SQLStatement) throws -> [Contact] {

@@ -6,6 +6,8 @@ package enum Event: Sendable {
     case push(Push, to: [UserID], except: ConnectionID?)
     /// The tokens of these sessions of one user are dead: their connections close.
     case sessionsClosed([SessionID], of: UserID)
+    /// A user follows the presence of `users` no more.
+    case unfollowed([UserID], by: UserID)
     /// A login code to hand to the person who owns `phone`.
     case loginCode(phone: Int64, code: String)
 }

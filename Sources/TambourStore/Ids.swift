@@ -32,6 +32,11 @@ package struct DeviceID: Hashable, Sendable {
     }
 }
 
+extension DeviceID {
+    /// Behind what nobody sent: events of a chat. No installation has it.
+    package static let server = DeviceID(0)
+}
+
 /// One connection of this process; unique while it runs, never stored.
 package struct ConnectionID: Hashable, Sendable {
     package let rawValue: UInt64

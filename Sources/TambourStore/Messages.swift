@@ -24,8 +24,12 @@ struct MessageStatements {
     let byCreationCID: any SQLStatement
     let backward: any SQLStatement
     let forward: any SQLStatement
+    let bySender: any SQLStatement
+    let upTo: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
+    let removeUpTo: any SQLStatement
+    let removeBySender: any SQLStatement
     let hide: any SQLStatement
     let isHidden: any SQLStatement
     let removedAfter: any SQLStatement
@@ -49,7 +53,7 @@ struct MessageStatements {
         lastVisible = try sql.prepare(
             """
             SELECT \(Self.columns) FROM message m
-            WHERE m.chat = $1 AND m.status <> 2 AND \(Self.notHidden)
+            WHERE m.chat = $1 AND m.id > $3 AND m.status <> 2 AND \(Self.notHidden)
             ORDER BY m.id DESC LIMIT 1
             """
         )
@@ -93,17 +97,22 @@ struct MessageStatements {
             ORDER BY m.id LIMIT $5
             """
         )
-        edit = try sql.prepare(
-            """
-            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
-            WHERE chat = $1 AND id = $2
-            """
-        )
-        remove = try sql.prepare(
-            """
+        let upTo = "chat = $1 AND id <= $2 AND status <> 2"
+        // What has no device is an event, and so is what made a group.
+        let bySender = "chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1"
+        let remove = """
             UPDATE message
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
                 forward = NULL, reply_to = 0
+            """
+        self.upTo = try sql.prepare("SELECT id FROM message WHERE \(upTo) ORDER BY id")
+        self.bySender = try sql.prepare("SELECT id FROM message WHERE \(bySender) ORDER BY id")
+        removeUpTo = try sql.prepare("\(remove) WHERE \(upTo)")
+        removeBySender = try sql.prepare("\(remove) WHERE \(bySender)")
+        self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")
+        edit = try sql.prepare(
+            """
+            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
             WHERE chat = $1 AND id = $2
             """
         )
@@ -199,7 +208,7 @@ extension ReadTransaction {
         let statement = store.messages.numberAt
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
-        statement.bind(2, lastMessageID(at: time).rawValue)
+        statement.bind(2, MessageID.last(at: time).rawValue)
         guard try statement.step() else { return .empty }
         return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
     }
@@ -271,12 +280,17 @@ extension ReadTransaction {
         return records
     }
 
-    /// The newest message that `viewer` can see.
-    func lastVisible(in chat: ChatKey, for viewer: UserID) throws -> MessageRecord? {
+    /// The newest message that `viewer` can see; none is at or below `floor`.
+    func lastVisible(
+        in chat: ChatKey,
+        for viewer: UserID,
+        above floor: MessageID
+    ) throws -> MessageRecord? {
         let statement = store.messages.lastVisible
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, viewer.rawValue)
+        statement.bind(3, floor.rawValue)
         return try statement.step() ? MessageRecord(row: statement) : nil
     }
 
@@ -290,13 +304,14 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The message as `viewer` sees it: nil when it is removed, hidden or unknown.
+    /// The message as `viewer` sees it: nil when it is removed, hidden, unknown, or not above `floor`.
     package func visibleRecord(
         _ id: MessageID,
         in chat: ChatKey,
-        for viewer: UserID
+        for viewer: UserID,
+        above floor: MessageID
     ) throws -> MessageRecord? {
-        guard let record = try record(id, in: chat), record.status != .removed,
+        guard id > floor, let record = try record(id, in: chat), record.status != .removed,
             try !isHidden(id, in: chat, for: viewer)
         else { return nil }
         return record
@@ -305,6 +320,7 @@ extension ReadTransaction {
     /// A page of `backward` messages at or before `from` and `forward` messages after it.
     ///
     /// - Parameters:
+    ///   - floor: Nothing up to this message is there for the viewer.
     ///   - from: Unix milliseconds.
     ///   - earliest: Nothing older than this, Unix milliseconds.
     ///   - latest: Nothing newer than this, Unix milliseconds.
@@ -314,6 +330,7 @@ extension ReadTransaction {
         of chat: ChatKey,
         wireID: ChatID,
         for viewer: UserID,
+        above floor: MessageID,
         from: Int64,
         backward: Int,
         forward: Int,
@@ -323,14 +340,14 @@ extension ReadTransaction {
     ) throws -> HistoryPage {
         var page = HistoryPage()
         var budget = limits.maxReplyBytes
-        let pivot = lastMessageID(at: from)
+        let pivot = MessageID.last(at: from)
         let older = try messages(
             store.messages.backward,
             in: chat,
             wireID: wireID,
             for: viewer,
             pivot: pivot,
-            bound: MessageID(timeMs: max(0, earliest), counter: 0),
+            bound: max(MessageID(timeMs: max(0, earliest), counter: 0), floor.next),
             limit: backward,
             budget: &budget,
             more: &page.more
@@ -341,8 +358,8 @@ extension ReadTransaction {
             in: chat,
             wireID: wireID,
             for: viewer,
-            pivot: pivot,
-            bound: lastMessageID(at: latest),
+            pivot: max(pivot, floor),
+            bound: MessageID.last(at: latest),
             limit: min(forward, max(1, room)),
             budget: &budget,
             more: &page.more
@@ -416,11 +433,16 @@ extension ReadTransaction {
     }
 }
 
-/// The largest id a message of that millisecond can have; safe for any 64-bit input.
-func lastMessageID(at time: Int64) -> MessageID {
-    if time < 0 { return MessageID(0) }
-    if time >= Int64.max >> 16 { return MessageID(.max) }
-    return MessageID(time << 16 | 0xFFFF)
+extension MessageID {
+    /// The smallest id above this one.
+    fileprivate var next: MessageID { MessageID(rawValue &+ 1) }
+
+    /// The largest id a message of that millisecond can have; safe for any 64-bit input.
+    package static func last(at time: Int64) -> MessageID {
+        if time < 0 { return MessageID(0) }
+        if time >= Int64.max >> 16 { return MessageID(.max) }
+        return MessageID(time << 16 | 0xFFFF)
+    }
 }
 
 extension MessageRecord {
@@ -442,7 +464,7 @@ extension MessageRecord {
             text: text,
             sender: sender,
             chatID: wireID,
-            cid: cid,
+            cid: device == .server ? nil : cid,
             elements: elements,
             attaches: attaches ?? .emptyList,
             link: link,

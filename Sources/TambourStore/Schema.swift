@@ -124,12 +124,37 @@ package enum Schema {
         ),
         Migration(
             2,
+            "groups after creation",
+            """
+            ALTER TABLE chat ADD COLUMN description {blob};
+            ALTER TABLE chat ADD COLUMN options {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE chat ADD COLUMN pinned {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE chat ADD COLUMN link {blob};
+            CREATE UNIQUE INDEX chat_link ON chat (link);
+
+            ALTER TABLE member ADD COLUMN permissions {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE member ADD COLUMN floor {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX member_admin ON member (chat, user_id) WHERE permissions > 0;
+
+            CREATE TABLE former_member (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              owner {int64} NOT NULL,
+              joined {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
+            CREATE INDEX former_member_ct ON former_member (user_id, ct);
+            """
+        ),
+        Migration(
+            3,
             "contacts",
             """
             CREATE TABLE contact (
               owner {int64} NOT NULL,
               user_id {int64} NOT NULL,
-              listed {int64} NOT NULL,
+              added {int64} NOT NULL,
               blocked {int64} NOT NULL,
               partner {int64} NOT NULL,
               first_name {blob},
@@ -139,7 +164,7 @@ package enum Schema {
             ) {without_rowid};
             CREATE INDEX contact_ct ON contact (owner, ct);
             CREATE INDEX contact_user ON contact (user_id, owner);
-            INSERT INTO contact (owner, user_id, listed, blocked, partner, ct)
+            INSERT INTO contact (owner, user_id, added, blocked, partner, ct)
               SELECT m.user_id, c.low_user + c.high_user - m.user_id, 0, 0, 1, m.contact_ct
               FROM member m JOIN chat c ON c.id = m.chat WHERE c.kind = 0;
             DROP INDEX member_contact;

@@ -56,27 +56,29 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(9) != 0
+        let isBig = statement.int(13) != 0
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
-        var blockers: Set<UserID> = []
-        if kind == .dialog {
-            if try reader.hasBlocked(low, high) { blockers.insert(low) }
-            if try reader.hasBlocked(high, low) { blockers.insert(high) }
-        }
         let chat = ChatState(
             key: key,
             kind: kind,
             pair: kind == .group ? nil : (low, high),
-            owner: UserID(statement.int(4)),
-            title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+            details: ChatDetails(
+                owner: UserID(statement.int(4)),
+                title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+                description: statement.isNull(9)
+                    ? nil : Text(unchecked: Bytes(statement.bytes(9))),
+                options: RoleTable.Options(rawValue: statement.int(10)),
+                pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
+                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12)))
+            ),
             created: statement.int(6),
             isBig: isBig,
             head: try reader.head(of: key),
             changeClock: statement.int(8),
             members: isBig ? [:] : try allMembers(of: key),
             memberIDs: try reader.memberIDs(of: key),
-            blockers: blockers
+            blockers: kind == .dialog ? try reader.blockers(low, high) : []
         )
         chats[key] = chat
         return chat
@@ -167,8 +169,7 @@ extension WriteTransaction {
             key: key,
             kind: kind,
             pair: pair,
-            owner: owner,
-            title: title,
+            details: ChatDetails(owner: owner, title: title),
             created: ct,
             isBig: isBig,
             head: .empty,
@@ -203,7 +204,7 @@ extension WriteTransaction {
         markDirty(member, in: chat)
     }
 
-    private func markDirty(_ member: MemberState, in chat: ChatState) {
+    func markDirty(_ member: MemberState, in chat: ChatState) {
         guard !member.isDirty else { return }
         member.isDirty = true
         dirtyMembers.append((chat.key, member))
@@ -218,7 +219,9 @@ extension MemberState {
             readTime: row.int(2),
             readNumber: row.int(3),
             ct: row.int(4),
-            isBig: row.int(5) != 0
+            isBig: row.int(5) != 0,
+            permissions: RoleTable.Permissions(rawValue: row.int(6)),
+            floor: MessageID(row.int(7))
         )
     }
 }

@@ -3,24 +3,24 @@ import TambourSQL
 
 /// What an owner may change of a contact.
 package struct ContactChange: Sendable {
-    package var isListed: Bool?
+    package var isAdded: Bool?
     package var isBlocked: Bool?
     /// The names the owner gives; the inner nil takes them away.
     package var names: (first: String, last: String?)??
 
     package init(
-        isListed: Bool? = nil,
+        isAdded: Bool? = nil,
         isBlocked: Bool? = nil,
         names: (first: String, last: String?)?? = nil
     ) {
-        self.isListed = isListed
+        self.isAdded = isAdded
         self.isBlocked = isBlocked
         self.names = names
     }
 
     /// Whether anything of `contact` would be another one.
     package func changes(_ contact: Contact) -> Bool {
-        if let isListed, isListed != contact.isListed { return true }
+        if let isAdded, isAdded != contact.isAdded { return true }
         if let isBlocked, isBlocked != contact.isBlocked { return true }
         guard let names else { return false }
         return names?.first != contact.firstName || names?.last != contact.lastName
@@ -34,11 +34,14 @@ extension WriteTransaction {
     package func change(_ user: Account, of owner: UserID, by change: ContactChange) throws -> Contact {
         writes += 1
         let known = try reader.contact(user, of: owner) ?? Contact(stranger: user)
-        let names = change.names ?? known.firstName.map { ($0, known.lastName) }
+        let isAdded = change.isAdded ?? known.isAdded
+        let isBlocked = change.isBlocked ?? known.isBlocked
+        var names = change.names ?? known.firstName.map { ($0, known.lastName) }
+        if !isAdded, !isBlocked, !known.isPartner { names = nil }
         let contact = Contact(
             account: user,
-            isListed: change.isListed ?? known.isListed,
-            isBlocked: change.isBlocked ?? known.isBlocked,
+            isAdded: isAdded,
+            isBlocked: isBlocked,
             isPartner: known.isPartner,
             firstName: names?.first,
             lastName: names?.last,
@@ -47,7 +50,7 @@ extension WriteTransaction {
         let statement = store.contacts.upsert
         statement.bind(1, owner.rawValue)
         statement.bind(2, user.id.rawValue)
-        statement.bind(3, contact.isListed ? 1 : 0)
+        statement.bind(3, contact.isAdded ? 1 : 0)
         statement.bind(4, contact.isBlocked ? 1 : 0)
         statement.bind(5, contact.isPartner ? 1 : 0)
         statement.bindWords(6, contact.firstName)
@@ -60,6 +63,11 @@ extension WriteTransaction {
             dialog.setBlocked(contact.isBlocked, by: owner)
         }
         return contact
+    }
+
+    /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
+    package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
+        try isListed(user) && (user == caller || !reader.blockers(user, caller).contains(user))
     }
 
     /// A dialog makes each of its two a contact of the other.

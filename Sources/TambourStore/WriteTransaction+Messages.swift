@@ -58,16 +58,18 @@ extension WriteTransaction {
             attaches: draft.attaches,
             forward: draft.forward
         )
-        let isCreation = chat.kind == .group && record.number == 1
-        let key = SendKey(
-            sender: sender,
-            device: device,
-            cid: draft.cid,
-            chat: isCreation ? nil : chat.key
-        )
-        pendingKeys[key] = pending.count
+        if device != .server {
+            let isCreation = chat.kind == .group && record.number == 1
+            let key = SendKey(
+                sender: sender,
+                device: device,
+                cid: draft.cid,
+                chat: isCreation ? nil : chat.key
+            )
+            pendingKeys[key] = pending.count
+            recentClientIDs.insert(draft.cid, of: sender)
+        }
         pending.append(record)
-        recentClientIDs.insert(draft.cid, of: sender)
         chat.hasPendingMessages = true
         chat.head = ChatHead(id: record.id, number: record.number)
         member.setRead(time: time, number: record.number)
@@ -83,7 +85,8 @@ extension WriteTransaction {
         visibleTo user: UserID
     ) throws -> MessageRecord? {
         if chat.hasPendingMessages { try flushMessages() }
-        return try reader.visibleRecord(id, in: chat.key, for: user)
+        guard let member = try member(user, of: chat) else { return nil }
+        return try reader.visibleRecord(id, in: chat.key, for: user, above: member.floor)
     }
 
     /// The row itself, removed ones included.
@@ -142,6 +145,52 @@ extension WriteTransaction {
         touch(chat)
     }
 
+    /// Deletes for all what is there up to a message, events too.
+    ///
+    /// - Returns: the ids, smallest first.
+    package func remove(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
+        try remove(
+            chat,
+            last.rawValue,
+            listing: flushedReader().store.messages.upTo,
+            by: store.messages.removeUpTo
+        )
+    }
+
+    /// Deletes for all what one member wrote, events left out.
+    ///
+    /// - Returns: the ids, smallest first.
+    package func remove(from sender: UserID, in chat: ChatState) throws -> [MessageID] {
+        try remove(
+            chat,
+            sender.rawValue,
+            listing: flushedReader().store.messages.bySender,
+            by: store.messages.removeBySender
+        )
+    }
+
+    private func remove(
+        _ chat: ChatState,
+        _ bound: Int64,
+        listing: any SQLStatement,
+        by removal: any SQLStatement
+    ) throws -> [MessageID] {
+        listing.bind(1, chat.key.rawValue)
+        listing.bind(2, bound)
+        var ids: [MessageID] = []
+        while try listing.step() { ids.append(MessageID(listing.int(0))) }
+        listing.reset()
+        guard !ids.isEmpty else { return [] }
+        writes += 1
+        removal.bind(1, chat.key.rawValue)
+        removal.bind(2, bound)
+        removal.bind(3, ct)
+        removal.bindWords(4, Text.empty)
+        try removal.run()
+        touch(chat)
+        return ids
+    }
+
     /// Deletes for `user` alone.
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
@@ -162,7 +211,10 @@ extension WriteTransaction {
     ///
     /// In a small chat everybody sees everybody's mark, so every member's row changes.
     package func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
-        guard let member = try member(user, of: chat), member.readTime != time else { return }
+        guard let member = try member(user, of: chat) else { return }
+        // What is not there for the member is read.
+        let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
+        guard member.readTime != time else { return }
         let number: Int64
         if time >= chat.head.id.timeMs {
             number = chat.head.number

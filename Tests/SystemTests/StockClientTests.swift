@@ -37,6 +37,9 @@ struct StockClientTests {
     @Test("makes a group of three")
     func groupOfThree() async throws { try await StockClient.play("group_of_three") }
 
+    @Test("lives through the life of a group")
+    func groupLife() async throws { try await StockClient.play("group_life") }
+
     @Test("answers a message")
     func reply() async throws { try await StockClient.play("reply") }
 

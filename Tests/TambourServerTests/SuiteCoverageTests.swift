@@ -19,6 +19,8 @@ struct SuiteCoverageTests {
 
     /// What is declared and cannot be played, and why.
     private static let knownGaps: [Sight: String] = [
+        Sight(opcode: .chatJoin, code: .notAllowed):
+            "needs a group that is full; its own suite has one",
         Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
         Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
         Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",
@@ -87,6 +89,7 @@ struct SuiteCoverageTests {
             let alice = try server.signUp("Alice")
             let bob = try server.signUp("Bob")
             try chatting(tour, server, alice, bob)
+            try groups(tour, server, alice, bob)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -220,6 +223,51 @@ struct SuiteCoverageTests {
         _ = try alice.next(.notifPresence, as: NotifPresence.self)
         tour.pushes.insert(.notifPresence)
         try tour.collect(alice, bob)
+    }
+
+    private func groups(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let carol = try server.signUp("Carol")
+        let nowhere = ChatID(-1)
+        let group = try alice.createGroup("Tour", with: [bob], cid: 1_000)
+        func members(_ chat: ChatID, _ user: UserID, _ operation: MemberOperation)
+            -> ChatMembersUpdateRequest
+        {
+            ChatMembersUpdateRequest(chatID: chat, userIDs: [user], operation: operation)
+        }
+        try tour.play(alice, members(group, carol.userID, .add))
+        try tour.play(alice, members(group, UserID(999), .add))
+        try tour.play(alice, members(nowhere, carol.userID, .add))
+        try tour.play(bob, members(group, carol.userID, .remove))
+        for chat in [group, nowhere] {
+            try tour.play(bob, ChatMembersRequest(chatID: chat))
+            try tour.play(carol, ChatLeaveRequest(chatID: chat))
+            try tour.play(alice, ChatUpdateRequest(chatID: chat, theme: "On tour"))
+        }
+        try tour.play(alice, ChatLeaveRequest(chatID: group))
+        try tour.play(bob, ChatUpdateRequest(chatID: group, description: "mine"))
+        try tour.play(alice, ChatUpdateRequest(chatID: group, pinMessageID: MessageID(1)))
+        try tour.play(alice, ChatUpdateRequest(chatID: group, changeOwnerID: carol.userID))
+        let invited = try #require(
+            try tour.play(alice, ChatUpdateRequest(chatID: group, revokePrivateLink: true))
+        )
+        let link = try #require(invited.chat.link)
+        for link in [link, "join/nowhere"] {
+            try tour.play(carol, ChatCheckLinkRequest(link: link))
+            try tour.play(carol, LinkInfoRequest(link: link))
+            try tour.play(carol, ChatJoinRequest(link: link))
+        }
+        try tour.play(bob, ChatClearRequest(chatID: group, forAll: true))
+        try tour.play(bob, ChatDeleteRequest(chatID: group, forAll: true))
+        for chat in [group, nowhere] {
+            try tour.play(bob, ChatClearRequest(chatID: chat))
+            try tour.play(alice, ChatDeleteRequest(chatID: chat, forAll: true))
+        }
+        try tour.collect(alice, bob, carol)
     }
 
     private func sessions(

@@ -435,6 +435,7 @@ struct MessageStoreTests {
                     of: key,
                     wireID: ChatID(3),
                     for: users[user],
+                    above: MessageID(0),
                     from: from,
                     backward: backward,
                     forward: forward,
@@ -492,6 +493,7 @@ struct MessageStoreTests {
                     of: key,
                     wireID: ChatID(3),
                     for: users[1],
+                    above: MessageID(0),
                     from: from,
                     backward: size,
                     forward: 0
@@ -525,6 +527,7 @@ struct MessageStoreTests {
                     of: key,
                     wireID: ChatID(3),
                     for: users[0],
+                    above: MessageID(0),
                     from: sent[3].id.timeMs,
                     backward: backward,
                     forward: forward

@@ -20,7 +20,8 @@ CLOCK = STORE + "CommitClock.swift"
 BATCH = STORE + "WriteTransaction.swift"
 CHATS = STORE + "WriteTransaction+Chats.swift"
 MESSAGES = STORE + "WriteTransaction+Messages.swift"
-ACCOUNTS = STORE + "WriteTransaction+Accounts.swift"
+MEMBERS = STORE + "WriteTransaction+Members.swift"
+CONTACTS = STORE + "WriteTransaction+Contacts.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [
@@ -71,12 +72,17 @@ MUTANTS = [
      CHATS, "        insert.bind(9, ct)", "        insert.bind(9, mutant == @ ? 0 : ct)",
      "nothing can: the members' own clocks, written with it, say the same"),
     ("create: the contact's clock",
-     CHATS, "kind == .dialog ? ct : 0", "kind == .dialog ? (mutant == @ ? 1 : ct) : 0", None),
-    ("create: the contact's row in the index",
-     CHATS, "contactCT: kind == .dialog ?", "contactCT: kind == .dialog && mutant != @ ?", None),
-    ("block: the partners' contacts",
-     ACCOUNTS, "        try store.members.touchContacts.run()",
-     "        if mutant != @ { try store.members.touchContacts.run() }", None),
+     CONTACTS, "            store.contacts.addPartner.bind(3, ct)",
+     "            store.contacts.addPartner.bind(3, mutant == @ ? 1 : ct)", None),
+    ("create: each is a contact of the other",
+     CONTACTS, "            try store.contacts.addPartner.run()",
+     "            if mutant != @ { try store.contacts.addPartner.run() }", None),
+    ("block: the contacts of others",
+     CONTACTS, "        try store.contacts.touch.run()",
+     "        if mutant != @ { try store.contacts.touch.run() }", None),
+    ("contact: its clock",
+     CONTACTS, "        statement.bind(8, ct)",
+     "        statement.bind(8, mutant == @ ? known.changed : ct)", None),
     ("write-back: a member's clock",
      STORE + "Chats.swift", "ct = excluded.ct",
      'ct = \\(mutant == @ ? "member.ct" : "excluded.ct")', None),
@@ -117,6 +123,26 @@ MUTANTS = [
     ("delta: big chats are joined",
      STORE + "Chats.swift", "            + views(store.chats.changedBigViews, viewer, since)",
      "            + (mutant == @ ? [] : views(store.chats.changedBigViews, viewer, since))", None),
+    ("add: the tombstone goes",
+     MEMBERS, "            try revive.run()\n", "            if mutant != @ { try revive.run() }\n", None),
+    ("remove: the tombstone",
+     MEMBERS, "            try bury.run()\n", "            if mutant != @ { try bury.run() }\n", None),
+    ("add: the members of a chat that has become big, on disk",
+     MEMBERS, "        try store.members.makeBig.run()\n",
+     "        if mutant != @ { try store.members.makeBig.run() }\n", None),
+    ("add: a chat that has become big, in memory",
+     MEMBERS, "        chat.makeBig()\n", "        if mutant != @ { chat.makeBig() }\n", None),
+    ("rights: the members of the chat",
+     MEMBERS, "        member.setPermissions(permissions)\n        touch(chat)",
+     "        member.setPermissions(permissions)\n        if mutant != @ { touch(chat) }", None),
+    ("title, description and the like: the members of the chat",
+     MEMBERS, "        chat.set(details)\n        touch(chat)",
+     "        chat.set(details)\n        if mutant != @ { touch(chat) }", None),
+    ("clear: the member's row",
+     MEMBERS, "        touch(member, in: chat)\n        if member.readTime",
+     "        if mutant != @ { touch(member, in: chat) }\n        if member.readTime", None),
+    ("clear: the member's floor in memory",
+     MEMBERS, "        member.setFloor(floor)\n", "        if mutant != @ { member.setFloor(floor) }\n", None),
 ]
 
 

@@ -16,11 +16,13 @@ package enum ClientRequest: Sendable {
             case .log: .session(.log(try .decode(payload, limits: limits)))
             case .sessionInit: .session(.sessionInit(try .decode(payload, limits: limits)))
             case .login2: .query(.login2(try .decode(payload, limits: limits)))
+            case .profile: .command(.profile(try .decode(payload, limits: limits)))
             case .authRequest: .command(.authRequest(try .decode(payload, limits: limits)))
             case .auth: .command(.auth(try .decode(payload, limits: limits)))
             case .login: .login(try .decode(payload, limits: limits))
             case .logout: .command(.logout(try .decode(payload, limits: limits)))
             case .sync: .command(.sync(try .decode(payload, limits: limits)))
+            case .config: .command(.config(try .decode(payload, limits: limits)))
             case .authConfirm: .command(.authConfirm(try .decode(payload, limits: limits)))
             case .contactInfo: .query(.contactInfo(try .decode(payload, limits: limits)))
             case .contactUpdate: .command(.contactUpdate(try .decode(payload, limits: limits)))
@@ -33,13 +35,22 @@ package enum ClientRequest: Sendable {
             case .chatInfo: .query(.chatInfo(try .decode(payload, limits: limits)))
             case .chatHistory: .query(.chatHistory(try .decode(payload, limits: limits)))
             case .chatMark: .command(.chatMark(try .decode(payload, limits: limits)))
+            case .chatDelete: .command(.chatDelete(try .decode(payload, limits: limits)))
             case .chatsList: .query(.chatsList(try .decode(payload, limits: limits)))
+            case .chatClear: .command(.chatClear(try .decode(payload, limits: limits)))
+            case .chatUpdate: .command(.chatUpdate(try .decode(payload, limits: limits)))
+            case .chatCheckLink: .query(.chatCheckLink(try .decode(payload, limits: limits)))
+            case .chatJoin: .command(.chatJoin(try .decode(payload, limits: limits)))
+            case .chatLeave: .command(.chatLeave(try .decode(payload, limits: limits)))
+            case .chatMembers: .query(.chatMembers(try .decode(payload, limits: limits)))
             case .msgSend: .command(.msgSend(try .decode(payload, limits: limits)))
             case .msgTyping: .query(.msgTyping(try .decode(payload, limits: limits)))
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
             case .msgEdit: .command(.msgEdit(try .decode(payload, limits: limits)))
             case .msgGet: .query(.msgGet(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
+            case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
+            case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
@@ -94,9 +105,12 @@ package indirect enum QueryRequest: Sendable {
     case chatInfo(ChatInfoRequest)
     case chatHistory(ChatHistoryRequest)
     case chatsList(ChatsListRequest)
+    case chatCheckLink(ChatCheckLinkRequest)
+    case chatMembers(ChatMembersRequest)
     case msgTyping(MsgTypingRequest)
     case msgGet(MsgGetRequest)
     case chatSubscribe(ChatSubscribeRequest)
+    case linkInfo(LinkInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
     case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
 
@@ -113,9 +127,12 @@ package indirect enum QueryRequest: Sendable {
             case .chatInfo: .chatInfo
             case .chatHistory: .chatHistory
             case .chatsList: .chatsList
+            case .chatCheckLink: .chatCheckLink
+            case .chatMembers: .chatMembers
             case .msgTyping: .msgTyping
             case .msgGet: .msgGet
             case .chatSubscribe: .chatSubscribe
+            case .linkInfo: .linkInfo
             case .sessionsInfo: .sessionsInfo
             case .chatSearchCommonParticipants: .chatSearchCommonParticipants
         }
@@ -126,33 +143,49 @@ package indirect enum QueryRequest: Sendable {
 /// opcode.
 /// Indirect: it is handed from thread to thread, and copying it must not copy its fields.
 package indirect enum CommandRequest: Sendable {
+    case profile(ProfileRequest)
     case authRequest(AuthRequestRequest)
     case auth(AuthCodeRequest)
     case logout(LogoutRequest)
     case sync(SyncRequest)
+    case config(ConfigRequest)
     case authConfirm(AuthConfirmRequest)
     case contactUpdate(ContactUpdateRequest)
     case contactCreate(ContactCreateRequest)
     case chatMark(ChatMarkRequest)
+    case chatDelete(ChatDeleteRequest)
+    case chatClear(ChatClearRequest)
+    case chatUpdate(ChatUpdateRequest)
+    case chatJoin(ChatJoinRequest)
+    case chatLeave(ChatLeaveRequest)
     case msgSend(MsgSendRequest)
     case msgDelete(MsgDeleteRequest)
     case msgEdit(MsgEditRequest)
+    case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
         switch self {
+            case .profile: .profile
             case .authRequest: .authRequest
             case .auth: .auth
             case .logout: .logout
             case .sync: .sync
+            case .config: .config
             case .authConfirm: .authConfirm
             case .contactUpdate: .contactUpdate
             case .contactCreate: .contactCreate
             case .chatMark: .chatMark
+            case .chatDelete: .chatDelete
+            case .chatClear: .chatClear
+            case .chatUpdate: .chatUpdate
+            case .chatJoin: .chatJoin
+            case .chatLeave: .chatLeave
             case .msgSend: .msgSend
             case .msgDelete: .msgDelete
             case .msgEdit: .msgEdit
+            case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
         }
     }

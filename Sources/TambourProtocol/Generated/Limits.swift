@@ -64,6 +64,16 @@ package final class Limits: Sendable {
     package let maxDescriptionUnits: Int
     /// 64 UTF-16 units. A first or last name.
     package let maxNameUnits: Int
+    /// 100 settings. Clients have about forty of a user's and five of a chat.
+    package let maxSettings: Int
+    /// 256 bytes. A name or a value; the longest known one is a sound's address.
+    package let maxSettingBytes: Int
+    /// 2000 chats. Every login whose client does not hold the settings brings them.
+    package let maxChatSettings: Int
+    /// 4096 bytes. What vendors' push services say their tokens may have.
+    package let maxPushTokenBytes: Int
+    /// 200 users. Who is told of a new name at once; the others see it at their next login.
+    package let maxContactAudience: Int
     /// 512 bytes. Tokens, device ids, hashes, enumeration values: all are shorter.
     package let maxShortStringBytes: Int
     /// 256 bytes. The longest browser names itself in less.
@@ -92,6 +102,10 @@ package final class Limits: Sendable {
     package let maxHistoryPage: Int
     /// 50 chats. What clients that name no number expect.
     package let chatsPageSize: Int
+    /// 50 members. What clients that name no number expect.
+    package let membersPageSize: Int
+    /// 200 members. A page of complete users stays below maxReplyBytes.
+    package let maxMembersPage: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
     package let maxChatsPage: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
@@ -142,6 +156,11 @@ package final class Limits: Sendable {
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)
         maxDescriptionUnits = overrides.value(of: "maxDescriptionUnits", standard: 400)
         maxNameUnits = overrides.value(of: "maxNameUnits", standard: 64)
+        maxSettings = overrides.value(of: "maxSettings", standard: 100)
+        maxSettingBytes = overrides.value(of: "maxSettingBytes", standard: 256)
+        maxChatSettings = overrides.value(of: "maxChatSettings", standard: 2000)
+        maxPushTokenBytes = overrides.value(of: "maxPushTokenBytes", standard: 4096)
+        maxContactAudience = overrides.value(of: "maxContactAudience", standard: 200)
         maxShortStringBytes = overrides.value(of: "maxShortStringBytes", standard: 512)
         maxAgentStringBytes = overrides.value(of: "maxAgentStringBytes", standard: 256)
         maxURLBytes = overrides.value(of: "maxURLBytes", standard: 2048)
@@ -156,6 +175,8 @@ package final class Limits: Sendable {
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
         maxHistoryPage = overrides.value(of: "maxHistoryPage", standard: 200)
         chatsPageSize = overrides.value(of: "chatsPageSize", standard: 50)
+        membersPageSize = overrides.value(of: "membersPageSize", standard: 50)
+        maxMembersPage = overrides.value(of: "maxMembersPage", standard: 200)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)

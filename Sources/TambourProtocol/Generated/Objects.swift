@@ -407,6 +407,104 @@ package enum MarkType: WireValue, Hashable {
     }
 }
 
+/// What is done to members, or to a right of theirs.
+package enum MemberOperation: WireValue, Hashable {
+    /// Put in.
+    case add
+    /// Take out.
+    case remove
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .add: "add"
+            case .remove: "remove"
+        }
+    }
+
+    /// The value of a name, nil if unknown.
+    package init?(name: Text) {
+        if name.equals("add") {
+            self = .add
+        } else if name.equals("remove") {
+            self = .remove
+        } else {
+            return nil
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        guard let value = Self(name: name) else { throw unknownValue(name) }
+        return value
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .add: writer.writeKey("add")
+            case .remove: writer.writeKey("remove")
+        }
+    }
+}
+
+/// Which of a chat's lists of people is meant.
+package enum MemberType: WireValue, Hashable {
+    /// Who is in the chat.
+    case member
+    /// The owner and who has permissions.
+    case admin
+    /// Who asked to be let in; nobody has to ask yet.
+    case joinRequest
+    /// Who may not come back; nobody is kept out yet.
+    case blocked
+    /// Who may not comment; there are no comments yet.
+    case commentsBlacklist
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .member: "MEMBER"
+            case .admin: "ADMIN"
+            case .joinRequest: "JOIN_REQUEST"
+            case .blocked: "BLOCKED"
+            case .commentsBlacklist: "COMMENTS_BLACKLIST"
+        }
+    }
+
+    /// The value of a name, nil if unknown.
+    package init?(name: Text) {
+        if name.equals("MEMBER") {
+            self = .member
+        } else if name.equals("ADMIN") {
+            self = .admin
+        } else if name.equals("JOIN_REQUEST") {
+            self = .joinRequest
+        } else if name.equals("BLOCKED") {
+            self = .blocked
+        } else if name.equals("COMMENTS_BLACKLIST") {
+            self = .commentsBlacklist
+        } else {
+            return nil
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        guard let value = Self(name: name) else { throw unknownValue(name) }
+        return value
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .member: writer.writeKey("MEMBER")
+            case .admin: writer.writeKey("ADMIN")
+            case .joinRequest: writer.writeKey("JOIN_REQUEST")
+            case .blocked: writer.writeKey("BLOCKED")
+            case .commentsBlacklist: writer.writeKey("COMMENTS_BLACKLIST")
+        }
+    }
+}
+
 /// Which of a chat's lists of messages is meant.
 package enum ItemType: WireValue, Hashable {
     /// The history.
@@ -501,6 +599,58 @@ package enum ContactAction: WireValue, Hashable {
             case .update: writer.writeKey("UPDATE")
             case .block: writer.writeKey("BLOCK")
             case .unblock: writer.writeKey("UNBLOCK")
+        }
+    }
+}
+
+/// Settings that the server obeys. Of the others it keeps the values for the user's devices.
+package enum SettingName: WireValue, Hashable {
+    /// Who finds the user by phone: ALL (when nothing is set), CONTACTS (those the user has added), NONE.
+    case searchByPhone
+    /// Who puts the user into groups: ALL (when nothing is set), CONTACTS, NONE.
+    case chatsInvite
+    /// Who of those that have added the user sees the phone: ALL (when nothing is set), CONTACTS, NONE.
+    case phoneNumberPrivacy
+    /// Whether the presence is shown to nobody; false when nothing is set.
+    case hidden
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .searchByPhone: "SEARCH_BY_PHONE"
+            case .chatsInvite: "CHATS_INVITE"
+            case .phoneNumberPrivacy: "PHONE_NUMBER_PRIVACY"
+            case .hidden: "HIDDEN"
+        }
+    }
+
+    /// The value of a name, nil if unknown.
+    package init?(name: Text) {
+        if name.equals("SEARCH_BY_PHONE") {
+            self = .searchByPhone
+        } else if name.equals("CHATS_INVITE") {
+            self = .chatsInvite
+        } else if name.equals("PHONE_NUMBER_PRIVACY") {
+            self = .phoneNumberPrivacy
+        } else if name.equals("HIDDEN") {
+            self = .hidden
+        } else {
+            return nil
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        guard let value = Self(name: name) else { throw unknownValue(name) }
+        return value
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .searchByPhone: writer.writeKey("SEARCH_BY_PHONE")
+            case .chatsInvite: writer.writeKey("CHATS_INVITE")
+            case .phoneNumberPrivacy: writer.writeKey("PHONE_NUMBER_PRIVACY")
+            case .hidden: writer.writeKey("HIDDEN")
         }
     }
 }
@@ -1123,6 +1273,59 @@ extension User: CustomReflectable {
             "gender": gender as Any,
             "registrationTime": registrationTime as Any,
         ], displayStyle: .struct)
+    }
+}
+
+/// New values of settings. What is not named stays; null takes a setting away.
+package struct SettingsChange: WireValue, Hashable {
+    /// The user's own by name, as SEARCH_BY_PHONE.
+    package var user: NameMap<AnyValue>
+    /// Of chats: dontDisturbUntil (-1 for ever, 0 not, or Unix milliseconds), favIndex, led, vibr, sound, and
+    /// what else a client keeps.
+    package var chats: IDMap<ChatID, NameMap<AnyValue>>
+
+    package init(
+        user: NameMap<AnyValue> = NameMap<AnyValue>([]),
+        chats: IDMap<ChatID, NameMap<AnyValue>> = IDMap<ChatID, NameMap<AnyValue>>([])
+    ) {
+        self.user = user
+        self.chats = chats
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var user: NameMap<AnyValue> = NameMap<AnyValue>([])
+        var chats: IDMap<ChatID, NameMap<AnyValue>> = IDMap<ChatID, NameMap<AnyValue>>([])
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "user") {
+                    fieldName = "user"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { user = try NameMap<AnyValue>.read(from: &reader) }
+                } else if reader.matches(wireKey, "chats") {
+                    fieldName = "chats"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chats = try IDMap<ChatID, NameMap<AnyValue>>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(user: user, chats: chats)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("user")
+        user.write(to: &writer)
+        writer.writeKey("chats")
+        chats.write(to: &writer)
     }
 }
 
@@ -2655,6 +2858,89 @@ package struct Chat: WireValue, Hashable {
         if let cid {
             writer.writeKey("cid")
             writer.writeInt(cid)
+        }
+    }
+}
+
+/// A member of a chat, as CHAT_MEMBERS lists them.
+package struct ChatMember: WireValue, Hashable {
+    /// The user.
+    package var contact: User
+    /// Empty: presence is told to partners of dialogs.
+    package var presence: Presence
+    /// How far they have read, as in `participants` of the chat; absent where that leaves them out.
+    package var readMark: Int64?
+    /// What they may as an administrator, bits of the role table; 2047 for the owner.
+    package var permissions: Int64?
+
+    package init(
+        contact: User,
+        presence: Presence,
+        readMark: Int64? = nil,
+        permissions: Int64? = nil
+    ) {
+        self.contact = contact
+        self.presence = presence
+        self.readMark = readMark
+        self.permissions = permissions
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contact: User?
+        var presence: Presence?
+        var readMark: Int64?
+        var permissions: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contact") {
+                    fieldName = "contact"
+                    try claim(0, in: &fieldsSeen)
+                    contact = try User.read(from: &reader)
+                } else if reader.matches(wireKey, "presence") {
+                    fieldName = "presence"
+                    try claim(1, in: &fieldsSeen)
+                    presence = try Presence.read(from: &reader)
+                } else if reader.matches(wireKey, "readMark") {
+                    fieldName = "readMark"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { readMark = try reader.readInt() }
+                } else if reader.matches(wireKey, "permissions") {
+                    fieldName = "permissions"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { permissions = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let contact else { throw missing("contact") }
+        guard let presence else { throw missing("presence") }
+        return Self(contact: contact, presence: presence, readMark: readMark, permissions: permissions)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if readMark != nil { fieldCount += 1 }
+        if permissions != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("contact")
+        contact.write(to: &writer)
+        writer.writeKey("presence")
+        presence.write(to: &writer)
+        if let readMark {
+            writer.writeKey("readMark")
+            writer.writeInt(readMark)
+        }
+        if let permissions {
+            writer.writeKey("permissions")
+            writer.writeInt(permissions)
         }
     }
 }

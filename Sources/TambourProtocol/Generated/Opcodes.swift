@@ -15,6 +15,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sessionInit = Opcode(rawValue: 6)
     /// The second part of a login, or the contacts that changed.
     package static let login2 = Opcode(rawValue: 8)
+    /// Changes the caller's names and what they say about themselves.
+    package static let profile = Opcode(rawValue: 16)
     /// Asks for a login code.
     package static let authRequest = Opcode(rawValue: 17)
     /// Checks a login code.
@@ -26,6 +28,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let logout = Opcode(rawValue: 20)
     /// Makes contacts of the entries of a phone book that have an account.
     package static let sync = Opcode(rawValue: 21)
+    /// Changes settings of the caller: their own by name, and those of their chats.
+    package static let config = Opcode(rawValue: 22)
     /// Finishes a registration.
     package static let authConfirm = Opcode(rawValue: 23)
     /// Users by id.
@@ -51,8 +55,23 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatHistory = Opcode(rawValue: 49)
     /// Moves the caller's read mark.
     package static let chatMark = Opcode(rawValue: 50)
+    /// Deletes a group for everybody.
+    package static let chatDelete = Opcode(rawValue: 52)
     /// A page of chats whose last event is before a time, newest first.
     package static let chatsList = Opcode(rawValue: 53)
+    /// Clears the history of a chat up to a time, for the caller or for everybody.
+    package static let chatClear = Opcode(rawValue: 54)
+    /// Changes title, description, options, pinned message, invitation or owner of a chat; what is not named
+    /// stays.
+    package static let chatUpdate = Opcode(rawValue: 55)
+    /// Whether an invitation is good.
+    package static let chatCheckLink = Opcode(rawValue: 56)
+    /// Joins a group by its invitation.
+    package static let chatJoin = Opcode(rawValue: 57)
+    /// Leaves a group.
+    package static let chatLeave = Opcode(rawValue: 58)
+    /// A page of a chat's members, in the order of their ids.
+    package static let chatMembers = Opcode(rawValue: 59)
     /// Stores a message and tells every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
     /// Says that the caller is typing.
@@ -65,6 +84,10 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGet = Opcode(rawValue: 71)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
+    /// Adds members to a group, removes them, or gives and takes the rights of administrators.
+    package static let chatMembersUpdate = Opcode(rawValue: 77)
+    /// What an invitation leads to.
+    package static let linkInfo = Opcode(rawValue: 89)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
@@ -79,12 +102,15 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifContact = Opcode(rawValue: 131)
     /// A user went online or offline.
     package static let notifPresence = Opcode(rawValue: 132)
-    /// Settings changed.
+    /// Settings changed: those of the user on another device, with `user` and `chats` as in the reply to
+    /// CONFIG, or the answer about a feature, for a client that named features, with all answers.
     package static let notifConfig = Opcode(rawValue: 134)
     /// A chat was created, changed or left.
     package static let notifChat = Opcode(rawValue: 135)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
+    /// The user's own profile changed on another device.
+    package static let notifProfile = Opcode(rawValue: 159)
     /// Groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
     /// A receipt for a push.
@@ -153,11 +179,13 @@ package struct OpInfo: Sendable {
         served(5, "LOG", .clientToServer, [.initialized, .loggedIn], .session, .unsafe, [])
         served(6, "SESSION_INIT", .clientToServer, [.connected, .initialized, .loggedIn], .session, .idempotent, [])
         served(8, "LOGIN2", .clientToServer, [.loggedIn], .query, .safe, [.loginToken])
+        served(16, "PROFILE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(17, "AUTH_REQUEST", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
         served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
         served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .login, .safe, [.loginToken, .loginBlocked, .loginFlood])
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(21, "SYNC", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(22, "CONFIG", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeExpired, .authBlocked])
         served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(34, "CONTACT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.userNotFound, .notAllowed])
@@ -170,13 +198,22 @@ package struct OpInfo: Sendable {
         served(48, "CHAT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(50, "CHAT_MARK", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
+        served(52, "CHAT_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(53, "CHATS_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
-        served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .errorMessageInvalid])
+        served(54, "CHAT_CLEAR", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
+        served(55, "CHAT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed])
+        served(56, "CHAT_CHECK_LINK", .clientToServer, [.loggedIn], .query, .safe, [.notFound])
+        served(57, "CHAT_JOIN", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound, .notAllowed])
+        served(58, "CHAT_LEAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
+        served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(65, "MSG_TYPING", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(67, "MSG_EDIT", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, [.chatNotFound])
+        served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notAllowed])
+        served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
@@ -187,12 +224,11 @@ package struct OpInfo: Sendable {
         served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
+        served(159, "NOTIF_PROFILE", .serverToClient, [], nil, nil, [])
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
-        known(16, "PROFILE", .clientToServer)
-        known(22, "CONFIG", .clientToServer)
         known(25, "PRESET_AVATARS", .clientToServer)
         known(26, "ASSETS_GET", .clientToServer)
         known(27, "ASSETS_UPDATE", .clientToServer)
@@ -207,13 +243,6 @@ package struct OpInfo: Sendable {
         known(44, "OWN_CONTACT_SEARCH", .clientToServer)
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
         known(51, "CHAT_MEDIA", .clientToServer)
-        known(52, "CHAT_DELETE", .clientToServer)
-        known(54, "CHAT_CLEAR", .clientToServer)
-        known(55, "CHAT_UPDATE", .clientToServer)
-        known(56, "CHAT_CHECK_LINK", .clientToServer)
-        known(57, "CHAT_JOIN", .clientToServer)
-        known(58, "CHAT_LEAVE", .clientToServer)
-        known(59, "CHAT_MEMBERS", .clientToServer)
         known(60, "PUBLIC_SEARCH", .clientToServer)
         known(61, "CHAT_PERSONAL_CONFIG", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
@@ -224,7 +253,6 @@ package struct OpInfo: Sendable {
         known(73, "MSG_SEARCH", .clientToServer)
         known(74, "MSG_GET_STAT", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
-        known(77, "CHAT_MEMBERS_UPDATE", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
         known(79, "VIDEO_CHAT_HISTORY", .clientToServer)
         known(80, "PHOTO_UPLOAD", .clientToServer)
@@ -236,7 +264,6 @@ package struct OpInfo: Sendable {
         known(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer)
         known(87, "FILE_UPLOAD", .clientToServer)
         known(88, "FILE_DOWNLOAD", .clientToServer)
-        known(89, "LINK_INFO", .clientToServer)
         known(90, "MESSAGE_LINK", .clientToServer)
         known(91, "MSG_GET_COMMENTS_INFO", .clientToServer)
         known(92, "MSG_DELETE_RANGE", .clientToServer)
@@ -282,7 +309,6 @@ package struct OpInfo: Sendable {
         known(155, "NOTIF_MSG_REACTIONS_CHANGED", .serverToClient)
         known(156, "NOTIF_MSG_YOU_REACTED", .serverToClient)
         known(158, "CALLS_TOKEN", .clientToServer)
-        known(159, "NOTIF_PROFILE", .serverToClient)
         known(160, "WEB_APP_INIT_DATA", .clientToServer)
         known(161, "COMPLAIN", .clientToServer)
         known(162, "COMPLAIN_REASONS_GET", .clientToServer)

@@ -11,6 +11,7 @@ package indirect enum Push: WirePush {
     case notifConfig(NotifConfig)
     case notifChat(NotifChat)
     case notifMsgDelete(NotifMsgDelete)
+    case notifProfile(NotifProfile)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -23,6 +24,7 @@ package indirect enum Push: WirePush {
             case .notifConfig: .notifConfig
             case .notifChat: .notifChat
             case .notifMsgDelete: .notifMsgDelete
+            case .notifProfile: .notifProfile
         }
     }
 
@@ -40,6 +42,7 @@ package indirect enum Push: WirePush {
             case .notifConfig(let push): push.withEncoded(for: capabilities, body)
             case .notifChat(let push): push.withEncoded(for: capabilities, body)
             case .notifMsgDelete(let push): push.withEncoded(for: capabilities, body)
+            case .notifProfile(let push): push.withEncoded(for: capabilities, body)
         }
     }
 }

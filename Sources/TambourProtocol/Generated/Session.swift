@@ -566,8 +566,9 @@ extension SessionsCloseRequest: WireRequest {
     package static var opcode: Opcode { .sessionsClose }
 }
 
-/// Settings changed. Sent to a logged-in client that named features when the answer about one of them
-/// changes: `config` holds the new hash and all answers, and what it does not hold is as it was.
+/// Settings changed: those of the user on another device, with `user` and `chats` as in the reply to CONFIG,
+/// or the answer about a feature, for a client that named features, with all answers. What `config` does not
+/// hold is as it was.
 package struct NotifConfig: WirePayload, Hashable {
     /// The settings that changed.
     package var config: LoginConfig
@@ -606,5 +607,373 @@ package struct NotifConfig: WirePayload, Hashable {
         writer.writeMapHeader(1)
         writer.writeKey("config")
         config.write(to: &writer)
+    }
+}
+
+/// Changes the caller's names and what they say about themselves. What is absent stays.
+package struct ProfileRequest: WirePayload, Hashable {
+    /// The first name.
+    package var firstName: Text?
+    /// The last name; empty takes it away.
+    package var lastName: Text?
+    /// About the user; empty takes it away.
+    package var description: Text?
+    /// A new photo. Not served before uploads are.
+    package var photoToken: String?
+    /// A preset photo. Not served.
+    package var photoID: Int64?
+    /// A public name. Not served.
+    package var link: Text?
+
+    package init(
+        firstName: Text? = nil,
+        lastName: Text? = nil,
+        description: Text? = nil,
+        photoToken: String? = nil,
+        photoID: Int64? = nil,
+        link: Text? = nil
+    ) {
+        self.firstName = firstName
+        self.lastName = lastName
+        self.description = description
+        self.photoToken = photoToken
+        self.photoID = photoID
+        self.link = link
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var firstName: Text?
+        var lastName: Text?
+        var description: Text?
+        var photoToken: String?
+        var photoID: Int64?
+        var link: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "firstName") {
+                    fieldName = "firstName"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { firstName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "lastName") {
+                    fieldName = "lastName"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "description") {
+                    fieldName = "description"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: reader.limits.maxDescriptionUnits) }
+                } else if reader.matches(wireKey, "photoToken") {
+                    fieldName = "photoToken"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { photoToken = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "photoId") {
+                    fieldName = "photoId"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { photoID = try reader.readInt() }
+                } else if reader.matches(wireKey, "link") {
+                    fieldName = "link"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { link = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(firstName: firstName, lastName: lastName, description: description, photoToken: photoToken, photoID: photoID, link: link)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if firstName != nil { fieldCount += 1 }
+        if lastName != nil { fieldCount += 1 }
+        if description != nil { fieldCount += 1 }
+        if photoToken != nil { fieldCount += 1 }
+        if photoID != nil { fieldCount += 1 }
+        if link != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let firstName {
+            writer.writeKey("firstName")
+            writer.writeText(firstName)
+        }
+        if let lastName {
+            writer.writeKey("lastName")
+            writer.writeText(lastName)
+        }
+        if let description {
+            writer.writeKey("description")
+            writer.writeText(description)
+        }
+        if let photoToken {
+            writer.writeKey("photoToken")
+            writer.writeString(photoToken)
+        }
+        if let photoID {
+            writer.writeKey("photoId")
+            writer.writeInt(photoID)
+        }
+        if let link {
+            writer.writeKey("link")
+            writer.writeText(link)
+        }
+    }
+}
+
+/// The answer to PROFILE.
+package struct ProfileReply: WirePayload, Hashable {
+    /// The caller's profile.
+    package var profile: Profile
+
+    package init(
+        profile: Profile
+    ) {
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(0, in: &fieldsSeen)
+                    profile = try Profile.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let profile else { throw missing("profile") }
+        return Self(profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("profile")
+        profile.write(to: &writer)
+    }
+}
+
+extension ProfileRequest: WireRequest {
+    package typealias Reply = ProfileReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .profile }
+}
+
+/// Changes settings of the caller: their own by name, and those of their chats. The server keeps any setting
+/// with a short value that is no container, so that it is the same on all devices, and obeys those of
+/// SettingName. Tokens for a vendor's push service are taken and not used.
+package struct ConfigRequest: WirePayload, Hashable {
+    /// What changes.
+    package var settings: SettingsChange?
+    /// A token of a vendor's push service.
+    package var pushToken: String?
+    /// Options of that.
+    package var pushOptions: AnyValue?
+
+    package init(
+        settings: SettingsChange? = nil,
+        pushToken: String? = nil,
+        pushOptions: AnyValue? = nil
+    ) {
+        self.settings = settings
+        self.pushToken = pushToken
+        self.pushOptions = pushOptions
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var settings: SettingsChange?
+        var pushToken: String?
+        var pushOptions: AnyValue?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "settings") {
+                    fieldName = "settings"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { settings = try SettingsChange.read(from: &reader) }
+                } else if reader.matches(wireKey, "pushToken") {
+                    fieldName = "pushToken"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { pushToken = try reader.readString(maxBytes: reader.limits.maxPushTokenBytes) }
+                } else if reader.matches(wireKey, "pushOptions") {
+                    fieldName = "pushOptions"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { pushOptions = try AnyValue.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(settings: settings, pushToken: pushToken, pushOptions: pushOptions)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if settings != nil { fieldCount += 1 }
+        if pushToken != nil { fieldCount += 1 }
+        if pushOptions != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let settings {
+            writer.writeKey("settings")
+            settings.write(to: &writer)
+        }
+        if let pushToken {
+            writer.writeKey("pushToken")
+            writer.writeString(pushToken)
+        }
+        if let pushOptions {
+            writer.writeKey("pushOptions")
+            pushOptions.write(to: &writer)
+        }
+    }
+}
+
+extension ConfigRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "settings": settings as Any,
+            "pushToken": "(secret)",
+            "pushOptions": pushOptions as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to CONFIG.
+package struct ConfigReply: WirePayload, Hashable {
+    /// Names the settings as they are now; the client echoes it in its next login.
+    package var hash: Text
+    /// All settings of the user that were ever set.
+    package var user: NameMap<AnyValue>
+    /// All settings of the chats that the request named, each a map.
+    package var chats: IDMap<ChatID, AnyValue>?
+
+    package init(
+        hash: Text,
+        user: NameMap<AnyValue>,
+        chats: IDMap<ChatID, AnyValue>? = nil
+    ) {
+        self.hash = hash
+        self.user = user
+        self.chats = chats
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var hash: Text?
+        var user: NameMap<AnyValue>?
+        var chats: IDMap<ChatID, AnyValue>?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "hash") {
+                    fieldName = "hash"
+                    try claim(0, in: &fieldsSeen)
+                    hash = try reader.readText()
+                } else if reader.matches(wireKey, "user") {
+                    fieldName = "user"
+                    try claim(1, in: &fieldsSeen)
+                    user = try NameMap<AnyValue>.read(from: &reader)
+                } else if reader.matches(wireKey, "chats") {
+                    fieldName = "chats"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chats = try IDMap<ChatID, AnyValue>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let hash else { throw missing("hash") }
+        guard let user else { throw missing("user") }
+        return Self(hash: hash, user: user, chats: chats)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if chats != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("hash")
+        writer.writeText(hash)
+        writer.writeKey("user")
+        user.write(to: &writer)
+        if let chats {
+            writer.writeKey("chats")
+            chats.write(to: &writer)
+        }
+    }
+}
+
+extension ConfigRequest: WireRequest {
+    package typealias Reply = ConfigReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .config }
+}
+
+/// The user's own profile changed on another device.
+package struct NotifProfile: WirePayload, Hashable {
+    /// The profile as it is now.
+    package var profile: Profile
+
+    package init(
+        profile: Profile
+    ) {
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(0, in: &fieldsSeen)
+                    profile = try Profile.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let profile else { throw missing("profile") }
+        return Self(profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("profile")
+        profile.write(to: &writer)
     }
 }

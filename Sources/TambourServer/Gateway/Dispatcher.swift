@@ -9,6 +9,7 @@ package struct Dispatcher: Sendable {
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
     private let messages: MessagesHandler
+    private let groups: GroupsHandler
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
@@ -24,6 +25,7 @@ package struct Dispatcher: Sendable {
         contacts = ContactsHandler()
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
+        groups = GroupsHandler(limits: limits, environment: environment)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -51,9 +53,36 @@ package struct Dispatcher: Sendable {
             return .reply(LogoutReply())
         case .sessionsClose:
             return .reply(try auth.sessionsClose(from: requester, in: tx))
+        case .sync(let request):
+            let caller = requester.requireCaller()
+            return .reply(try contacts.sync(request, from: caller, in: tx))
+        case .contactUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try contacts.contactUpdate(request, from: caller, in: tx))
+        case .contactCreate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try contacts.contactCreate(request, from: caller, in: tx))
         case .chatMark(let request):
             let caller = requester.requireCaller()
             return .reply(try chats.chatMark(request, from: caller, in: tx))
+        case .chatDelete(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatDelete(request, from: caller, in: tx))
+        case .chatClear(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatClear(request, from: caller, in: tx))
+        case .chatJoin(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatJoin(request, from: caller, in: tx))
+        case .chatUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatUpdate(request, from: caller, in: tx))
+        case .chatLeave(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatLeave(request, from: caller, in: tx))
+        case .chatMembersUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
         case .msgSend(let request):
             let caller = requester.requireCaller()
             let reply = try messages.msgSend(request, from: caller, in: tx)
@@ -99,13 +128,31 @@ package struct Dispatcher: Sendable {
         case .contactInfo(let request):
             return page(try contacts.contactInfo(request, from: caller, in: snapshot))
         case .contactInfoByPhone(let request):
-            return page(try contacts.contactInfoByPhone(request, in: snapshot))
+            return page(try contacts.contactInfoByPhone(request, from: caller, in: snapshot))
+        case .contactPresence(let request):
+            return page(try contacts.contactPresence(request, from: caller, in: snapshot))
+        case .contactList(let request):
+            return page(try contacts.contactList(request, from: caller, in: snapshot))
+        case .contactPhotos(let request):
+            return page(try contacts.contactPhotos(request, in: snapshot))
+        case .removeContactPhoto:
+            throw RequestError.notFound
+        case .chatSearchCommonParticipants(let request):
+            return page(
+                try contacts.chatSearchCommonParticipants(request, from: caller, in: snapshot)
+            )
         case .chatInfo(let request):
             return page(try chats.chatInfo(request, from: caller, in: snapshot))
         case .chatHistory(let request):
             return page(try chats.chatHistory(request, from: caller, in: snapshot))
         case .chatsList(let request):
             return page(try chats.chatsList(request, from: caller, in: snapshot))
+        case .chatCheckLink(let request):
+            return page(try groups.chatCheckLink(request, in: snapshot))
+        case .linkInfo(let request):
+            return page(try groups.linkInfo(request, from: caller, in: snapshot))
+        case .chatMembers(let request):
+            return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
             let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
             return Answer(

@@ -191,6 +191,8 @@ final class LaneGateway: @unchecked Sendable {
             for session in byUser[user] ?? [] {
                 if let id = session.caller?.sessionID, ids.contains(id) { session.tokenDied() }
             }
+        case .unfollowed(let users, let watcher):
+            for session in byUser[watcher] ?? [] { session.unfollow(users) }
         case .loginCode:
             break
         }

@@ -74,6 +74,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
+    private var unfollowedAtLogin: Set<UserID> = []
     private var watched: Set<UserID> = []
 
     /// What a reply may hold beyond the page it is cut to, bytes.
@@ -569,8 +570,19 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Takes over what the login began to follow; what was followed before counts once.
     private func adopt(_ partners: [UserID], of caller: Caller) {
-        let known = partners.filter { !watched.insert($0).inserted }
+        let known = partners.filter {
+            unfollowedAtLogin.contains($0) || !watched.insert($0).inserted
+        }
+        unfollowedAtLogin = []
         shared.presence.unwatch(known, by: caller.userID)
+    }
+
+    /// Follows the presence of these users no more.
+    func unfollow(_ users: [UserID]) {
+        guard let caller else { return }
+        // What the login reads may be from before.
+        if machine.phase == .loggingIn { unfollowedAtLogin.formUnion(users) }
+        shared.presence.unwatch(users.filter { watched.remove($0) != nil }, by: caller.userID)
     }
 
     private func watch(_ users: [UserID]) {

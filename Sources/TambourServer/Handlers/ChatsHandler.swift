@@ -60,6 +60,7 @@ struct ChatsHandler: Sendable {
                 of: view.key,
                 wireID: view.wireID,
                 for: caller.userID,
+                above: view.floor,
                 from: from,
                 backward: backward,
                 forward: forward,
@@ -152,7 +153,7 @@ struct ChatsHandler: Sendable {
 
     /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case.
     ///
-    /// - Returns: true when the chat has begun.
+    /// - Returns: whether a partner's presence can be followed: the chat has begun, and is open.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func chatSubscribe(
@@ -160,7 +161,10 @@ struct ChatsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Bool {
-        if try snapshot.view(request.chatID, for: caller.userID) != nil { return true }
+        if let view = try snapshot.view(request.chatID, for: caller.userID) {
+            guard let partner = view.partner else { return false }
+            return try snapshot.isReachable(partner, for: caller.userID)
+        }
         try requireDialogPartner(request.chatID, of: caller, in: snapshot)
         return false
     }
@@ -196,9 +200,9 @@ struct ChatsHandler: Sendable {
         of caller: Caller,
         in snapshot: ReadTransaction
     ) throws {
-        guard let partner = id.partner(of: caller.userID), try snapshot.isListed(partner) else {
-            throw RequestError.chatNotFound
-        }
+        guard let partner = id.partner(of: caller.userID),
+            try snapshot.isReachable(partner, for: caller.userID)
+        else { throw RequestError.chatNotFound }
     }
 
     private func bound(_ time: Int64?) -> Int64? {

@@ -22,7 +22,8 @@ struct ContactsHandler: Sendable {
             guard seen.insert(id).inserted, let account = try snapshot.account(id) else {
                 return nil
             }
-            return try user(account, for: caller, in: snapshot)
+            return try known(account, to: caller, in: snapshot)
+                .user(showingPhone: id == caller.userID)
         }
         return ContactInfoReply(contacts: contacts)
     }
@@ -33,12 +34,14 @@ struct ContactsHandler: Sendable {
     /// - Note: A query.
     func contactInfoByPhone(
         _ request: ContactInfoByPhoneRequest,
+        from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ContactInfoByPhoneReply {
         guard let phone = PhoneNumber.parse(request.phone),
             let account = try snapshot.account(phone: phone), !account.isBlocked
         else { throw RequestError.userNotFound }
-        return ContactInfoByPhoneReply(contact: account.user(showingPhone: true))
+        let contact = try known(account, to: caller, in: snapshot)
+        return ContactInfoByPhoneReply(contact: contact.user(showingPhone: true))
     }
 
     /// Answers `CONTACT_PRESENCE` (35): unknown users and those who blocked the caller are left out.
@@ -120,7 +123,8 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
     ///
-    /// - Throws: `user.not.found`, `not.allowed` for the caller's own id.
+    /// - Throws: `user.not.found`, also for new names of who is no contact; `not.allowed` for the
+    ///   caller's own id.
     /// - Note: A command.
     func contactUpdate(
         _ request: ContactUpdateRequest,
@@ -133,9 +137,13 @@ struct ContactsHandler: Sendable {
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let change: ContactChange
         switch request.action {
-        case .add: change = ContactChange(isListed: true, names: names(of: request))
-        case .update: change = ContactChange(names: names(of: request))
-        case .remove: change = ContactChange(isListed: false, names: .some(nil))
+        case .add: change = ContactChange(isAdded: true, names: names(of: request))
+        case .update:
+            guard try tx.reader.contact(account, of: caller.userID) != nil else {
+                throw RequestError.userNotFound
+            }
+            change = ContactChange(names: names(of: request))
+        case .remove: change = ContactChange(isAdded: false, names: .some(nil))
         case .block: change = ContactChange(isBlocked: true)
         case .unblock: change = ContactChange(isBlocked: false)
         }
@@ -157,12 +165,12 @@ struct ContactsHandler: Sendable {
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let known = try tx.reader.contact(account, of: caller.userID)
         let change = ContactChange(
-            isListed: true,
+            isAdded: true,
             names: Self.given(request.firstName, request.lastName)
         )
         return ContactCreateReply(
             contact: try apply(change, to: account, by: caller, in: tx).user(),
-            isNew: known?.isListed != true
+            isNew: known?.isAdded != true
         )
     }
 
@@ -187,7 +195,7 @@ struct ContactsHandler: Sendable {
                 account.id != caller.userID
             else { continue }
             let change = ContactChange(
-                isListed: true,
+                isAdded: true,
                 names: Self.given(entry.firstName, entry.lastName)
             )
             contacts.append(try apply(change, to: account, by: caller, in: tx).user())
@@ -203,16 +211,19 @@ struct ContactsHandler: Sendable {
         by caller: Caller,
         in tx: WriteTransaction
     ) throws -> Contact {
-        let known = try tx.reader.contact(account, of: caller.userID) ?? Contact(stranger: account)
+        let known = try known(account, to: caller, in: tx.reader)
         guard change.changes(known) else { return known }
         let contact = try tx.change(account, of: caller.userID, by: change)
         tx.emit(
             .push(
-                .notifContact(NotifContact(contact: contact.user())),
+                .notifContact(NotifContact(contact: contact.user(showingRemoval: true))),
                 to: [caller.userID],
                 except: caller.connectionID
             )
         )
+        if contact.isBlocked, !known.isBlocked {
+            tx.emit(.unfollowed([caller.userID], by: account.id))
+        }
         return contact
     }
 
@@ -228,12 +239,11 @@ struct ContactsHandler: Sendable {
         return (String(describing: first), last?.isEmpty == true ? nil : last)
     }
 
-    private func user(
+    private func known(
         _ account: Account,
-        for caller: Caller,
+        to caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> User {
-        if account.id == caller.userID { return account.user(showingPhone: true) }
-        return (try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)).user()
+    ) throws -> Contact {
+        try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)
     }
 }

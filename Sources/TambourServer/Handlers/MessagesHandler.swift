@@ -45,6 +45,13 @@ struct MessagesHandler: Sendable {
         guard try target.partner == caller.userID || tx.isListed(target.partner) else {
             throw RequestError.chatNotFound
         }
+        if let chat = target.chat {
+            try ChatRules.requireOpen(chat, for: caller.userID)
+        } else {
+            let blockers = try tx.reader.blockers(caller.userID, target.partner)
+            if blockers.contains(target.partner) { throw RequestError.chatNotFound }
+            if blockers.contains(caller.userID) { throw RequestError.notAllowed }
+        }
         let text = message.text ?? .empty
         let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
             try tx.reader.listedAccount($0)
@@ -55,6 +62,9 @@ struct MessagesHandler: Sendable {
             elements: ElementRules.packed(message.elements, for: text),
             attaches: attaches
         )
+        if let chat = target.chat {
+            try ChatRules.require(.send, of: caller.userID, in: chat, tx)
+        }
         try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
             throw RequestError.errorMessageInvalid
@@ -71,9 +81,9 @@ struct MessagesHandler: Sendable {
         )
         let stored = try tx.message(record, in: chat)
         if target.chat == nil {
-            announce(chat, to: chat.memberIDs, last: stored, by: caller, in: tx)
+            try tx.announce(chat, last: stored, except: caller.connectionID)
         }
-        tell(stored, previous: previous, in: chat, by: caller, in: tx)
+        tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
         return try reply(
             stored,
             previous: previous,
@@ -94,10 +104,7 @@ struct MessagesHandler: Sendable {
         let partner: UserID
         if let id = request.chatID {
             guard let other = id.partner(of: caller.userID) else {
-                guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
-                    throw RequestError.chatNotFound
-                }
-                return (chat, caller.userID)
+                return (try tx.knownChat(id, to: caller.userID), caller.userID)
             }
             partner = other
         } else {
@@ -195,7 +202,9 @@ struct MessagesHandler: Sendable {
         var members: Set<UserID> = [caller.userID]
         var invited: [UserID] = []
         for id in control.userIDs ?? [] where members.insert(id).inserted {
-            guard try tx.isListed(id) else { throw RequestError.userNotFound }
+            guard try tx.isReachable(id, for: caller.userID) else {
+                throw RequestError.userNotFound
+            }
             invited.append(id)
         }
         guard members.count <= limits.maxGroupMembers else {
@@ -225,8 +234,8 @@ struct MessagesHandler: Sendable {
             on: caller.deviceID
         )
         let stored = try tx.message(record, in: chat)
-        announce(chat, to: chat.memberIDs, last: stored, by: caller, in: tx)
-        tell(stored, previous: previous, in: chat, by: caller, in: tx)
+        try tx.announce(chat, last: stored, except: caller.connectionID)
+        tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
         return try reply(
             stored,
             previous: previous,
@@ -265,68 +274,16 @@ struct MessagesHandler: Sendable {
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        MsgSendReply(
+        // A retry may come from somebody who has left since.
+        let member = try tx.member(caller.userID, of: chat)
+        return MsgSendReply(
             chatID: chat.wireID,
             message: message,
             unread: try tx.unread(of: caller.userID, in: chat),
-            mark: try tx.member(caller.userID, of: chat)?.readTime,
-            chat: created ? try createdChat(chat, for: caller, in: tx) : nil,
+            mark: member?.readTime,
+            chat: created && member != nil ? try tx.seen(chat, by: caller.userID) : nil,
             prevMessageID: previous
         )
-    }
-
-    private func createdChat(
-        _ chat: ChatState,
-        for caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> Chat? {
-        let reader = try tx.flushedReader()
-        guard let view = try reader.view(chat.key, for: caller.userID) else { return nil }
-        return try reader.chat(view)
-    }
-
-    /// Tells of a message that is new or has changed.
-    private func tell(
-        _ message: Message,
-        previous: MessageID?,
-        in chat: ChatState,
-        by caller: Caller,
-        in tx: WriteTransaction
-    ) {
-        let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        tx.emit(.push(.notifMessage(push), to: chat.memberIDs, except: caller.connectionID))
-    }
-
-    /// Tells of a chat that is new; nothing in it differs between its members.
-    private func announce(
-        _ chat: ChatState,
-        to members: [UserID],
-        last: Message,
-        by caller: Caller,
-        in tx: WriteTransaction
-    ) {
-        let isGroup = chat.kind == .group
-        let push = NotifChat(
-            chat: Chat(
-                id: chat.wireID,
-                type: isGroup ? .chat : .dialog,
-                status: .active,
-                owner: chat.owner,
-                participants: IDMap(
-                    chat.isBig
-                        ? [] : chat.memberIDs.map { ($0, $0 == caller.userID ? last.time : 0) }
-                ),
-                title: chat.title,
-                lastMessage: last,
-                lastEventTime: last.time,
-                created: chat.created,
-                joinTime: chat.created,
-                modified: tx.ct,
-                participantsCount: isGroup ? Int64(chat.memberCount) : nil,
-                access: isGroup ? .private : nil
-            )
-        )
-        tx.emit(.push(.notifChat(push), to: members, except: caller.connectionID))
     }
 
     // MARK: - Editing and deleting
@@ -351,9 +308,8 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
+        try ChatRules.requireOpen(chat, for: caller.userID)
         guard
             var record = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
@@ -378,19 +334,18 @@ struct MessagesHandler: Sendable {
         }
         let edited = try tx.edit(record, in: chat)
         let message = try tx.message(edited, in: chat)
-        tell(
+        tx.tell(
             message,
             previous: try tx.previousID(of: edited, in: chat),
             in: chat,
-            by: caller,
-            in: tx
+            except: caller.connectionID
         )
         return MsgEditReply(message: message, chatID: chat.wireID)
     }
 
     /// Answers `MSG_DELETE` (66): for the caller alone, or for everybody.
     ///
-    /// For everybody one may delete one's own messages; the owner of a group also those of others.
+    /// For everybody one may delete one's own messages, and those of others as the role table says.
     /// What cannot be deleted is named in the reply; what is gone already counts as deleted.
     /// - Throws: `chat.not.found`.
     /// - Note: A command.
@@ -402,21 +357,22 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
         var done: [MessageID] = []
         var failed: [MessageID] = []
         var gone: [MessageID] = []
         var seen: Set<MessageID> = []
+        let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
         for id in request.messageIDs where seen.insert(id).inserted {
-            guard request.itemType != .delayed, let record = try tx.record(id, in: chat) else {
+            guard request.itemType != .delayed, id > floor,
+                let record = try tx.record(id, in: chat)
+            else {
                 failed.append(id)
                 continue
             }
             if record.status == .removed {
                 gone.append(id)
-            } else if request.forMe || mayRemove(record, in: chat, caller) {
+            } else if try request.forMe || mayRemove(record, in: chat, caller, tx) {
                 done.append(id)
             } else {
                 failed.append(id)
@@ -439,15 +395,20 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    private func mayRemove(_ record: MessageRecord, in chat: ChatState, _ caller: Caller) -> Bool {
+    private func mayRemove(
+        _ record: MessageRecord,
+        in chat: ChatState,
+        _ caller: Caller,
+        _ tx: WriteTransaction
+    ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
         if record.sender == caller.userID { return true }
-        return chat.kind == .group && chat.owner == caller.userID
+        return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// The message that made the group: it says what happened and belongs to nobody.
+    /// What made the group or happened to it: it says so and belongs to nobody.
     private func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
-        chat.kind == .group && record.number == 1
+        record.device == .server || chat.kind == .group && record.number == 1
     }
 
     // MARK: - Reading
@@ -471,7 +432,12 @@ struct MessagesHandler: Sendable {
         var messages: [Message] = []
         for id in Set(request.messageIDs).sorted() {
             guard
-                let record = try snapshot.visibleRecord(id, in: view.key, for: caller.userID)
+                let record = try snapshot.visibleRecord(
+                    id,
+                    in: view.key,
+                    for: caller.userID,
+                    above: view.floor
+                )
             else { continue }
             let message = try snapshot.message(record, wireID: view.wireID)
             budget -= message.wireSizeEstimate
@@ -493,9 +459,14 @@ struct MessagesHandler: Sendable {
     ) throws -> Event? {
         guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
             guard let partner = request.chatID.partner(of: caller.userID),
-                try snapshot.isListed(partner)
+                try snapshot.isReachable(partner, for: caller.userID)
             else { throw RequestError.chatNotFound }
             return nil
+        }
+        if let partner = view.partner {
+            let blockers = try snapshot.blockers(caller.userID, partner)
+            if blockers.contains(partner) { throw RequestError.chatNotFound }
+            if !blockers.isEmpty { return nil }
         }
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }

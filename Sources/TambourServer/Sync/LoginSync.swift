@@ -11,8 +11,8 @@ struct LoginSync: Sendable {
     ///
     /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
-    /// page the others with CHATS_LIST. Changed contacts that would fill more than half a reply come
-    /// oldest first, and `time` stays below what is left: the next login brings it.
+    /// page the others with CHATS_LIST. Contacts, and chats that were left, come oldest first where they
+    /// would fill more than half a reply, and `time` stays below what is left: the next login brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
     /// - Returns: the reply, and the dialog partners whose presence is followed from now on: the session
     ///   ends that by `unwatch`.
@@ -32,14 +32,30 @@ struct LoginSync: Sendable {
 
         var budget = limits.maxReplyBytes
         var time = time
-        var contacts: [User] = []
-        if let contactsMark {
-            // What changed is never left out: the client would keep what it has for ever.
-            let changed = try snapshot.changedContacts(of: caller.userID, since: contactsMark)
-            let part = oldest(changed, budget: budget / 2)
-            contacts = part.contacts.map { $0.user(showingPhone: false) }
+        // Nothing is left out for good: the client would not have it, or keep what it has, for ever.
+        // Who gets chats in full gets the partners of those that are sent; who holds the chats, all.
+        let changed =
+            if let contactsMark {
+                try snapshot.changedContacts(of: caller.userID, since: contactsMark)
+            } else {
+                try snapshot.contacts(of: caller.userID, withPartners: chatsMark != nil)
+            }
+        let part = oldest(changed.map { ($0, $0.changed) }, budget: budget / 2) {
+            $0.wireSizeEstimate
+        }
+        var contacts = part.items
+        time = min(time, part.complete)
+        budget -= contacts.reduce(0) { $0 + $1.wireSizeEstimate }
+        var gone: [Chat] = []
+        if let chatsMark {
+            // Nor is what is no more: also a list in full says nothing of it.
+            let left = try snapshot.leftChats(of: caller.userID, since: chatsMark)
+            let part = oldest(left.map { ($0.chat, $0.changed) }, budget: budget / 2) {
+                $0.wireSizeEstimate
+            }
+            gone = part.items
             time = min(time, part.complete)
-            budget -= part.contacts.reduce(0) { $0 + $1.wireSizeEstimate }
+            budget -= gone.reduce(0) { $0 + $1.wireSizeEstimate }
         }
         var chats: [Chat] = []
         var marker: Int64 = 0
@@ -59,27 +75,23 @@ struct LoginSync: Sendable {
                 budget: budget
             )
         }
-        if contactsMark == nil {
+        if contactsMark == nil, delta == nil {
             budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
-            // Who holds the chats already gets all partners, who gets chats those of what is sent.
-            let accounts =
-                delta == nil
-                ? try contactAccounts(of: chats, for: caller, in: snapshot)
-                : try snapshot.changedContacts(of: caller.userID, since: 0).map(\.account)
-            for account in accounts {
-                budget -= account.wireSizeEstimate
+            let known = Set(contacts.map(\.account.id))
+            for partner in try partners(in: chats, of: caller, but: known, snapshot) {
+                budget -= partner.wireSizeEstimate
                 // What does not fit is asked for by CONTACT_INFO when it is shown.
                 if budget < 0 { break }
-                contacts.append(account.user(showingPhone: false))
+                contacts.append(partner)
             }
         }
         // Followed before it is read: what changes in between is pushed behind the reply.
         presence.watch(partners.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: Profile(contact: account.user(showingPhone: true)),
-            chats: chats,
+            chats: chats + gone,
             chatMarker: delta == nil ? marker : nil,
-            contacts: contacts,
+            contacts: contacts.map { $0.user(showingRemoval: true) },
             presence: presence.presence(of: partners, since: mark(request.presenceSync, time) ?? 0),
             config: settings.config(for: requester.features, unlessKnown: request.configHash),
             time: time
@@ -105,11 +117,15 @@ struct LoginSync: Sendable {
         let since = request.contactsSync ?? 0
         if since >= 0 {
             var budget = limits.maxReplyBytes
-            for (account, _) in try snapshot.changedContacts(of: caller.userID, since: since) {
+            let changed =
+                since > 0
+                ? try snapshot.changedContacts(of: caller.userID, since: since)
+                : try snapshot.contacts(of: caller.userID, withPartners: true)
+            for contact in changed {
                 // Both names of the list are sent.
-                budget -= 2 * account.wireSizeEstimate
+                budget -= 2 * contact.wireSizeEstimate
                 if budget < 0 { break }
-                contacts.append(account.user(showingPhone: false))
+                contacts.append(contact.user(showingRemoval: true))
             }
         }
         return Login2Reply(
@@ -129,22 +145,23 @@ struct LoginSync: Sendable {
     /// The changes that were there first, whole commits, and the clock up to which they are complete.
     ///
     /// - Parameters:
-    ///   - changed: the newest change first.
+    ///   - changed: the newest change first, each with its clock.
     ///   - budget: bytes that they may take.
-    private func oldest(
-        _ changed: [(account: Account, changed: Int64)],
-        budget: Int
-    ) -> (contacts: [Account], complete: Int64) {
+    private func oldest<Item>(
+        _ changed: [(item: Item, changed: Int64)],
+        budget: Int,
+        size: (Item) -> Int
+    ) -> (items: [Item], complete: Int64) {
         var budget = budget
-        let firstLeftOut = changed.last { contact in
-            budget -= contact.account.wireSizeEstimate
+        let firstLeftOut = changed.last { change in
+            budget -= size(change.item)
             return budget < 0
         }
-        guard let cut = firstLeftOut?.changed else { return (changed.map(\.account), .max) }
+        guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
         let before = changed.filter { $0.changed < cut }
-        guard before.isEmpty else { return (before.map(\.account), cut - 1) }
+        guard before.isEmpty else { return (before.map(\.item), cut - 1) }
         // One commit changed more than that: it is not split.
-        return (changed.filter { $0.changed == cut }.map(\.account), cut)
+        return (changed.filter { $0.changed == cut }.map(\.item), cut)
     }
 
     /// Every chat that changed after `since`, or nil when they take more than `budget` bytes.
@@ -166,16 +183,17 @@ struct LoginSync: Sendable {
     }
 
     /// The partners of the dialogs that are sent.
-    private func contactAccounts(
-        of chats: [Chat],
-        for caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> [Account] {
+    private func partners(
+        in chats: [Chat],
+        of caller: Caller,
+        but known: Set<UserID>,
+        _ snapshot: ReadTransaction
+    ) throws -> [Contact] {
         try chats.compactMap { chat in
-            guard let partner = chat.id.partner(of: caller.userID), partner != caller.userID else {
-                return nil
-            }
-            return try snapshot.account(partner)
+            guard let id = chat.id.partner(of: caller.userID), id != caller.userID,
+                !known.contains(id), let account = try snapshot.account(id)
+            else { return nil }
+            return try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)
         }
     }
 }

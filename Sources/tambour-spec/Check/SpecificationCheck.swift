@@ -16,6 +16,7 @@ struct SpecificationCheck {
         check.checkErrors()
         check.checkTypes()
         check.checkOpcodes()
+        check.problems += specification.roles.problems(in: specification)
         check.checkRequirements()
         check.checkFlows()
         check.problems += ExampleCheck.problems(of: specification)
@@ -262,7 +263,7 @@ struct SpecificationCheck {
         if !exists(deprecation.replacement) {
             complain(origin, "\(place): there is no \(deprecation.replacement) to replace it")
         }
-        if !(1...specification.version).contains(deprecation.since)
+        if deprecation.since < 1 || deprecation.since > specification.version
             || deprecation.sunset <= deprecation.since
         {
             complain(

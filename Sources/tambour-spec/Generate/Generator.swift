@@ -33,6 +33,11 @@ struct Generator {
                 )
             )
         }
+        if !specification.roles.actions.isEmpty {
+            files.append(
+                ("\(Self.sources)/Roles.swift", RolesSource(roles: specification.roles).text())
+            )
+        }
         if !specification.examples.isEmpty {
             files.append(
                 (

@@ -18,6 +18,7 @@ struct Specification: Sendable {
     var examples: [ExampleFile] = []
     var chapters: [Chapter] = []
     var flows: [Flow] = []
+    var roles = RoleSpecification()
 
     /// A range opcode numbers may lie in; both ends belong to it.
     struct IDRange: Sendable {

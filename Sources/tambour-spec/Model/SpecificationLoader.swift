@@ -17,6 +17,7 @@ struct SpecificationLoader {
         loadLimits(into: &specification)
         loadErrors(into: &specification)
         loadTypes(into: &specification)
+        loadRoles(into: &specification)
         for file in files(under: "opcodes") {
             loadFamily(file, into: &specification)
         }
@@ -153,6 +154,41 @@ struct SpecificationLoader {
             finish(entry)
         }
         finish(map)
+    }
+
+    /// A specification need not have roles.
+    private mutating func loadRoles(into specification: inout Specification) {
+        let file = "roles.yaml"
+        guard FileManager.default.fileExists(atPath: root.appending(path: file).path),
+            let map = document(file)
+        else { return }
+        var roles = RoleSpecification()
+        roles.kinds = documented(map, "kinds")
+        roles.roles = documented(map, "roles")
+        roles.permissions = bits(map, "permissions")
+        roles.options = bits(map, "options")
+        for entry in maps(map, "actions") {
+            var cells: [String: [String: String]] = [:]
+            for kind in roles.kinds {
+                guard let node = entry.node(kind.name), let row = self.map(node, file: file) else {
+                    continue
+                }
+                for role in roles.roles {
+                    cells[kind.name, default: [:]][role.name] = row.string(role.name)
+                }
+                finish(row)
+            }
+            roles.actions.append(.init(documented: documented(entry), cells: cells))
+        }
+        finish(map)
+        specification.roles = roles
+    }
+
+    private mutating func bits(_ map: YAMLMap, _ key: String) -> [RoleSpecification.Bit] {
+        maps(map, key).map { entry in
+            let bit = entry.requiredInt("bit")
+            return .init(documented: documented(entry), bit: bit)
+        }
     }
 
     private mutating func loadErrors(into specification: inout Specification) {

@@ -62,7 +62,8 @@ struct SiteGenerator {
         }
         pages.append(flowIndex())
         pages += specification.flows.map { FlowPage($0, in: specification, places).page() }
-        pages += [tables.types(), tables.errors(), tables.limits(), tables.capabilities()]
+        pages += [tables.types(), tables.errors(), tables.limits()]
+        pages += [tables.roles(), tables.capabilities()]
         let requirements = RequirementPage(
             specification: specification,
             places: places,
@@ -241,7 +242,8 @@ struct SiteGenerator {
         }
         lines += [
             "  - Reference:", "      - Types: types.md", "      - Errors: errors.md",
-            "      - Limits: limits.md", "      - Capabilities and features: capabilities.md",
+            "      - Limits: limits.md", "      - Roles: roles.md",
+            "      - Capabilities and features: capabilities.md",
             "      - Requirements: requirements.md",
         ]
         if !releases.isEmpty { lines.append("  - Releases:") }

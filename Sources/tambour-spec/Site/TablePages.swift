@@ -167,6 +167,54 @@ struct TablePages {
         return uses
     }
 
+    // MARK: Roles
+
+    /// Who may do what in which kind of chat.
+    func roles() -> SitePage {
+        let prose = prose("roles")
+        let roles = specification.roles
+        var page = SitePage(
+            prose.page,
+            title: "Roles",
+            description: "Who may do what in which kind of chat.",
+            boost: 3
+        )
+        let lead = prose.html(
+            "What is not allowed is refused with `not.allowed`, and with `chat.not.found` where the "
+                + "asking user may not know of the chat. A permission or an option in a cell is "
+                + "what it takes."
+        )
+        page.html("<p class=\"lead\">\(lead)</p>")
+        for kind in roles.kinds {
+            page.heading(kind.name, anchor: kind.name)
+            page.html("<p>\(prose.html(kind.doc))</p>")
+            let present = roles.roles.filter { role in
+                roles.actions.first?.cells[kind.name]?[role.name] != nil
+            }
+            var table = HTMLTable("roles", ["Action"] + present.map(\.name))
+            for action in roles.actions {
+                let cells = present.map { action.cells[kind.name]?[$0.name] ?? "" }
+                table.row(
+                    ["\(HTML.code(action.name)) \(prose.html(action.documented.doc))"]
+                        + cells.map { HTML.escaped($0) }
+                )
+            }
+            page.html(table.html)
+        }
+        for (title, bits) in [("Permissions", roles.permissions), ("Options", roles.options)] {
+            page.heading(title, anchor: title.lowercased())
+            var table = HTMLTable("bits", ["Name", "Bit", "Meaning", "Since"])
+            for bit in bits {
+                table.row([
+                    HTML.code(bit.name), "\(bit.bit)", prose.html(bit.documented.doc),
+                    "\(bit.documented.since)",
+                ])
+            }
+            page.html(table.html)
+        }
+        return page
+    }
+
     // MARK: Capabilities and features
 
     func capabilities() -> SitePage {

@@ -303,3 +303,55 @@ async def delete_for_all(world: World) -> None:
         same(await history_ids(alice, chat, fourth), [first.id, second.id, fourth.id], "history after the refusal")
     check(first.id in await history_ids(alice, chat, fourth), "bob deleted alice's message for all")
     fact("what others wrote cannot be deleted for all in a dialog")
+
+
+@scenario
+async def group_life(world: World) -> None:
+    """A group after it was made: people come and go, get rights, and it changes its title."""
+    alice, bob, carol = [await world.register(name) for name in ("alice", "bob", "carol")]
+    group, _ = await alice.client.create_group("Drummers", [bob.id])
+    await bob.next("chat")
+    await bob.next("message")
+
+    chat = await alice.client.invite_users_to_group(group.id, [carol.id], show_history=False)
+    same((chat.id, chat.participants_count), (group.id, 3), "the group after an invitation")
+    for device in (bob, carol):
+        same((await device.next("chat")).id, group.id, f"push 135 at {device}")
+        same((await device.next("message")).attaches[0].event, "add", f"push 128 at {device}")
+    same(len(await carol.client.fetch_history(group.id)), 1, "what somebody sees who was added without history")
+    fact("somebody is invited without history, and everybody hears of it")
+
+    members, marker = await alice.client.get_chat_members(group.id)
+    same([member.contact.id for member in members], sorted([alice.id, bob.id, carol.id]), "members of the group")
+    same(marker, 0, "marker of the last page")
+    fact("get_chat_members lists them")
+
+    await alice.client.change_group_profile(group.id, "Percussion", "every Sunday")
+    same((await bob.next("chat")).title, "Percussion", "push 135 after a new title")
+    same((await bob.next("message")).attaches[0].event, "title", "push 128 after a new title")
+    await alice.client.change_group_settings(group.id, only_admin_can_add_member=True)
+    await bob.next("chat")
+    outsider = await world.register("outsider")
+    await refused(bob.client.invite_users_to_group(group.id, [outsider.id]), "not.allowed")
+    fact("title, description and settings change; a member without rights is refused")
+
+    await alice.client.remove_users_from_group(group.id, [carol.id], clean_msg_period=0)
+    await carol.next("chat")
+    await carol.next("message")
+    await carol.next("chat")
+    await refused(carol.client.fetch_history(group.id), "chat.not.found")
+    fact("who is removed hears of it and is outside")
+
+    await bob.client.leave_group(group.id)
+    await refused(bob.client.fetch_history(group.id), "chat.not.found")
+    fact("leave_group leaves")
+
+    link = (await alice.client.rework_invite_link(group.id)).link
+    same((await outsider.client.resolve_group_by_link(link)).title, "Percussion", "the group behind the link")
+    joined = await outsider.client.join_group(link)
+    same((joined.id, joined.participants_count), (group.id, 2), "the group that was joined")
+    fact("an invitation is made, looked at and followed")
+
+    await alice.client.delete_chat(group.id)
+    await refused(outsider.client.fetch_history(group.id), "chat.not.found")
+    fact("delete_chat ends it for everybody")

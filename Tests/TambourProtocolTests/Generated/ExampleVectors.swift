@@ -539,6 +539,248 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK request: asked", type: "ChatCheckLinkRequest", opcode: 56, command: 0, sequence: 52,
+            hex: "0a00003400380000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003400380000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK reply: good", type: "ChatCheckLinkReply", opcode: 56, command: 1, sequence: 52,
+            hex: "0a01003400380000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHECK_LINK error: a link that leads nowhere", type: "ErrorReply", opcode: 56, command: 3, sequence: 52,
+            hex: "0a03003400380000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR request: for oneself", type: "ChatClearRequest", opcode: 54, command: 0, sequence: 51,
+            hex: "0a00003300360000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc2",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003300360000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR reply: cleared", type: "ChatClearReply", opcode: 54, command: 1, sequence: 51,
+            hex: "0a01003300360000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR error: not a member", type: "ErrorReply", opcode: 54, command: 3, sequence: 51,
+            hex: "0a03003300360000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CLEAR error: no right", type: "ErrorReply", opcode: 54, command: 3, sequence: 51,
+            hex: "0a03003300360000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE request: for everybody", type: "ChatDeleteRequest", opcode: 52, command: 0, sequence: 50,
+            hex: "0a00003200340000003083a6636861744964d3ffffc20f4408aac1ad6c6173744576656e7454696d65cf0000019871c20b18a6666f72416c6cc3",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003200340000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE reply: deleted", type: "ChatDeleteReply", opcode: 52, command: 1, sequence: 50,
+            hex: "0a01003200340000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE error: not a member", type: "ErrorReply", opcode: 52, command: 3, sequence: 50,
+            hex: "0a03003200340000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_DELETE error: no right", type: "ErrorReply", opcode: 52, command: 3, sequence: 50,
+            hex: "0a03003200340000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN request: from join on", type: "ChatJoinRequest", opcode: 57, command: 0, sequence: 53,
+            hex: "0a00003500390000001081a46c696e6ba96a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003500390000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN reply: joined", type: "ChatJoinReply", opcode: 57, command: 1, sequence: 53,
+            hex: "0a01003500390000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN error: a link that leads nowhere", type: "ErrorReply", opcode: 57, command: 3, sequence: 53,
+            hex: "0a03003500390000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_JOIN error: a full group", type: "ErrorReply", opcode: 57, command: 3, sequence: 53,
+            hex: "0a03003500390000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE request: asked", type: "ChatLeaveRequest", opcode: 58, command: 0, sequence: 44,
+            hex: "0a00002c003a0000001181a6636861744964d3ffffc20f4408aac1",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00002c003a0000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE reply: left", type: "ChatLeaveReply", opcode: 58, command: 1, sequence: 44,
+            hex: "0a01002c003a0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE error: not a member", type: "ErrorReply", opcode: 58, command: 3, sequence: 44,
+            hex: "0a03002c003a0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_LEAVE error: the owner", type: "ErrorReply", opcode: 58, command: 3, sequence: 44,
+            hex: "0a03002c003a0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS request: a page", type: "ChatMembersRequest", opcode: 59, command: 0, sequence: 45,
+            hex: "0a00002d003b0000002c84a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432",
+            accept: [
+                .init(name: "no marker", hex: "0a00002d003b0000003385a6636861744964d3ffffc20f4408aac1a474797065a64d454d424552a66d61726b657200a5636f756e7432a57175657279c0"),
+            ],
+            reject: [
+                .init(name: "an unknown list", hex: "0a00002d003b0000001d82a6636861744964d3ffffc20f4408aac1a474797065a6465249454e44", limits: [:], error: "/type: unknown value \"FRIEND\""),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS request: by name", type: "ChatMembersRequest", opcode: 59, command: 0, sequence: 46,
+            hex: "0a00002e003b0000001a82a6636861744964d3ffffc20f4408aac1a57175657279a2626f",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS reply: two of them", type: "ChatMembersReply", opcode: 59, command: 1, sequence: 45,
+            hex: "0a01002d003b0000012582a76d656d626572739284a7636f6e7461637485a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a8726561644d61726bcf0000019871c20b18ab7065726d697373696f6e73cd07ff82a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871c20b18a56e616d65739183a46e616d65a3426f62a966697273744e616d65a3426f62a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a870726573656e636580a66d61726b6572cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS reply: nobody", type: "ChatMembersReply", opcode: 59, command: 1, sequence: 46,
+            hex: "0a01002e003b0000000a81a76d656d6265727390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS error: not a member", type: "ErrorReply", opcode: 59, command: 3, sequence: 45,
+            hex: "0a03002d003b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: added", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 47,
+            hex: "0a00002f004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647392cd03eacd03eba96f7065726174696f6ea3616464ab73686f77486973746f7279c2ae636c65616e4d7367506572696f6400",
+            accept: [
+                .init(name: "ids as strings", hex: "0a00002f004d0000004684a6636861744964af2d3638313034313534393933393833a77573657249647392a431303032a431303033a96f7065726174696f6ea3616464ab73686f77486973746f7279c2"),
+            ],
+            reject: [
+                .init(name: "an unknown operation", hex: "0a00002f004d0000002b83a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eaa96f7065726174696f6ea362616e", limits: [:], error: "/operation: unknown value \"ban\""),
+                .init(name: "nobody named", hex: "0a00002f004d0000001f82a6636861744964d3ffffc20f4408aac1a96f7065726174696f6ea3616464", limits: [:], error: "/userIds: missing"),
+                .init(name: "too many", hex: "0a00002f004d0000002b83a6636861744964d3ffffc20f4408aac1a77573657249647393010203a96f7065726174696f6ea3616464", limits: ["maxIDsPerRequest": 2], error: "/userIds: 3 items, limit 2"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: removed with what was said", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 48,
+            hex: "0a000030004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eba96f7065726174696f6ea672656d6f7665ab73686f77486973746f7279c3ae636c65616e4d7367506572696f64ff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: an administrator", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 49,
+            hex: "0a000031004d0000006087a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eaa96f7065726174696f6ea3616464a474797065a541444d494eab73686f77486973746f7279c3ae636c65616e4d7367506572696f6400ab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE reply: done", type: "ChatMembersUpdateReply", opcode: 77, command: 1, sequence: 47,
+            hex: "0a01002f004d0000016f81a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: not a member", type: "ErrorReply", opcode: 77, command: 3, sequence: 47,
+            hex: "0a03002f004d0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: nobody", type: "ErrorReply", opcode: 77, command: 3, sequence: 47,
+            hex: "0a03002f004d0000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: no right", type: "ErrorReply", opcode: 77, command: 3, sequence: 48,
+            hex: "0a030030004d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a title and a description", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 40,
+            hex: "0a00002800370000005285a6636861744964d3ffffc20f4408aac1a57468656d65a65069636e6963ab6465736372697074696f6ea94f6e2053756e646179a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: options", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 41,
+            hex: "0a00002900370000006884a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2",
+            accept: [
+                .init(name: "the default", hex: "0a00002900370000004a82a6636861744964d3ffffc20f4408aac1a76f7074696f6e7382b3414c4c5f43414e5f50494e5f4d455353414745c3b94f4e4c595f41444d494e5f43414e5f4144445f4d454d424552c2"),
+            ],
+            reject: [
+                .init(name: "no chat", hex: "0a00002900370000000e81a57468656d65a65069636e6963", limits: [:], error: "/chatId: missing"),
+                .init(name: "an option that is a number", hex: "0a00002900370000002f82a6636861744964d3ffffc20f4408aac1a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d45535341474501", limits: [:], error: "/options/ALL_CAN_PIN_MESSAGE: expected a boolean, found an integer"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a pin without a word", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 42,
+            hex: "0a00002a00370000004584a6636861744964d3ffffc20f4408aac1ac70696e4d6573736167654964cf019871c1e7f00007a96e6f7469667950696ec2b17265766f6b65507269766174654c696e6bc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a new owner", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 43,
+            hex: "0a00002b00370000004084a6636861744964d3ffffc20f4408aac1a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2ad6368616e67654f776e65724964cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE reply: changed", type: "ChatUpdateReply", opcode: 55, command: 1, sequence: 40,
+            hex: "0a01002800370000018581a463686174de0013a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445ab6465736372697074696f6ea94f6e2053756e646179a76f7074696f6e7380a661646d696e7392cd03e9cd03eab161646d696e5061727469636970616e747382a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ffa43130303282a26964cd03eaab7065726d697373696f6e7302",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: not a member", type: "ErrorReply", opcode: 55, command: 3, sequence: 40,
+            hex: "0a03002800370000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: nobody", type: "ErrorReply", opcode: 55, command: 3, sequence: 43,
+            hex: "0a03002b00370000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: no such message", type: "ErrorReply", opcode: 55, command: 3, sequence: 42,
+            hex: "0a03002a00370000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: no right", type: "ErrorReply", opcode: 55, command: 3, sequence: 41,
+            hex: "0a03002900370000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO request: asked", type: "LinkInfoRequest", opcode: 89, command: 0, sequence: 54,
+            hex: "0a00003600590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
+            accept: [],
+            reject: [
+                .init(name: "no link", hex: "0a00003600590000000180", limits: [:], error: "/link: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "LINK_INFO reply: a group", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 54,
+            hex: "0a0100360059000000ee81a4636861748ea26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e7402a6616363657373a750524956415445",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO reply: nothing", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 54,
+            hex: "0a01003600590000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_DELETE request: for everybody", type: "MsgDeleteRequest", opcode: 66, command: 0, sequence: 29,
             hex: "0a00001d00420000002e83a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008a5666f724d65c2",
             accept: [
@@ -720,6 +962,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SEND error: to somebody the caller has blocked", type: "ErrorReply", opcode: 64, command: 3, sequence: 23,
+            hex: "0a03001700400000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_SEND error: nobody", type: "ErrorReply", opcode: 64, command: 3, sequence: 24,
             hex: "0a03001800400000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
             accept: [],
@@ -817,6 +1064,36 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CONFIG request: privacy", type: "ConfigRequest", opcode: 22, command: 0, sequence: 15,
+            hex: "0a00000f00160000003981a873657474696e677382a47573657282af5345415243485f42595f50484f4e45a8434f4e5441435453a648494444454ec3a5636861747380",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONFIG request: a chat is muted", type: "ConfigRequest", opcode: 22, command: 0, sequence: 16,
+            hex: "0a00001000160000003b81a873657474696e677382a47573657280a5636861747381af2d363831303431353439393339383381b0646f6e7444697374757262556e74696cff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONFIG request: a push token", type: "ConfigRequest", opcode: 22, command: 0, sequence: 17,
+            hex: "0a00001100160000001e82a970757368546f6b656ea566636d3a31ab707573684f7074696f6e7380",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONFIG reply: all settings", type: "ConfigReply", opcode: 22, command: 1, sequence: 15,
+            hex: "0a01000f00160000003e82a468617368b033663161396332376534356438623036a47573657282a648494444454ec3af5345415243485f42595f50484f4e45a8434f4e5441435453",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONFIG reply: muted", type: "ConfigReply", opcode: 22, command: 1, sequence: 16,
+            hex: "0a01001000160000006883a468617368b038643230626535313730633466333961a47573657282a648494444454ec3af5345415243485f42595f50484f4e45a8434f4e5441435453a5636861747381af2d363831303431353439393339383381b0646f6e7444697374757262556e74696cff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CONFIG error: a chat of others", type: "ErrorReply", opcode: 22, command: 3, sequence: 16,
+            hex: "0a03001000160000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LOG request: two events", type: "LogRequest", opcode: 5, command: 0, sequence: 9,
             hex: "0a00000900050000003481a66576656e74739282a474797065a34e4156a56576656e74a44f50454e82a474797065a34e4156a56576656e74a5434c4f5345",
             accept: [
@@ -847,6 +1124,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_CONFIG push: a feature of the operator's own came on", type: "NotifConfig", opcode: 134, command: 0, sequence: 133,
             hex: "0a00008500860000007181a6636f6e66696782a468617368b038643230626535313730633466333961a866656174757265739283a474797065ac6e65772d636f6d706f736572a7656e61626c6564c3a9766172696174696f6ea56c6172676582a474797065ac70686f6e652d6c6f6f6b7570a7656e61626c6564c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_PROFILE push: a new name on another device", type: "NotifProfile", opcode: 159, command: 0, sequence: 135,
+            hex: "0a000087009f000000b181a770726f66696c6581a7636f6e7461637487a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -885,6 +1167,18 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "PING error: a command nobody knows", type: "ErrorReply", opcode: 1, command: 3, sequence: 2,
             hex: "0a03000200010000003682a56572726f72ab70726f746f2e6672616d65a76d657373616765ba636f6d6d616e6420342c206578706563746564203020746f2033",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE request: a new name", type: "ProfileRequest", opcode: 16, command: 0, sequence: 14,
+            hex: "0a00000e00100000003683a966697273744e616d65a5416c696365a86c6173744e616d65a3526179ab6465736372697074696f6eab506c617973206472756d73",
+            accept: [],
+            reject: [
+                .init(name: "a name that is too long", hex: "0a00000e00100000001581a966697273744e616d65a9416c6578616e647261", limits: ["maxNameUnits": 8], error: "/firstName: 9 UTF-16 units, limit 8"),
+            ]))
+        all.append(ExampleVector(
+            name: "PROFILE reply: the profile", type: "ProfileReply", opcode: 16, command: 1, sequence: 14,
+            hex: "0a01000e0010000000b181a770726f66696c6581a7636f6e7461637487a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a9416c69636520526179a966697273744e616d65a5416c696365a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68981ab6465736372697074696f6eab506c617973206472756d73",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1005,6 +1299,24 @@ extension ExampleVector {
             case "ChatSearchCommonParticipantsReply": try ChatSearchCommonParticipantsReply.decode(payload, limits: limits).encoded()
             case "NotifContact": try NotifContact.decode(payload, limits: limits).encoded()
             case "NotifPresence": try NotifPresence.decode(payload, limits: limits).encoded()
+            case "ChatDeleteRequest": try ChatDeleteRequest.decode(payload, limits: limits).encoded()
+            case "ChatDeleteReply": try ChatDeleteReply.decode(payload, limits: limits).encoded()
+            case "ChatClearRequest": try ChatClearRequest.decode(payload, limits: limits).encoded()
+            case "ChatClearReply": try ChatClearReply.decode(payload, limits: limits).encoded()
+            case "ChatCheckLinkRequest": try ChatCheckLinkRequest.decode(payload, limits: limits).encoded()
+            case "ChatCheckLinkReply": try ChatCheckLinkReply.decode(payload, limits: limits).encoded()
+            case "ChatJoinRequest": try ChatJoinRequest.decode(payload, limits: limits).encoded()
+            case "ChatJoinReply": try ChatJoinReply.decode(payload, limits: limits).encoded()
+            case "ChatUpdateRequest": try ChatUpdateRequest.decode(payload, limits: limits).encoded()
+            case "ChatUpdateReply": try ChatUpdateReply.decode(payload, limits: limits).encoded()
+            case "ChatLeaveRequest": try ChatLeaveRequest.decode(payload, limits: limits).encoded()
+            case "ChatLeaveReply": try ChatLeaveReply.decode(payload, limits: limits).encoded()
+            case "ChatMembersRequest": try ChatMembersRequest.decode(payload, limits: limits).encoded()
+            case "ChatMembersReply": try ChatMembersReply.decode(payload, limits: limits).encoded()
+            case "ChatMembersUpdateRequest": try ChatMembersUpdateRequest.decode(payload, limits: limits).encoded()
+            case "ChatMembersUpdateReply": try ChatMembersUpdateReply.decode(payload, limits: limits).encoded()
+            case "LinkInfoRequest": try LinkInfoRequest.decode(payload, limits: limits).encoded()
+            case "LinkInfoReply": try LinkInfoReply.decode(payload, limits: limits).encoded()
             case "MsgSendRequest": try MsgSendRequest.decode(payload, limits: limits).encoded()
             case "MsgSendReply": try MsgSendReply.decode(payload, limits: limits).encoded()
             case "MsgTypingRequest": try MsgTypingRequest.decode(payload, limits: limits).encoded()
@@ -1033,6 +1345,11 @@ extension ExampleVector {
             case "SessionsCloseRequest": try SessionsCloseRequest.decode(payload, limits: limits).encoded()
             case "SessionsCloseReply": try SessionsCloseReply.decode(payload, limits: limits).encoded()
             case "NotifConfig": try NotifConfig.decode(payload, limits: limits).encoded()
+            case "ProfileRequest": try ProfileRequest.decode(payload, limits: limits).encoded()
+            case "ProfileReply": try ProfileReply.decode(payload, limits: limits).encoded()
+            case "ConfigRequest": try ConfigRequest.decode(payload, limits: limits).encoded()
+            case "ConfigReply": try ConfigReply.decode(payload, limits: limits).encoded()
+            case "NotifProfile": try NotifProfile.decode(payload, limits: limits).encoded()
             case "ErrorReply": try ErrorReply.decode(payload, limits: limits).encoded()
             default: nil
         }

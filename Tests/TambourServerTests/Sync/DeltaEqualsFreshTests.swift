@@ -33,12 +33,13 @@ struct DeltaEqualsFreshTests {
         let accepted = SyncSequence.mutating.map { "\($0.rawValue): \(total.accepted[$0] ?? 0)" }
         print(
             "delta equals fresh: \(seeds.count) sequences, \(total.steps) steps, "
-                + "\(total.logins) logins, \(total.chats) chats (\(total.bigChats) big), "
+                + "\(total.logins) logins, \(total.chats) chats (\(total.bigChats) big, \(total.grown) of them grown), "
                 + "\(total.restarts) restarts, \(total.refused) refusals; accepted "
                 + accepted.joined(separator: ", ")
         )
         guard seed == nil else { return }
         #expect(total.bigChats > 0)
+        #expect(total.grown > 0)
         for opcode in SyncSequence.mutating {
             #expect(
                 total.accepted[opcode, default: 0] * 2_000 >= 500 * seeds.count,

@@ -41,8 +41,10 @@ final class SyncClient {
             ),
             from: session.caller
         )
-        for chat in reply.chats { chats[chat.id] = chat }
-        for contact in reply.contacts { contacts[contact.id] = contact }
+        for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
+        for contact in reply.contacts {
+            contacts[contact.id] = contact.status == "REMOVED" ? nil : contact
+        }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
         mark = reply.time
         logins += 1
@@ -75,6 +77,9 @@ final class SyncClient {
         let all = reply.chats + (try rest(after: reply.chatMarker, machine))
         var chats: [ChatID: Chat] = [:]
         for chat in all {
+            guard chat.status == .active else {
+                throw Divergence("chat \(chat.id.rawValue) is gone and in a full login")
+            }
             guard chats.updateValue(chat, forKey: chat.id) == nil else {
                 throw Divergence("chat \(chat.id.rawValue) is on two pages")
             }
@@ -114,12 +119,16 @@ final class SyncClient {
                     + "fresh \(contact)"
             )
         }
+        for id in contacts.keys where fresh.contacts[id] == nil {
+            throw Divergence("\(name): contact \(id.rawValue) is kept and gone")
+        }
         guard let oracle else { return }
         let expected = oracle.chats(of: user)
         guard expected.count == fresh.chats.count else {
             throw Divergence("\(name): \(fresh.chats.count) chats, not \(expected.count)")
         }
         for chat in fresh.chats.values { try oracle.check(chat, for: user) }
+        try oracle.check(fresh.contacts, of: user)
     }
 
     /// The newest messages of a chat against the oracle's.

@@ -38,14 +38,26 @@ struct SyncOracle {
         var text: String
         var isRemoved = false
         var hiddenFor: Set<UserID> = []
+        /// Says what happened to a group: belongs to nobody.
+        var isEvent = false
 
         func isVisible(to user: UserID) -> Bool { !isRemoved && !hiddenFor.contains(user) }
     }
 
     struct Chat {
         let name: Name
-        let members: [UserID]
-        let title: String?
+        var members: [UserID]
+        var title: String?
+        var description: String?
+        var options: Set<String> = []
+        var pinned: MessageID?
+        /// Only of groups.
+        var owner: UserID?
+        var permissions: [UserID: Int64] = [:]
+        /// Nothing up to this is there for them.
+        var floors: [UserID: MessageID] = [:]
+        /// It has once had more members than the fan-out allows.
+        var wasBig = false
         var messages: [Message] = []
         var marks: [UserID: Int64]
 
@@ -56,7 +68,33 @@ struct SyncOracle {
             marks = Dictionary(uniqueKeysWithValues: members.map { ($0, 0) })
         }
 
-        func visible(to user: UserID) -> [Message] { messages.filter { $0.isVisible(to: user) } }
+        func visible(to user: UserID) -> [Message] {
+            let floor = floors[user] ?? MessageID(0)
+            return messages.filter { $0.id > floor && $0.isVisible(to: user) }
+        }
+
+        mutating func append(_ event: Message) {
+            messages.append(event)
+            marks[event.sender] = event.id.timeMs
+        }
+
+        mutating func add(_ users: [UserID], showingHistory: Bool) {
+            for user in users {
+                members.append(user)
+                marks[user] = messages.last?.id.timeMs ?? 0
+                floors[user] = showingHistory ? nil : messages.last?.id
+            }
+            members.sort()
+        }
+
+        mutating func remove(_ users: [UserID]) {
+            members.removeAll { users.contains($0) }
+            for user in users {
+                marks[user] = nil
+                floors[user] = nil
+                permissions[user] = nil
+            }
+        }
 
         func unread(of user: UserID) -> Int {
             visible(to: user).count { $0.id.timeMs > marks[user, default: 0] }
@@ -66,6 +104,19 @@ struct SyncOracle {
             guard let index = messages.firstIndex(where: { $0.id == id }) else { return }
             body(&messages[index])
         }
+    }
+
+    /// What an owner keeps of a user.
+    struct Contact: Equatable {
+        var isAdded = false
+        var isBlocked = false
+        var name: String?
+    }
+
+    /// Of an owner and a user.
+    struct Link: Hashable {
+        let owner: UserID
+        let user: UserID
     }
 
     /// The key that makes sending twice sending once; no chat for the creation of a group.
@@ -78,6 +129,7 @@ struct SyncOracle {
 
     let fanOutMembers: Int
     private(set) var chats: [Name: Chat] = [:]
+    var contacts: [Link: Contact] = [:]
     /// In the order they were made: nothing may depend on how a dictionary happens to lie.
     private var order: [Name] = []
     private var sent: [SendKey: MessageID] = [:]
@@ -90,9 +142,10 @@ struct SyncOracle {
 
     func chats(of user: UserID) -> [Chat] { all.filter { $0.members.contains(user) } }
 
-    mutating func change(_ name: Name, _ body: (inout Chat) -> Void) {
+    mutating func change(_ name: Name, _ body: (inout Chat) throws -> Void) rethrows {
         guard chats[name] != nil else { return }
-        body(&chats[name]!)
+        try body(&chats[name]!)
+        if chats[name]!.members.count > fanOutMembers { chats[name]!.wasBig = true }
     }
 
     /// A message was accepted.
@@ -130,7 +183,13 @@ struct SyncOracle {
             throw Divergence("message \(id.rawValue) names a wrong predecessor")
         }
         let text = String(describing: reply.message.text)
-        chat.messages.append(Message(id: id, sender: sender, text: text))
+        var message = Message(id: id, sender: sender, text: text)
+        if newGroup != nil, chat.messages.isEmpty {
+            message.isEvent = true
+            chat.owner = sender
+        }
+        if chat.members.count > fanOutMembers { chat.wasBig = true }
+        chat.messages.append(message)
         chat.marks[sender] = id.timeMs
         if chats.updateValue(chat, forKey: name) == nil { order.append(name) }
         guard reply.unread == 0, reply.mark == id.timeMs else {
@@ -158,9 +217,42 @@ struct SyncOracle {
         let before = last.flatMap { last in chat.messages.last { $0.id < last.id } }
         try expect("predecessor", seen.prevMessageID, before?.id)
         try expect("last event", seen.lastEventTime, chat.messages.last?.id.timeMs ?? seen.created)
-        let isBig = chat.members.count > fanOutMembers
-        let marks = (isBig ? [viewer] : chat.members).map { ($0, chat.marks[$0] ?? 0) }
+        if case .group = chat.name {
+            let shown = chat.pinned.flatMap { id in
+                chat.visible(to: viewer).first { $0.id == id }
+            }
+            try expect("pinned message", seen.pinnedMessage?.id, shown?.id)
+            try expect("description", seen.description.map { "\($0)" }, chat.description)
+            let options = Set((seen.options?.pairs ?? []).map { "\($0.0)" })
+            try expect("options", options, chat.options)
+            try expect("owner", seen.owner, chat.owner ?? UserID(0))
+            let admins = [seen.owner] + chat.permissions.keys.sorted()
+            try expect("administrators", seen.admins, admins)
+            try expect("count", seen.participantsCount, Int64(chat.members.count))
+        }
+        let marks = (chat.wasBig ? [viewer] : chat.members).map { ($0, chat.marks[$0] ?? 0) }
         try expect("participants", seen.participants, IDMap(marks))
+    }
+
+    /// The contacts of `owner`: those added or blocked, and the partners of dialogs.
+    func check(_ seen: [UserID: User], of owner: UserID) throws {
+        var expected: [UserID: Contact] = [:]
+        for case .pair(let low, let high) in chats(of: owner).map(\.name) where low != high {
+            expected[low == owner ? high : low] = Contact()
+        }
+        for (link, contact) in contacts
+        where link.owner == owner && (contact.isAdded || contact.isBlocked || expected[link.user] != nil) {
+            expected[link.user] = contact
+        }
+        let found = seen.mapValues { user in
+            Contact(
+                isAdded: user.phone != nil,
+                isBlocked: user.status == "BLOCKED",
+                name: user.names.first { $0.type == "CUSTOM" }.map { "\($0.name ?? "")" }
+            )
+        }
+        guard found != expected else { return }
+        throw Divergence("contacts of \(owner.rawValue) are \(found), not \(expected)")
     }
 
     /// The newest page of history as `viewer` should see it.

@@ -14,6 +14,8 @@ final class SyncSequence: @unchecked Sendable {
         var steps = 0
         var chats = 0
         var bigChats = 0
+        /// Groups that grew over the fan-out threshold after they were made.
+        var grown = 0
         var restarts = 0
         var rollbacks = 0
 
@@ -24,6 +26,7 @@ final class SyncSequence: @unchecked Sendable {
             steps += other.steps
             chats += other.chats
             bigChats += other.bigChats
+            grown += other.grown
             restarts += other.restarts
             rollbacks += other.rollbacks
         }
@@ -32,7 +35,8 @@ final class SyncSequence: @unchecked Sendable {
     /// The opcodes that change what is stored.
     static let mutating: [Opcode] = [
         .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
-        .sessionsClose,
+        .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
+        .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate,
     ]
 
     private struct Step {
@@ -53,6 +57,10 @@ final class SyncSequence: @unchecked Sendable {
     private var codes: [(client: Int, token: String)] = []
     private var sends: [(request: MsgSendRequest, client: Int)] = []
     private var nextCID: Int64 = 0
+    /// What the batch before told, for what its answers leave out.
+    private var events: [Event] = []
+    /// Invitations, good ones and those that were replaced.
+    private var links: [(chat: SyncOracle.Name, link: Text)] = []
     private var failure: (any Error)?
 
     static let users = 5
@@ -94,7 +102,7 @@ final class SyncSequence: @unchecked Sendable {
         }
         try end()
         counts.chats = oracle.all.count
-        counts.bigChats = oracle.all.count { $0.members.count > Self.fanOutMembers }
+        counts.bigChats = oracle.all.count { $0.wasBig }
     }
 
     // MARK: - Beginning and end
@@ -265,7 +273,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(100) {
+        switch random.below(142) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -275,13 +283,21 @@ final class SyncSequence: @unchecked Sendable {
         case ..<91: call(.sessionsClose(SessionsCloseRequest()), clients[index].requester())
         case ..<94: blockOrNot()
         case ..<96: poisoned(index)
-        default: loginInFlight(index)
+        case ..<100: loginInFlight(index)
+        case ..<110: changeMembers(index)
+        case ..<114: leave(index)
+        case ..<122: changeGroup(index)
+        case ..<126: clear(index)
+        case ..<127: endGroup(index)
+        case ..<137: changeContact(index)
+        default: join(index)
         }
     }
 
     private func run(_ batch: [Step]) throws {
         let result = machine.run(batch.map(\.command))
         if let failure { throw failure }
+        events = result.events
         for (step, answer) in zip(batch, result.answers) {
             if case .refusal = answer.outcome { counts.refused += 1 }
             try step.settle(answer)
@@ -327,7 +343,17 @@ final class SyncSequence: @unchecked Sendable {
     /// A command that fails after it has written: its batch is rolled back and run again one by one.
     private func poisoned(_ index: Int) -> Step {
         counts.rollbacks += 1
-        let good = (random.chance(50) ? anySend(index) : mark(index)).command
+        let good =
+            switch random.below(8) {
+            case 0: anySend(index).command
+            case 6: changeContact(index).command
+            case 4: clear(index).command
+            case 5: join(index).command
+            case 1: mark(index).command
+            case 2: leave(index).command
+            case 3: changeGroup(index).command
+            default: changeMembers(index).command
+            }
         let isRefusal = random.chance(50)
         let command = Command { tx in
             _ = try good.body(tx)
@@ -569,6 +595,277 @@ final class SyncSequence: @unchecked Sendable {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    // MARK: - Contacts
+
+    private func changeContact(_ index: Int) -> Step {
+        let owner = clients[index].user
+        let user = random.pick(users)!
+        let link = SyncOracle.Link(owner: owner, user: user)
+        let name = "Friend \(random.below(5))"
+        let requester = clients[index].requester()
+        func settle(_ change: @escaping (inout SyncOracle.Contact) -> Void) -> (Answer) -> Void {
+            { _ in
+                guard owner != user else { return }
+                var contact = self.oracle.contacts[link] ?? SyncOracle.Contact()
+                change(&contact)
+                let isPartner = self.oracle.chats(of: owner).contains {
+                    $0.name == .pair(low: min(owner, user), high: max(owner, user))
+                }
+                if !contact.isAdded, !contact.isBlocked, !isPartner { contact.name = nil }
+                self.oracle.contacts[link] = contact
+            }
+        }
+        func added(_ contact: inout SyncOracle.Contact) {
+            contact.isAdded = true
+            contact.name = name
+        }
+        let phone = 79_990_000_001 + Int64(users.firstIndex(of: user)!)
+        switch random.below(6) {
+        case 0:
+            let request = SyncRequest(
+                contactList: NameMap([(Text("+\(phone)"), PhoneBookEntry(firstName: Text(name)))])
+            )
+            return call(.sync(request), requester) { [self] answer in
+                let reply: SyncReply = try machine.reply(answer)
+                if !reply.contacts.isEmpty { settle(added)(answer) }
+            }
+        case 1:
+            let request = ContactCreateRequest(phone: "+\(phone)", firstName: Text(name))
+            return call(.contactCreate(request), requester, accepted: settle(added))
+        default:
+            let action = random.pick([ContactAction.add, .remove, .update, .block, .unblock, .unblock])!
+            let request = ContactUpdateRequest(
+                contactID: user,
+                action: action,
+                firstName: Text(random.chance(80) ? name : "")
+            )
+            let given = request.firstName == "" ? nil : name
+            return call(
+                .contactUpdate(request),
+                requester,
+                accepted: settle { contact in
+                    switch action {
+                    case .add:
+                        contact.isAdded = true
+                        contact.name = given
+                    case .update: contact.name = given
+                    case .remove:
+                        contact.isAdded = false
+                        contact.name = nil
+                    case .block: contact.isBlocked = true
+                    case .unblock: contact.isBlocked = false
+                    }
+                }
+            )
+        }
+    }
+
+    // MARK: - Groups
+
+    /// A group, and mostly a client of its owner.
+    private func actor(_ index: Int) -> (client: Int, chat: SyncOracle.Chat)? {
+        guard let chat = random.pick(oracle.all.filter { $0.owner != nil }) else { return nil }
+        guard random.chance(65) else { return (index, chat) }
+        let owners = clients.indices.filter {
+            clients[$0].user == chat.owner && clients[$0].session != nil
+        }
+        return (random.pick(owners) ?? index, chat)
+    }
+
+    /// The event that a command made, from what others were told.
+    private func event(in chat: SyncOracle.Chat, by user: UserID) throws -> SyncOracle.Message {
+        let last = chat.messages.last?.id ?? MessageID(0)
+        for case .push(.notifMessage(let push), _, _) in events {
+            let message = push.message
+            guard push.chatID == chat.name.wireID(for: user), message.cid == nil,
+                message.sender == user, message.id > last
+            else { continue }
+            return SyncOracle.Message(id: message.id, sender: user, text: "", isEvent: true)
+        }
+        throw Divergence("nobody was told what happened to \(chat.name)")
+    }
+
+    private func changeMembers(_ index: Int) -> Step {
+        guard let (index, chat) = actor(index) else { return anySend(index) }
+        let user = clients[index].user
+        var request = ChatMembersUpdateRequest(
+            chatID: chat.name.wireID(for: user),
+            userIDs: Array(users.shuffled(using: &random).prefix(1 + random.below(3))),
+            operation: random.chance(60) ? .add : .remove,
+            showHistory: random.chance(50),
+            cleanMsgPeriod: random.chance(20) ? -1 : 0
+        )
+        if random.chance(20) {
+            request.type = .admin
+            request.permissions = random.pick([2, 4, 6, 30, 1_024])
+        } else if request.operation == .remove {
+            request.userIDs = [random.pick(users)!]
+        }
+        return call(.chatMembersUpdate(request), clients[index].requester()) { _ in
+            try self.oracle.change(chat.name) { chat in
+                try self.membersChanged(request, in: &chat, by: user)
+            }
+        }
+    }
+
+    private func membersChanged(
+        _ request: ChatMembersUpdateRequest,
+        in chat: inout SyncOracle.Chat,
+        by user: UserID
+    ) throws {
+        let members = chat.members.filter { request.userIDs.contains($0) }
+        switch (request.type == .admin, request.operation) {
+        case (true, .add):
+            for member in members { chat.permissions[member] = request.permissions }
+        case (true, .remove):
+            for member in members { chat.permissions[member] = nil }
+        case (false, .add):
+            let added = Set(request.userIDs).subtracting(chat.members).sorted()
+            guard !added.isEmpty else { return }
+            if !chat.wasBig, chat.members.count + added.count > Self.fanOutMembers {
+                counts.grown += 1
+            }
+            chat.add(added, showingHistory: request.showHistory)
+            chat.append(try event(in: chat, by: user))
+        case (false, .remove):
+            guard !members.isEmpty else { return }
+            chat.remove(members)
+            chat.append(try event(in: chat, by: user))
+            guard request.cleanMsgPeriod == -1 else { return }
+            for index in chat.messages.indices {
+                let message = chat.messages[index]
+                if members.contains(message.sender), !message.isEvent {
+                    chat.messages[index].isRemoved = true
+                }
+            }
+        }
+    }
+
+    private func leave(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = random.pick(oracle.chats(of: user).filter { $0.owner != nil }) else {
+            return anySend(index)
+        }
+        let request = ChatLeaveRequest(chatID: chat.name.wireID(for: user))
+        return call(.chatLeave(request), clients[index].requester()) { _ in
+            try self.oracle.change(chat.name) { chat in
+                chat.append(try self.event(in: chat, by: user))
+                chat.remove([user])
+            }
+        }
+    }
+
+    private func changeGroup(_ index: Int) -> Step {
+        guard let (index, chat) = actor(index) else { return anySend(index) }
+        let user = clients[index].user
+        var request = ChatUpdateRequest(chatID: chat.name.wireID(for: user))
+        let options = RoleTable.Options.named.map(\.name)
+        switch random.below(6) {
+        case 5: request.revokePrivateLink = true
+        case 0: request.theme = Text("title \(random.below(3))")
+        case 1: request.description = Text(random.chance(30) ? "" : "about \(random.below(3))")
+        case 2: request.options = NameMap([(Text(random.pick(options)!), random.chance(60))])
+        case 3:
+            request.pinMessageID =
+                random.chance(25) ? MessageID(0) : anyMessage(in: chat)?.id ?? MessageID(0)
+            request.notifyPin = random.chance(50)
+        default: request.changeOwnerID = random.pick(users)!
+        }
+        return call(.chatUpdate(request), clients[index].requester()) { answer in
+            let reply: ChatUpdateReply = try self.machine.reply(answer)
+            if request.revokePrivateLink {
+                guard let link = reply.chat.link else { throw Divergence("no link was made") }
+                self.links.append((chat.name, link))
+            }
+            try self.oracle.change(chat.name) { chat in
+                try self.groupChanged(request, in: &chat, by: user)
+            }
+        }
+    }
+
+    private func groupChanged(
+        _ request: ChatUpdateRequest,
+        in chat: inout SyncOracle.Chat,
+        by user: UserID
+    ) throws {
+        if let title = request.theme.map({ "\($0)" }), title != chat.title {
+            chat.title = title
+            chat.append(try event(in: chat, by: user))
+        }
+        if let description = request.description {
+            chat.description = description.isEmpty ? nil : "\(description)"
+        }
+        for (name, isSet) in request.options?.pairs ?? [] {
+            if isSet {
+                chat.options.insert("\(name)")
+            } else {
+                chat.options.remove("\(name)")
+            }
+        }
+        if let pin = request.pinMessageID {
+            let pinned = pin == MessageID(0) ? nil : pin
+            if pinned != chat.pinned {
+                chat.pinned = pinned
+                if request.notifyPin { chat.append(try event(in: chat, by: user)) }
+            }
+        }
+        if let owner = request.changeOwnerID, owner != chat.owner {
+            chat.owner.map { chat.permissions[$0] = 2_047 }
+            chat.permissions[owner] = nil
+            chat.owner = owner
+        }
+    }
+
+    private func clear(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let request = ChatClearRequest(
+            chatID: chat.name.wireID(for: user),
+            lastEventTime: random.chance(40) ? nil : anyMessage(in: chat)?.id.timeMs,
+            forAll: random.chance(25)
+        )
+        return call(.chatClear(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { chat in
+                guard let head = chat.messages.last?.id else { return }
+                let asked = request.lastEventTime.map { MessageID($0 << 16 | 0xFFFF) } ?? head
+                let last = min(asked, head)
+                if request.forAll {
+                    for index in chat.messages.indices where chat.messages[index].id <= last {
+                        chat.messages[index].isRemoved = true
+                    }
+                } else if last > chat.floors[user] ?? MessageID(0) {
+                    chat.floors[user] = last
+                    chat.marks[user] = max(chat.marks[user] ?? 0, last.timeMs)
+                }
+            }
+        }
+    }
+
+    /// Deletes a group for everybody.
+    private func endGroup(_ index: Int) -> Step {
+        guard let (index, chat) = actor(index) else { return anySend(index) }
+        let request = ChatDeleteRequest(
+            chatID: chat.name.wireID(for: clients[index].user),
+            forAll: true
+        )
+        return call(.chatDelete(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { $0.remove($0.members) }
+        }
+    }
+
+    private func join(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let (name, link) = random.pick(links) else { return changeGroup(index) }
+        let request = ChatJoinRequest(link: link)
+        return call(.chatJoin(request), clients[index].requester()) { _ in
+            try self.oracle.change(name) { chat in
+                guard !chat.members.contains(user) else { return }
+                chat.add([user], showingHistory: true)
+                chat.append(try self.event(in: chat, by: user))
             }
         }
     }

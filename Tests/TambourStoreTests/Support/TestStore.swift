@@ -134,6 +134,7 @@ final class TestStore {
                 of: chat,
                 wireID: ChatID(0),
                 for: viewer,
+                above: MessageID(0),
                 from: .max,
                 backward: count,
                 forward: 0

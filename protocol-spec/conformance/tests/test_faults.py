@@ -79,6 +79,7 @@ def test_fault_is_noticed(server: Tambourd, fault: type[Fault], tmp_path: Path) 
 
 def test_all_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
     """Says how many."""
+    # Past the capture: the figure is to be seen in a run that passes.
     with capsys.disabled():
         print(f" faults noticed: {len(noticed)} of {len(FAULTS)} ", end="")
     assert len(noticed) == len(FAULTS)

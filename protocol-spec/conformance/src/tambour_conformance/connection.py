@@ -306,12 +306,13 @@ class Connection:
             self._read()
         while not self.ended and self._ready(until):
             self._read()
-        time.sleep(max(0.0, until - time.monotonic()))
 
-    def no_read(self, ms: float) -> None:
-        """Leaves everything that comes in the socket for a while."""
+    def deaf(self, ms: float) -> None:
+        """Leaves everything that comes in the socket, until the connection is broken or for a while."""
         self._event(f"reads nothing for {ms:g} ms")
-        time.sleep(ms / 1000)
+        poll = select.poll()
+        poll.register(self._socket, 0)
+        poll.poll(ms)
 
     def half_close(self) -> None:
         """Says that nothing more will be sent; what comes is still read."""

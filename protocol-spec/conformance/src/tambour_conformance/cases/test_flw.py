@@ -60,7 +60,7 @@ def end_of_the_deaf(connection: Connection) -> str:
     _, ping = connection.packet("PING", {})
     deadline = time.monotonic() + PATIENCE
     while connection.raw(ping, reading=False) and time.monotonic() < deadline:
-        connection.no_read(50)
+        connection.deaf(50)
     return connection.ends(within=PATIENCE)
 
 

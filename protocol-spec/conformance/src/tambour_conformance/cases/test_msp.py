@@ -546,10 +546,17 @@ EMPTY = [
 
 @case("MSP-20")
 @pytest.mark.parametrize("opcode", EMPTY)
-def test_empty_reply(alice: Device, group: Group, opcode: str) -> None:
+def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> None:
     """The reply that has nothing to say is the byte 80."""
-    value = {"chatId": group(alice)} if opcode.startswith(("CHAT", "MSG_TYPING")) else {}
-    nothing(alice.call(opcode, value))
+    value: dict[str, Any] = {}
+    if opcode.startswith(("CHAT", "MSG_TYPING")):
+        # Bob is no owner, who could not leave.
+        chat = group(alice, bob)
+        value = {"chatId": chat}
+        if opcode == "CHAT_CHECK_LINK":
+            updated = alice.call("CHAT_UPDATE", {"chatId": chat, "revokePrivateLink": True})
+            value = {"link": updated["chat"]["link"]}
+    nothing(bob.call(opcode, value) if value else alice.call(opcode, value))
 
 
 @case("MSP-20")

@@ -1,0 +1,83 @@
+import TambourProtocol
+import TambourStore
+
+/// What every handler that changes a chat needs: the chat as its caller knows it, and what members
+/// hear of it.
+extension WriteTransaction {
+    /// - Throws: `chat.not.found`, also for a chat of others.
+    func knownChat(_ id: ChatID, to user: UserID) throws -> ChatState {
+        guard let chat = try chat(id, visibleTo: user) else { throw RequestError.chatNotFound }
+        return chat
+    }
+
+    /// The chat as it travels to one of its members.
+    func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
+        let reader = try flushedReader()
+        guard let view = try reader.view(chat.key, for: member) else {
+            preconditionFailure("whoever may change a chat stays in it")
+        }
+        return try reader.chat(view)
+    }
+
+    /// Tells the members of a message that is new or has changed.
+    func tell(
+        _ message: Message,
+        previous: MessageID?,
+        in chat: ChatState,
+        except connection: ConnectionID?
+    ) {
+        let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
+        emit(.push(.notifMessage(push), to: chat.memberIDs, except: connection))
+    }
+
+    /// Tells of a chat that is new to `users` or has changed; nothing in it differs between them.
+    ///
+    /// - Parameters:
+    ///   - users: nil for every member.
+    ///   - last: its newest message, nil to leave that out.
+    func announce(
+        _ chat: ChatState,
+        to users: [UserID]? = nil,
+        last: Message?,
+        except connection: ConnectionID?
+    ) throws {
+        let isGroup = chat.kind == .group
+        let admins = isGroup ? try admins(of: chat) : []
+        let marks = chat.isBig ? [] : chat.memberIDs
+        let push = NotifChat(
+            chat: Chat(
+                id: chat.wireID,
+                type: isGroup ? .chat : .dialog,
+                status: .active,
+                owner: chat.owner,
+                participants: IDMap(
+                    try marks.map { ($0, try member($0, of: chat)?.readTime ?? 0) }
+                ),
+                title: chat.title,
+                lastMessage: last,
+                lastEventTime: chat.head.number == 0 ? chat.created : chat.head.id.timeMs,
+                created: chat.created,
+                joinTime: chat.created,
+                modified: ct,
+                participantsCount: isGroup ? Int64(chat.memberCount) : nil,
+                access: isGroup ? .private : nil,
+                description: chat.details.description,
+                options: isGroup ? chat.details.options.onWire : nil,
+                admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,
+                adminParticipants: isGroup ? .admins(admins, owner: chat.owner) : nil
+            )
+        )
+        emit(.push(.notifChat(push), to: users ?? chat.memberIDs, except: connection))
+    }
+
+    /// Stores what happened to a chat as a message of whoever did it.
+    func appendEvent(
+        _ event: Attach,
+        to chat: ChatState,
+        by user: UserID
+    ) throws -> (message: Message, previous: MessageID?) {
+        let draft = MessageDraft(cid: 0, text: .empty, attaches: Packed([event]))
+        let (record, previous) = try append(draft, to: chat, from: user, on: .server)
+        return (try message(record, in: chat), previous)
+    }
+}

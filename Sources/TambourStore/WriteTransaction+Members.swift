@@ -1,0 +1,149 @@
+package import TambourProtocol
+import TambourSQL
+
+/// Who is in a chat and what its people may change about it.
+///
+/// The rows change at once and what is cached with them; a batch that fails drops both. All of it is
+/// rare, so what waits for the write-back goes out first.
+extension WriteTransaction {
+    /// Adds users who are no members. What was said before they have read, or never see.
+    ///
+    /// A chat that grows over the fan-out threshold becomes big here.
+    package func add(_ ids: [UserID], to chat: ChatState, showingHistory: Bool) throws {
+        guard !ids.isEmpty else { return }
+        writes += 1
+        try flush()
+        if !chat.isBig, chat.memberCount + ids.count > store.limits.fanOutMembers {
+            try makeBig(chat)
+        }
+        let floor = showingHistory ? MessageID(0) : chat.head.id
+        var added: [MemberState] = []
+        for id in ids {
+            let member = MemberState(
+                userID: id,
+                joined: ct,
+                readTime: chat.head.number == 0 ? 0 : chat.head.id.timeMs,
+                readNumber: chat.head.number,
+                ct: ct,
+                isBig: chat.isBig,
+                floor: floor
+            )
+            let insert = store.members.add
+            insert.bind(1, id.rawValue)
+            insert.bind(2, chat.key.rawValue)
+            insert.bind(3, member.joined)
+            insert.bind(4, member.readTime)
+            insert.bind(5, member.readNumber)
+            insert.bind(6, ct)
+            insert.bind(7, chat.isBig ? 1 : 0)
+            insert.bind(8, floor.rawValue)
+            try insert.run()
+            let revive = store.members.revive
+            revive.bind(1, id.rawValue)
+            revive.bind(2, chat.key.rawValue)
+            try revive.run()
+            added.append(member)
+        }
+        chat.add(added)
+        try countMembers(of: chat)
+        touch(chat)
+    }
+
+    /// Takes members out: their next delta has a tombstone, and for all else the chat is unknown.
+    package func remove(_ ids: [UserID], from chat: ChatState) throws {
+        guard !ids.isEmpty else { return }
+        writes += 1
+        try flush()
+        for id in ids {
+            guard let member = try member(id, of: chat) else { continue }
+            let remove = store.members.remove
+            remove.bind(1, id.rawValue)
+            remove.bind(2, chat.key.rawValue)
+            try remove.run()
+            let bury = store.members.bury
+            bury.bind(1, id.rawValue)
+            bury.bind(2, chat.key.rawValue)
+            bury.bind(3, chat.owner.rawValue)
+            bury.bind(4, member.joined)
+            bury.bind(5, ct)
+            try bury.run()
+        }
+        chat.remove(Set(ids))
+        try countMembers(of: chat)
+        touch(chat)
+    }
+
+    package func setPermissions(
+        _ permissions: RoleTable.Permissions,
+        of user: UserID,
+        in chat: ChatState
+    ) throws {
+        guard let member = try member(user, of: chat) else { return }
+        writes += 1
+        try flush()
+        let statement = store.members.setPermissions
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        statement.bind(3, permissions.rawValue)
+        try statement.run()
+        member.setPermissions(permissions)
+        touch(chat)
+    }
+
+    package func set(_ details: ChatDetails, of chat: ChatState) throws {
+        writes += 1
+        try flush()
+        let statement = store.chats.setDetails
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, details.owner.rawValue)
+        statement.bindWords(3, details.title)
+        statement.bindWords(4, details.description)
+        statement.bind(5, details.options.rawValue)
+        statement.bind(6, details.pinned?.rawValue ?? 0)
+        statement.bindWords(7, details.link)
+        try statement.run()
+        chat.set(details)
+        touch(chat)
+    }
+
+    /// Makes everything up to a message unseen for one member, and read.
+    package func clear(_ chat: ChatState, upTo last: MessageID, for user: UserID) throws {
+        guard let member = try member(user, of: chat) else { return }
+        let floor = min(last, chat.head.id)
+        guard floor > member.floor else { return }
+        writes += 1
+        try flush()
+        let statement = store.members.setFloor
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        statement.bind(3, floor.rawValue)
+        try statement.run()
+        member.setFloor(floor)
+        touch(member, in: chat)
+        if member.readTime < floor.timeMs { try setRead(floor.timeMs, of: user, in: chat) }
+    }
+
+    /// The group that an invitation leads to, whoever asks.
+    package func chat(invitedBy link: Text) throws -> ChatState? {
+        guard let found = try reader.chat(invitedBy: link) else { return nil }
+        return try chat(found.key)
+    }
+
+    /// The administrators of a group beside its owner.
+    package func admins(of chat: ChatState) throws -> [Admin] {
+        try flushedReader().admins(of: chat.key)
+    }
+
+    /// From now on the chat's own clock says when it changed; its members' rows stay as they are.
+    private func makeBig(_ chat: ChatState) throws {
+        store.members.makeBig.bind(1, chat.key.rawValue)
+        try store.members.makeBig.run()
+        chat.makeBig()
+    }
+
+    private func countMembers(of chat: ChatState) throws {
+        store.chats.setMemberCount.bind(1, chat.key.rawValue)
+        store.chats.setMemberCount.bind(2, Int64(chat.memberCount))
+        try store.chats.setMemberCount.run()
+    }
+}

@@ -1,0 +1,196 @@
+import TambourProtocol
+import TambourStore
+import TambourTesting
+import Testing
+
+/// Every cell of the table of roles, played over a socket: what the table says is what is answered.
+@Suite("The table of roles")
+struct RoleTableTests {
+    /// Somebody in a chat of some kind who asks for something, under some options.
+    private struct Cell: CustomStringConvertible {
+        let action: RoleTable.Action
+        let kind: RoleTable.Kind
+        let role: RoleTable.Role
+        let permissions: RoleTable.Permissions
+        let options: RoleTable.Options
+
+        var description: String {
+            "\(action) by \(role) with \(permissions.rawValue) in \(kind) with \(options.rawValue)"
+        }
+
+        /// What the table says, read here anew: nil for what is done.
+        var refusal: RequestError.Code? {
+            switch RoleTable.cell(action, in: kind, for: role) {
+            case .yes: return nil
+            case .no: return .notAllowed
+            case .unknown, .absent: return .chatNotFound
+            case .anyOf(let conditions):
+                for condition in conditions {
+                    switch condition {
+                    case .permission(let bit): if permissions.contains(bit) { return nil }
+                    case .isSet(let bit): if options.contains(bit) { return nil }
+                    case .isNotSet(let bit): if !options.contains(bit) { return nil }
+                    }
+                }
+                return .notAllowed
+            }
+        }
+    }
+
+    private static func cells(of action: RoleTable.Action) -> [Cell] {
+        var cells: [Cell] = []
+        for kind in RoleTable.Kind.allCases {
+            for role in RoleTable.Role.allCases {
+                guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
+                let bits = RoleTable.Permissions.named.map(\.value)
+                let permissions = role == .admin ? bits : [[]]
+                let options: [RoleTable.Options] =
+                    kind == .group ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
+                for permissions in permissions {
+                    for options in options {
+                        cells.append(
+                            Cell(
+                                action: action,
+                                kind: kind,
+                                role: role,
+                                permissions: permissions,
+                                options: options
+                            )
+                        )
+                    }
+                }
+            }
+        }
+        return cells
+    }
+
+    @Test("every cell is enforced", arguments: RoleTable.Action.allCases)
+    func cells(action: RoleTable.Action) throws {
+        try withServer { server in
+            let owner = try server.signUp("Owner")
+            let actor = try server.signUp("Actor")
+            let other = try server.signUp("Other")
+            let admin = try server.signUp("Admin")
+            let guest = try server.signUp("Guest")
+            var cid: Int64 = 0
+            for cell in Self.cells(of: action) {
+                cid += 1
+                let client = cell.role == .owner ? owner : actor
+                var chat: ChatID
+                switch cell.kind {
+                case .saved: chat = ChatID(0)
+                case .dialog: chat = owner.dialog(with: cell.role == .member ? actor : other)
+                case .group:
+                    let members = cell.role == .outsider ? [other, admin] : [other, admin, actor]
+                    chat = try owner.createGroup("Cell", with: members, cid: cid)
+                    try appoint(admin, .pin, in: chat, by: owner)
+                    if cell.role == .admin {
+                        try appoint(actor, cell.permissions, in: chat, by: owner)
+                    }
+                    let options = cell.options.onWire
+                    try owner.call(ChatUpdateRequest(chatID: chat, options: options))
+                }
+                cid += 1
+                let said = try owner.send("said", to: chat, cid: cid).message.id
+                cid += 1
+                let answer = try play(
+                    cell,
+                    client,
+                    chat,
+                    said,
+                    (other.userID, admin.userID, guest.userID),
+                    cid
+                )
+                #expect(answer == cell.refusal, "\(cell)")
+                _ = try (owner.takePushes(), actor.takePushes(), other.takePushes())
+                _ = try (admin.takePushes(), guest.takePushes())
+            }
+        }
+    }
+
+    private func appoint(
+        _ user: WireClient,
+        _ permissions: RoleTable.Permissions,
+        in chat: ChatID,
+        by owner: WireClient
+    ) throws {
+        try owner.call(
+            ChatMembersUpdateRequest(
+                chatID: chat,
+                userIDs: [user.userID],
+                operation: .add,
+                type: .admin,
+                permissions: permissions.rawValue
+            )
+        )
+    }
+
+    /// Asks for it; what it is refused with, nil when it is done.
+    private func play(
+        _ cell: Cell,
+        _ client: WireClient,
+        _ chat: ChatID,
+        _ said: MessageID,
+        _ people: (member: UserID, admin: UserID, guest: UserID),
+        _ cid: Int64
+    ) throws -> RequestError.Code? {
+        func ask<Request: WireRequest>(_ request: Request) throws -> RequestError.Code? {
+            let packet = try client.reply(
+                to: client.send(Request.opcode, payload: request.encoded())
+            )
+            guard packet.header.command != PacketCommand.ok.rawValue else { return nil }
+            let error = try ErrorReply.decode(packet.payload, limits: .standard).error
+            return RequestError.Code(rawValue: "\(error)")
+        }
+        func members(
+            _ user: UserID,
+            _ operation: MemberOperation,
+            _ type: MemberType? = nil
+        ) -> ChatMembersUpdateRequest {
+            ChatMembersUpdateRequest(
+                chatID: chat,
+                userIDs: [user],
+                operation: operation,
+                type: type,
+                // What an administrator gives it must have.
+                permissions: cell.permissions.isEmpty ? 2 : cell.permissions.rawValue
+            )
+        }
+        switch cell.action {
+        case .read:
+            return try ask(ChatMembersRequest(chatID: chat))
+        case .send:
+            return try ask(
+                MsgSendRequest(chatID: chat, message: NewMessage(cid: cid, text: "me"))
+            )
+        case .deleteOthers:
+            let packet = try client.reply(
+                to: client.send(MsgDeleteRequest(chatID: chat, messageIDs: [said]))
+            )
+            guard packet.header.command == PacketCommand.ok.rawValue else { return .chatNotFound }
+            let reply = try MsgDeleteReply.decode(packet.payload, limits: .standard)
+            return reply.failedMessageIDs == nil ? nil : .notAllowed
+        case .addMember: return try ask(members(people.guest, .add))
+        case .removeMember: return try ask(members(people.member, .remove))
+        case .appoint:
+            let given = try ask(members(people.member, .add, .admin))
+            if cell.role != .outsider, cell.kind == .group {
+                #expect(try ask(members(people.admin, .remove)) == given, "\(cell)")
+            }
+            return given
+        case .changeLink: return try ask(ChatUpdateRequest(chatID: chat, revokePrivateLink: true))
+        case .clear: return try ask(ChatClearRequest(chatID: chat))
+        case .clearForAll: return try ask(ChatClearRequest(chatID: chat, forAll: true))
+        case .deleteChat: return try ask(ChatDeleteRequest(chatID: chat, forAll: true))
+        case .leave: return try ask(ChatLeaveRequest(chatID: chat))
+        case .changeTitle: return try ask(ChatUpdateRequest(chatID: chat, theme: "New"))
+        case .changeDescription: return try ask(ChatUpdateRequest(chatID: chat, description: "New"))
+        case .changeOptions:
+            let options = RoleTable.Options.allCanPinMessage.onWire
+            return try ask(ChatUpdateRequest(chatID: chat, options: options))
+        case .pin: return try ask(ChatUpdateRequest(chatID: chat, pinMessageID: said))
+        case .changeOwner:
+            return try ask(ChatUpdateRequest(chatID: chat, changeOwnerID: people.member))
+        }
+    }
+}

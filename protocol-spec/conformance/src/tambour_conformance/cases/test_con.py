@@ -1,0 +1,286 @@
+"""CON: contacts, blocking, and what can be asked about people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tambour_conformance.fixtures import Cid, Group, LogIn, Newcomer, Phone
+from tambour_conformance.people import Device
+from tambour_conformance.talk import (
+    NOBODY,
+    dialog,
+    history,
+    ids,
+    login_again,
+    marks,
+    only,
+    same_refusal,
+    say,
+    settled,
+)
+from tambour_conformance.verdict import case, check, equal
+
+
+def update(device: Device, user: int, action: str, **fields: Any) -> dict[str, Any]:
+    """CONTACT_UPDATE; the contact of its reply."""
+    return device.call("CONTACT_UPDATE", {"contactId": user, "action": action, **fields})["contact"]
+
+
+def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
+    """The user among the contacts of a LOGIN."""
+    found = [each for each in reply.value.get("contacts", []) if each["id"] == user]
+    return only(found, f"contact {user}") if found else None
+
+
+# Adding and removing.
+
+
+@case("CON-01")
+def test_added(login: LogIn, newcomer: Newcomer) -> None:
+    """The name that was given comes first, the own one behind it, with the phone."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    own = only(owner.call("CONTACT_INFO", {"contactIds": [nina.user_id]})["contacts"], "user")["names"]
+    shown = update(owner, nina.user_id, "ADD", firstName="Ninotchka", lastName="Work")
+    for seen in (shown, contact_in(login_again(owner), nina.user_id)):
+        assert seen is not None
+        first, *rest = seen["names"]
+        equal(first["type"], "CUSTOM", "type of the first name")
+        equal((first["firstName"], first["lastName"]), ("Ninotchka", "Work"), "the given name")
+        equal(rest, own, "their own names")
+        equal(f"+{seen['phone']}", nina.account.phone, "phone")
+    shown = update(owner, nina.user_id, "UPDATE", firstName="")
+    equal(shown["names"], own, "names after the given one was taken away")
+
+
+@case("CON-02")
+def test_removed(login: LogIn, newcomer: Newcomer) -> None:
+    """Who knew the contact hears that it is gone; who asks for everything does not hear of it."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    update(owner, nina.user_id, "ADD", firstName="Nina")
+    mark = marks(settled(owner))
+    equal(contact_in(login_again(owner, **mark), nina.user_id), None, "the contact in a login without changes")
+    update(owner, nina.user_id, "REMOVE")
+    gone = contact_in(login_again(owner, **mark), nina.user_id)
+    assert gone is not None
+    equal(gone.get("status"), "REMOVED", "status")
+    check(all(name["type"] != "CUSTOM" for name in gone["names"]), "no given name", gone["names"])
+    equal(contact_in(login_again(owner), nina.user_id), None, "the contact in a full login")
+
+
+@case("CON-02")
+def test_removed_with_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """A dialog keeps its partner among the contacts."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    say(owner, dialog(owner, nina), cid())
+    update(owner, nina.user_id, "ADD", firstName="Nina")
+    update(owner, nina.user_id, "REMOVE")
+    kept = contact_in(login_again(owner), nina.user_id)
+    assert kept is not None
+    check("status" not in kept and "phone" not in kept, "a contact without status and phone", kept)
+
+
+@case("CON-14")
+def test_rename_a_stranger(login: LogIn, newcomer: Newcomer) -> None:
+    """Only a contact has names of its own: one who was added, blocked, or written to."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    renamed = {"contactId": nina.user_id, "action": "UPDATE", "firstName": "Nina"}
+    owner.refused("user.not.found", "CONTACT_UPDATE", renamed)
+    update(owner, nina.user_id, "ADD")
+    equal(owner.call("CONTACT_UPDATE", renamed)["contact"]["names"][0]["name"], "Nina", "name")
+
+
+@case("CON-05")
+def test_twice(login: LogIn, newcomer: Newcomer) -> None:
+    """The same again is answered the same and pushed to nobody."""
+    account, nina = newcomer("owner"), login(newcomer("nina"))
+    phone, laptop = login(account), login(account, "laptop")
+    for action, fields in (("ADD", {"firstName": "Nina"}), ("BLOCK", {}), ("UNBLOCK", {}), ("REMOVE", {})):
+        first = update(phone, nina.user_id, action, **fields)
+        laptop.fence()
+        only(laptop.pushes("NOTIF_CONTACT"), f"NOTIF_CONTACT of {action}")
+        equal(update(phone, nina.user_id, action, **fields), first, f"contact after {action} again")
+        laptop.silence_by_fence(of=["NOTIF_CONTACT"])
+
+
+@case("PSH-14")
+def test_pushed_to_own_devices(login: LogIn, newcomer: Newcomer) -> None:
+    """Own devices get what changed, the one that asked and the contact get nothing."""
+    account, nina = newcomer("owner"), login(newcomer("nina"))
+    phone, laptop = login(account), login(account, "laptop")
+    shown = update(phone, nina.user_id, "ADD", firstName="Nina")
+    laptop.fence()
+    equal(only(laptop.pushes("NOTIF_CONTACT"), "NOTIF_CONTACT")["contact"], shown, "the contact pushed")
+    for device in (phone, nina):
+        device.silence_by_fence(of=["NOTIF_CONTACT"])
+
+
+@case("CON-04")
+def test_oneself(login: LogIn, newcomer: Newcomer) -> None:
+    """Nobody is a contact of their own, nor is one who does not exist."""
+    owner = login(newcomer("owner"))
+    for action in ("ADD", "UPDATE", "REMOVE", "BLOCK", "UNBLOCK"):
+        owner.refused("not.allowed", "CONTACT_UPDATE", {"contactId": owner.user_id, "action": action})
+        owner.refused("user.not.found", "CONTACT_UPDATE", {"contactId": NOBODY, "action": action})
+    owner.refused("not.allowed", "CONTACT_CREATE", {"phone": owner.account.phone, "firstName": "Me"})
+
+
+# Blocking.
+
+
+@case("CON-03")
+def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Whoever is blocked looks at a chat that is not there; what was said stays for both."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat = dialog(owner, nina)
+    before = say(nina, chat, cid(), "before")
+    owner.fence()
+    owner.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
+    update(owner, nina.user_id, "BLOCK")
+    unknown = nina.refused(
+        "chat.not.found", "MSG_SEND", {"chatId": nina.user_id ^ NOBODY, "message": {"cid": cid(), "text": "hi"}}
+    )
+    for target in ({"chatId": chat}, {"userId": owner.user_id}):
+        refused = nina.refused("chat.not.found", "MSG_SEND", {**target, "message": {"cid": cid(), "text": "hi"}})
+        same_refusal(refused, unknown, "a message to who blocked me")
+    nina.refused("chat.not.found", "MSG_EDIT", {"chatId": chat, "messageId": before["id"], "text": "after"})
+    nina.refused("chat.not.found", "MSG_TYPING", {"chatId": chat, "type": "TEXT"})
+    owner.silence_by_fence(of=["NOTIF_MESSAGE", "NOTIF_TYPING"])
+    for device in (owner, nina):
+        equal(ids(history(device, chat, backward=10)), [before["id"]], f"history of {device.name}")
+    update(owner, nina.user_id, "UNBLOCK")
+    say(nina, chat, cid(), "again")
+
+
+@case("CON-03")
+def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """A stranger can be blocked before they write, and makes no group with whom blocked them."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    update(owner, nina.user_id, "BLOCK")
+    nina.refused(
+        "chat.not.found", "MSG_SEND", {"userId": owner.user_id, "message": {"cid": cid(), "text": "hi"}}
+    )
+    nina.refused("chat.not.found", "CHAT_HISTORY", {"chatId": dialog(owner, nina), "backward": 1})
+    control = {"_type": "CONTROL", "event": "new", "title": "Trap", "userIds": [owner.user_id]}
+    nina.refused("user.not.found", "MSG_SEND", {"message": {"cid": cid(), "attaches": [control]}})
+    owner.silence_by_fence(of=["NOTIF_MESSAGE", "NOTIF_CHAT"])
+
+
+@case("CON-13")
+def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Whoever blocked somebody writes to them again after unblocking them."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat = dialog(owner, nina)
+    update(owner, nina.user_id, "BLOCK")
+    owner.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": {"cid": cid(), "text": "hi"}})
+    update(owner, nina.user_id, "UNBLOCK")
+    stored = say(owner, chat, cid())
+    update(owner, nina.user_id, "BLOCK")
+    owner.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": {"cid": cid(), "text": "hi"}})
+    owner.refused("not.allowed", "MSG_EDIT", {"chatId": chat, "messageId": stored["id"], "text": "ho"})
+    nina.fence()
+    equal(len(nina.pushes("NOTIF_MESSAGE")), 1, "messages pushed")
+
+
+# The phone book.
+
+
+@case("CON-06")
+def test_phone_book(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
+    """Who has one of the numbers becomes a contact by the name of the phone book."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    book = {
+        nina.account.phone: {"firstName": "Nina from the book"},
+        phone(): {"firstName": "Nobody"},
+        "no number": {"firstName": "Nothing"},
+        owner.account.phone: {"firstName": "Me"},
+    }
+    reply = owner.call("SYNC", {"contactList": book})
+    equal(ids(reply["contacts"]), [nina.user_id], "contacts")
+    equal(reply["phones"], {nina.account.phone: nina.user_id}, "phones")
+    equal(reply["contacts"][0]["names"][0]["name"], "Nina from the book", "name")
+    check(contact_in(login_again(owner), nina.user_id) is not None, "the contact in the next login")
+    equal(owner.call("SYNC", {"contactList": {}})["contacts"], [], "contacts of an empty phone book")
+
+
+@case("CON-10")
+def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None:
+    """A phone that nobody has is refused; one that somebody has makes a contact, new once."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    for number in (phone(), "no number"):
+        owner.refused("user.not.found", "CONTACT_CREATE", {"phone": number, "firstName": "Nobody"})
+    for is_new in (True, False):
+        reply = owner.call("CONTACT_CREATE", {"phone": nina.account.phone, "firstName": "Nina", "lastName": "N"})
+        equal((reply["contact"]["id"], reply["new"]), (nina.user_id, is_new), "the contact, and whether it is new")
+    equal(reply["contact"]["names"][0]["name"], "Nina N", "name")
+
+
+# Asking.
+
+
+@case("CON-07")
+def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Presence comes of who is there and has not blocked the one who asks."""
+    owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
+    for other in (nina, olga):
+        say(owner, dialog(owner, other), cid())
+    update(olga, owner.user_id, "BLOCK")
+    asked = {"contactIds": [olga.user_id, NOBODY, nina.user_id]}
+    shown = owner.call("CONTACT_PRESENCE", asked)["presence"]
+    equal(set(shown), {str(nina.user_id)}, "whose presence is shown")
+    equal(shown[str(nina.user_id)]["status"], 1, "status")
+    equal(str(olga.user_id) in login_again(owner)["presence"], False, "whoever blocked me at LOGIN")
+
+
+@case("CON-08")
+def test_blocked_in_pages(login: LogIn, newcomer: Newcomer) -> None:
+    """The blocked users come in pages, each once."""
+    owner = login(newcomer("owner"))
+    blocked = sorted(login(newcomer(f"guest {number}")).user_id for number in range(3))
+    for user in blocked:
+        equal(update(owner, user, "BLOCK")["status"], "BLOCKED", "status")
+    asked = {"status": "BLOCKED", "count": 2}
+    page = owner.call("CONTACT_LIST", asked)
+    equal(ids(page["contacts"]), blocked[:2], "the first page")
+    rest = owner.call("CONTACT_LIST", {**asked, "from": page["marker"]})
+    equal(ids(rest["contacts"]), blocked[2:], "the second page")
+    check("marker" not in rest.value, "no marker at the end", rest.value)
+    update(owner, blocked[0], "UNBLOCK")
+    equal(ids(owner.call("CONTACT_LIST", asked)["contacts"]), blocked[1:], "the list after one was unblocked")
+
+
+@case("CON-09")
+def test_no_photos(login: LogIn) -> None:
+    """Nobody has photos."""
+    alice, bob = login("alice"), login("bob")
+    reply = alice.call("CONTACT_PHOTOS", {"contactId": bob.user_id, "from": 0, "count": 10})
+    equal((reply["urls"], reply["total"]), ([], 0), "photos")
+    alice.refused("user.not.found", "CONTACT_PHOTOS", {"contactId": NOBODY})
+
+
+@case("CON-11")
+def test_no_photo_to_remove(login: LogIn) -> None:
+    """There is no photo to delete."""
+    login("alice").refused("not.found", "REMOVE_CONTACT_PHOTO", {"photoId": 1})
+
+
+@case("CON-12")
+def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """Groups in common come, the most recent first; others, and dialogs, do not."""
+    owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
+    both = group(owner, nina, olga)
+    one = group(owner, nina)
+    group(owner, olga)
+    group(nina, olga)
+    say(owner, dialog(owner, nina), cid())
+
+    def common(*users: int) -> list[int]:
+        reply = owner.call("CHAT_SEARCH_COMMON_PARTICIPANTS", {"userIds": list(users)})
+        equal(reply["hasMore"], False, "whether there are more")
+        return ids(reply["commonChats"])
+
+    equal(common(nina.user_id), [one, both], "groups with one")
+    equal(common(nina.user_id, olga.user_id), [both], "groups with two")
+    equal(common(NOBODY), [], "groups with nobody")
+    equal(common(owner.user_id), [], "groups with oneself alone")
+    say(nina, both, cid())
+    equal(common(nina.user_id), [both, one], "groups after one was written to")
