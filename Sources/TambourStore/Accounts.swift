@@ -3,8 +3,9 @@ import TambourSQL
 
 struct AccountStatements {
     static let columns =
-        "id, phone, first_name, last_name, registered, updated, blocked, seen, description"
-    static let columnCount = 9
+        "id, phone, first_name, last_name, registered, updated, blocked, seen, description, "
+        + "privacy, settings_ct"
+    static let columnCount = 11
     /// With the name of the table before each, for joins.
     static func columns(of table: String) -> String {
         columns.split(separator: ", ").map { "\(table).\($0)" }.joined(separator: ", ")
@@ -104,7 +105,9 @@ extension Account {
             updated: row.int(5),
             isBlocked: row.int(6) != 0,
             seen: row.int(7),
-            description: row.isNull(8) ? nil : row.string(8)
+            description: row.isNull(8) ? nil : row.string(8),
+            privacy: Privacy(column: row.int(9)),
+            settingsVersion: row.int(10)
         )
     }
 

@@ -105,7 +105,7 @@ struct ChatStatements {
             FROM (SELECT chat FROM member WHERE user_id = $1 ORDER BY ct DESC LIMIT $2) AS recent
             JOIN chat c ON c.id = recent.chat
             JOIN account a ON a.id = c.low_user + c.high_user - $1
-            WHERE c.kind = 0 AND NOT EXISTS (
+            WHERE c.kind = 0 AND a.privacy % 2 = 0 AND NOT EXISTS (
               SELECT 1 FROM contact k WHERE k.owner = a.id AND k.user_id = $1 AND k.blocked = 1)
             """
         )
@@ -403,7 +403,8 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The dialog partners among the `limit` chats that changed last but those who blocked the viewer, and when each was last online
+    /// The dialog partners among the `limit` chats that changed last but those who blocked
+    /// the viewer or hide theirs, and when each was last online
     /// according to the store (Unix milliseconds, 0 for never).
     package func recentPartners(
         of viewer: UserID,

@@ -13,6 +13,8 @@ package struct Contact: Sendable {
     /// The names the owner gave them.
     package let firstName: String?
     package let lastName: String?
+    /// The user has added the owner too.
+    package let isMutual: Bool
     /// Commit clock of the last change of the contact or of the user's profile.
     package let changed: Int64
 
@@ -22,7 +24,8 @@ package struct Contact: Sendable {
 
 struct ContactStatements {
     private static let columns =
-        "k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct"
+        "k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct, "
+        + "(SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
 
     let byID: any SQLStatement
     let changed: any SQLStatement
@@ -34,6 +37,8 @@ struct ContactStatements {
     let upsert: any SQLStatement
     let addPartner: any SQLStatement
     let touch: any SQLStatement
+    let touchOne: any SQLStatement
+    let owners: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         let account = AccountStatements.columns(of: "a")
@@ -96,6 +101,16 @@ struct ContactStatements {
         )
         // Everybody who has $1 as a contact sees the new profile.
         touch = try sql.prepare("UPDATE contact SET ct = $2 WHERE user_id = $1")
+        touchOne = try sql.prepare(
+            "UPDATE contact SET ct = $3 WHERE owner = $1 AND user_id = $2"
+        )
+        owners = try sql.prepare(
+            """
+            SELECT k.owner, \(Self.columns) FROM contact k
+            WHERE k.user_id = $1 AND (k.added = 1 OR k.partner = 1)
+            ORDER BY k.owner LIMIT $2
+            """
+        )
     }
 }
 
@@ -113,6 +128,7 @@ extension Contact {
             isPartner: row.int(first + 2) != 0,
             firstName: row.isNull(first + 3) ? nil : row.string(first + 3),
             lastName: row.isNull(first + 4) ? nil : row.string(first + 4),
+            isMutual: row.int(first + 6) != 0,
             changed: row.int(first + 5)
         )
     }
@@ -126,6 +142,7 @@ extension Contact {
             isPartner: false,
             firstName: nil,
             lastName: nil,
+            isMutual: false,
             changed: 0
         )
     }
@@ -143,7 +160,8 @@ extension Contact {
     ///   - showingPhone: also of whom the owner has not added.
     ///   - showingRemoval: for those who may hold the contact and are to forget it.
     package func user(showingPhone: Bool = false, showingRemoval: Bool = false) -> User {
-        var user = account.user(showingPhone: showingPhone || isAdded)
+        let mayShow = account.privacy.phoneNumber.includes(isAdded: isMutual)
+        var user = account.user(showingPhone: mayShow && (showingPhone || isAdded))
         if let firstName {
             let given = UserName(
                 name: Account.name(firstName, lastName),
@@ -153,7 +171,7 @@ extension Contact {
             )
             user.names.insert(given, at: 0)
         }
-        user.updateTime = max(user.updateTime, changed)
+        if isThere || showingRemoval { user.updateTime = max(user.updateTime, changed) }
         if isBlocked {
             user.status = "BLOCKED"
         } else if showingRemoval, !isThere {
@@ -196,7 +214,8 @@ extension ReadTransaction {
     }
 
     /// Whom `owner` has blocked, in the order of their ids from the one after `id`.
-    package func blockedContacts(of owner: UserID, after id: Int64, limit: Int) throws -> [Contact] {
+    package func blockedContacts(of owner: UserID, after id: Int64, limit: Int) throws -> [Contact]
+    {
         let statement = store.contacts.blocked
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
@@ -219,6 +238,42 @@ extension ReadTransaction {
     /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
     package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
         try isListed(user) && (user == caller || !blockers(user, caller).contains(user))
+    }
+
+    /// Whether `owner` has added `user`.
+    package func hasAdded(_ owner: UserID, _ user: UserID) throws -> Bool {
+        let statement = store.contacts.byID
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, user.rawValue)
+        return try statement.step() && statement.int(0) != 0
+    }
+
+    /// Whoever has `phone` and lets `caller` find them by it.
+    package func account(phone: Int64, findableBy caller: UserID) throws -> Account? {
+        guard let account = try account(phone: phone), !account.isBlocked else { return nil }
+        if account.id == caller { return account }
+        let audience = account.privacy.searchByPhone
+        if audience == .all { return account }
+        return audience.includes(isAdded: try hasAdded(account.id, caller)) ? account : nil
+    }
+
+    /// Those who have `user` as a contact, in the order of their ids, with the contact of each.
+    package func owners(
+        of user: Account,
+        limit: Int
+    ) throws -> [(owner: UserID, contact: Contact)] {
+        let statement = store.contacts.owners
+        defer { statement.reset() }
+        statement.bind(1, user.id.rawValue)
+        statement.bind(2, Int64(limit))
+        var owners: [(owner: UserID, contact: Contact)] = []
+        while try statement.step() {
+            owners.append(
+                (UserID(statement.int(0)), Contact(account: user, row: statement, from: 1))
+            )
+        }
+        return owners
     }
 
     private func contacts(_ statement: any SQLStatement) throws -> [Contact] {

@@ -8,6 +8,8 @@ package enum Event: Sendable {
     case sessionsClosed([SessionID], of: UserID)
     /// A user follows the presence of `users` no more.
     case unfollowed([UserID], by: UserID)
+    /// The presence of a user is to be hidden, or to be seen again.
+    case presenceHidden(Bool, of: UserID)
     /// A login code to hand to the person who owns `phone`.
     case loginCode(phone: Int64, code: String)
 }

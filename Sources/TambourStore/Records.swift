@@ -31,6 +31,9 @@ package struct Account: Sendable {
     package let seen: Int64
     /// What the user says about themselves.
     package let description: String?
+    package let privacy: Privacy
+    /// Rises with every change of the user's settings; 0 before the first.
+    package let settingsVersion: Int64
 }
 
 /// A login: who, on which device, seen when.

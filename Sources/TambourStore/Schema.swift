@@ -149,7 +149,7 @@ package enum Schema {
         ),
         Migration(
             3,
-            "contacts",
+            "contacts and settings",
             """
             CREATE TABLE contact (
               owner {int64} NOT NULL,
@@ -170,6 +170,21 @@ package enum Schema {
             DROP INDEX member_contact;
             ALTER TABLE member DROP COLUMN contact_ct;
             ALTER TABLE account ADD COLUMN description {blob};
+            ALTER TABLE account ADD COLUMN privacy {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE account ADD COLUMN settings_ct {int64} NOT NULL DEFAULT 0;
+
+            CREATE TABLE user_setting (
+              user_id {int64} NOT NULL,
+              name {blob} NOT NULL,
+              value {blob} NOT NULL,
+              PRIMARY KEY (user_id, name)
+            ) {without_rowid};
+            CREATE TABLE chat_setting (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              value {blob} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
             """
         ),
     ]

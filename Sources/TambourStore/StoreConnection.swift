@@ -13,6 +13,7 @@ package final class StoreConnection {
     let members: MemberStatements
     let messages: MessageStatements
     let contacts: ContactStatements
+    let settings: SettingStatements
     let meta: MetaStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
@@ -25,6 +26,7 @@ package final class StoreConnection {
         members = try MemberStatements(sql)
         messages = try MessageStatements(sql)
         contacts = try ContactStatements(sql)
+        settings = try SettingStatements(sql)
         meta = try MetaStatements(sql)
     }
 

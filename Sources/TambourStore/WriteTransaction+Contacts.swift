@@ -31,7 +31,9 @@ extension WriteTransaction {
     /// Changes what `owner` keeps of `user`, and tells the owner's next login of it.
     ///
     /// - Returns: the contact as it is now.
-    package func change(_ user: Account, of owner: UserID, by change: ContactChange) throws -> Contact {
+    package func change(_ user: Account, of owner: UserID, by change: ContactChange) throws
+        -> Contact
+    {
         writes += 1
         let known = try reader.contact(user, of: owner) ?? Contact(stranger: user)
         let isAdded = change.isAdded ?? known.isAdded
@@ -45,6 +47,7 @@ extension WriteTransaction {
             isPartner: known.isPartner,
             firstName: names?.first,
             lastName: names?.last,
+            isMutual: known.isMutual,
             changed: ct
         )
         let statement = store.contacts.upsert
@@ -57,6 +60,13 @@ extension WriteTransaction {
         statement.bindWords(7, contact.lastName)
         statement.bind(8, ct)
         try statement.run()
+        // Some show their phone to those they have added.
+        if contact.isAdded != known.isAdded {
+            store.contacts.touchOne.bind(1, user.id.rawValue)
+            store.contacts.touchOne.bind(2, owner.rawValue)
+            store.contacts.touchOne.bind(3, ct)
+            try store.contacts.touchOne.run()
+        }
         if contact.isBlocked != known.isBlocked,
             let dialog = try chat(of: owner, and: user.id)
         {
@@ -68,6 +78,13 @@ extension WriteTransaction {
     /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
     package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
         try isListed(user) && (user == caller || !reader.blockers(user, caller).contains(user))
+    }
+
+    /// Whether `user` lets `caller` put them into a group.
+    package func isInvitable(_ user: UserID, by caller: UserID) throws -> Bool {
+        guard let account = try reader.account(user) else { return false }
+        let audience = account.privacy.chatsInvite
+        return try audience == .all || audience.includes(isAdded: reader.hasAdded(user, caller))
     }
 
     /// A dialog makes each of its two a contact of the other.

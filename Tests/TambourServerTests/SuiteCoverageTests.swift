@@ -23,6 +23,7 @@ struct SuiteCoverageTests {
             "needs a group that is full; its own suite has one",
         Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
         Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
+        Sight(opcode: .removeContactPhoto, code: nil): "there are no photos before uploads",
         Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
     ]
@@ -90,6 +91,7 @@ struct SuiteCoverageTests {
             let bob = try server.signUp("Bob")
             try chatting(tour, server, alice, bob)
             try groups(tour, server, alice, bob)
+            try people(tour, server, alice, bob)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -268,6 +270,45 @@ struct SuiteCoverageTests {
             try tour.play(alice, ChatDeleteRequest(chatID: chat, forAll: true))
         }
         try tour.collect(alice, bob, carol)
+    }
+
+    private func people(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let phone = try server.login(bob).profile.contact.phone ?? 0
+        let own = try server.login(alice).profile.contact.phone ?? 0
+        let laptop = try server.reconnect(alice).client
+        let book = NameMap([(Text("\(phone)"), PhoneBookEntry(firstName: "Bobby"))])
+        try tour.play(alice, SyncRequest(contactList: book))
+        for (phone, name) in [("+\(phone)", "Bob"), ("+\(own)", "Me"), ("+70000000000", "Nobody")] {
+            try tour.play(alice, ContactCreateRequest(phone: phone, firstName: Text(name)))
+        }
+        for user in [bob.userID, alice.userID, UserID(999)] {
+            try tour.play(alice, ContactUpdateRequest(contactID: user, action: .add))
+            try tour.play(alice, ContactPhotosRequest(contactID: user))
+        }
+        try tour.play(alice, ContactUpdateRequest(contactID: bob.userID, action: .block))
+        try tour.play(alice, ContactListRequest(status: "BLOCKED"))
+        let toBlocked = MsgSendRequest(
+            userID: bob.userID,
+            message: NewMessage(cid: 9_001, text: "hi")
+        )
+        try tour.play(alice, toBlocked)
+        try tour.play(alice, ContactUpdateRequest(contactID: bob.userID, action: .unblock))
+        try tour.play(alice, ContactPresenceRequest(contactIDs: [bob.userID]))
+        try tour.play(alice, RemoveContactPhotoRequest(photoID: 1))
+        try tour.play(alice, ChatSearchCommonParticipantsRequest(userIDs: [bob.userID]))
+        try tour.play(alice, ProfileRequest(description: "Plays drums"))
+        try tour.play(
+            alice,
+            ConfigRequest(settings: SettingsChange(user: NameMap([("LED", AnyValue(Int64(1)))])))
+        )
+        let foreign = IDMap([(ChatID(-1), NameMap([("led" as Text, AnyValue(Int64(1)))]))])
+        try tour.play(alice, ConfigRequest(settings: SettingsChange(chats: foreign)))
+        try tour.collect(alice, bob, laptop)
     }
 
     private func sessions(

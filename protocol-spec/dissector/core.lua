@@ -897,7 +897,7 @@ local function show(node, tree, view)
     local item
     if node == view.root then
         item = tree:add(fields.payload, range)
-    elseif node.children then
+    elseif node.children and not (node.is_secret and not tambour.prefs.show_secrets) then
         item = kind == false and node.key and tree:add(key_fields[key], range) or tree:add(range, label)
     else
         local value = kind and field_value(node, kind)

@@ -303,7 +303,7 @@ local spec = {
         MemberType = { open = false, values = { MEMBER = true, ADMIN = true, JOIN_REQUEST = true, BLOCKED = true, COMMENTS_BLACKLIST = true } },
         ItemType = { open = false, values = { REGULAR = true, DELAYED = true } },
         ContactAction = { open = false, values = { ADD = true, REMOVE = true, UPDATE = true, BLOCK = true, UNBLOCK = true } },
-        SettingName = { open = false, values = { SEARCH_BY_PHONE = true, CHATS_INVITE = true, PHONE_NUMBER_PRIVACY = true, HIDDEN = true } },
+        SettingName = { open = true, values = { SEARCH_BY_PHONE = true, CHATS_INVITE = true, PHONE_NUMBER_PRIVACY = true, HIDDEN = true } },
         TokenType = { open = true, values = { START_AUTH = true, CHECK_CODE = true, REGISTER = true, RESEND = true, LOGIN = true, AUTH = true } },
     },
     composites = {
@@ -725,11 +725,11 @@ local spec = {
             { key = "contact", type = "User", required = true },
         },
         SyncRequest = {
-            { key = "contactList", type = "names<PhoneBookEntry>" },
+            { key = "contactList", type = "names<PhoneBookEntry>", sensitive = true },
         },
         SyncReply = {
             { key = "contacts", type = "list<User>" },
-            { key = "phones", type = "names<userId>" },
+            { key = "phones", type = "names<userId>", sensitive = true },
         },
         ContactUpdateRequest = {
             { key = "contactId", type = "userId", required = true },
@@ -1013,7 +1013,9 @@ local spec = {
         },
     },
     sensitive = {
+        contactList = true,
         phone = true,
+        phones = true,
         pushToken = true,
         token = true,
         verifyCode = true,
@@ -1919,7 +1921,7 @@ local function show(node, tree, view)
     local item
     if node == view.root then
         item = tree:add(fields.payload, range)
-    elseif node.children then
+    elseif node.children and not (node.is_secret and not tambour.prefs.show_secrets) then
         item = kind == false and node.key and tree:add(key_fields[key], range) or tree:add(range, label)
     else
         local value = kind and field_value(node, kind)

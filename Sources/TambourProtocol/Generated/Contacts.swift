@@ -239,6 +239,15 @@ package struct SyncRequest: WirePayload, Hashable {
     }
 }
 
+extension SyncRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "contactList": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
 /// The answer to SYNC.
 package struct SyncReply: WirePayload, Hashable {
     /// Those that have an account.
@@ -291,6 +300,16 @@ package struct SyncReply: WirePayload, Hashable {
         }
         writer.writeKey("phones")
         phones.write(to: &writer)
+    }
+}
+
+extension SyncReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "contacts": contacts as Any,
+            "phones": "(secret)",
+        ], displayStyle: .struct)
     }
 }
 

@@ -613,6 +613,8 @@ package enum SettingName: WireValue, Hashable {
     case phoneNumberPrivacy
     /// Whether the presence is shown to nobody; false when nothing is set.
     case hidden
+    /// A value this build does not know.
+    case other(Text)
 
     /// The value as it travels.
     package var name: Text {
@@ -621,11 +623,12 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: "CHATS_INVITE"
             case .phoneNumberPrivacy: "PHONE_NUMBER_PRIVACY"
             case .hidden: "HIDDEN"
+            case .other(let name): name
         }
     }
 
-    /// The value of a name, nil if unknown.
-    package init?(name: Text) {
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
         if name.equals("SEARCH_BY_PHONE") {
             self = .searchByPhone
         } else if name.equals("CHATS_INVITE") {
@@ -635,14 +638,13 @@ package enum SettingName: WireValue, Hashable {
         } else if name.equals("HIDDEN") {
             self = .hidden
         } else {
-            return nil
+            self = .other(name)
         }
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
-        guard let value = Self(name: name) else { throw unknownValue(name) }
-        return value
+        return Self(name: name)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -651,6 +653,7 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: writer.writeKey("CHATS_INVITE")
             case .phoneNumberPrivacy: writer.writeKey("PHONE_NUMBER_PRIVACY")
             case .hidden: writer.writeKey("HIDDEN")
+            case .other(let name): writer.writeText(name)
         }
     }
 }

@@ -16,6 +16,8 @@ package struct Answer: Sendable {
     package struct Following: Sendable {
         package let watcher: UserID
         package let partners: [UserID]
+        /// Whether the presence of the watcher is shown to nobody.
+        package let isHidden: Bool
     }
 
     package var outcome: Outcome

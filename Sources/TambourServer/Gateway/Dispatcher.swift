@@ -6,6 +6,7 @@ package import TambourStore
 /// compile.
 package struct Dispatcher: Sendable {
     private let auth: AuthHandler
+    private let profile: ProfileHandler
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
     private let messages: MessagesHandler
@@ -22,7 +23,8 @@ package struct Dispatcher: Sendable {
         report: @escaping @Sendable (String) -> Void
     ) {
         auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
-        contacts = ContactsHandler()
+        profile = ProfileHandler(limits: limits, service: settings)
+        contacts = ContactsHandler(limits: limits, environment: environment, presence: presence)
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
         groups = GroupsHandler(limits: limits, environment: environment)
@@ -53,6 +55,11 @@ package struct Dispatcher: Sendable {
             return .reply(LogoutReply())
         case .sessionsClose:
             return .reply(try auth.sessionsClose(from: requester, in: tx))
+        case .profile(let request):
+            let caller = requester.requireCaller()
+            return .reply(try profile.profile(request, from: caller, in: tx))
+        case .config(let request):
+            return .reply(try profile.config(request, from: requester, in: tx))
         case .sync(let request):
             let caller = requester.requireCaller()
             return .reply(try contacts.sync(request, from: caller, in: tx))
@@ -208,7 +215,8 @@ package struct Dispatcher: Sendable {
                 var answer = Answer.page(result.reply, for: requester)
                 answer.following = Answer.Following(
                     watcher: caller.userID,
-                    partners: result.partners
+                    partners: result.partners,
+                    isHidden: result.isHidden
                 )
                 return answer
             }

@@ -193,6 +193,8 @@ final class LaneGateway: @unchecked Sendable {
             }
         case .unfollowed(let users, let watcher):
             for session in byUser[watcher] ?? [] { session.unfollow(users) }
+        case .presenceHidden(let isHidden, let user):
+            for session in byUser[user] ?? [] { session.setHidden(isHidden) }
         case .loginCode:
             break
         }

@@ -75,6 +75,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
     private var unfollowedAtLogin: Set<UserID> = []
+    private var hiddenAtLogin: Bool?
+    private var isHidden = false
+    private var isShownOnline = false
     private var watched: Set<UserID> = []
 
     /// What a reply may hold beyond the page it is cut to, bytes.
@@ -506,9 +509,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             decoder.authenticated = true
             shared.metrics.logins.add(1)
             adopt(following.partners, of: caller)
+            isHidden = hiddenAtLogin ?? following.isHidden
+            hiddenAtLogin = nil
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
-            if !isInteractive {
+            if !isInteractive, !isHidden {
                 shared.presence.noted(caller.userID, wall: shared.environment.wallMs())
             }
             storeSeen(of: caller)
@@ -551,14 +556,29 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard machine.isLoggedIn || machine.phase == .closed else { return }
         guard interactive != isInteractive else { return }
         isInteractive = interactive
+        if !interactive { storeSeen(of: caller) }
+        showPresence(of: caller)
+    }
+
+    /// The user's presence is shown to nobody from now on, or to others again.
+    func setHidden(_ hidden: Bool) {
+        guard let caller else { return }
+        // What the login reads may be from before.
+        if machine.phase == .loggingIn { hiddenAtLogin = hidden }
+        isHidden = hidden
+        showPresence(of: caller)
+    }
+
+    private func showPresence(of caller: Caller) {
+        guard isShownOnline != (isInteractive && !isHidden) else { return }
+        isShownOnline.toggle()
         let now = shared.environment.wallMs()
-        if interactive {
+        if isShownOnline {
             if let event = shared.presence.entered(caller.userID, wall: now) {
                 shared.router.route([event])
             }
             return
         }
-        storeSeen(of: caller)
         guard shared.presence.left(caller.userID, wall: now) else { return }
         let shared = shared
         let user = caller.userID

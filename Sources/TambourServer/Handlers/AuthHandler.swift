@@ -107,14 +107,8 @@ struct AuthHandler: Sendable {
         guard let phone = try tx.reader.registrationPhone(tokenHash: tokenHash, now: tx.ct) else {
             throw RequestError.errorCodeExpired
         }
-        let firstName = trimmed(String(describing: request.firstName))
-        guard !firstName.isEmpty else {
-            throw RequestError.protoPayload("/firstName: empty")
-        }
-        let names = firstName + (request.lastName.map { String(describing: $0) } ?? "")
-        guard !names.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
-        else { throw RequestError.protoPayload("/firstName: a control character") }
-        let lastName = request.lastName.map { trimmed(String(describing: $0)) }
+        let firstName = try PersonName.required(request.firstName, "/firstName")
+        let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
         // Somebody may have registered the phone since the code was checked.
         let known = try tx.reader.account(phone: phone)
         if let known, known.isBlocked { throw RequestError.authBlocked }
@@ -204,12 +198,5 @@ struct AuthHandler: Sendable {
             origin: requester.origin
         )
         return token
-    }
-
-    private func trimmed(_ text: String) -> String {
-        var text = text[...]
-        while text.first?.isWhitespace == true { text.removeFirst() }
-        while text.last?.isWhitespace == true { text.removeLast() }
-        return String(text)
     }
 }

@@ -22,8 +22,7 @@ struct ContactsHandler: Sendable {
             guard seen.insert(id).inserted, let account = try snapshot.account(id) else {
                 return nil
             }
-            return try known(account, to: caller, in: snapshot)
-                .user(showingPhone: id == caller.userID)
+            return try user(account, for: caller, in: snapshot)
         }
         return ContactInfoReply(contacts: contacts)
     }
@@ -38,10 +37,11 @@ struct ContactsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ContactInfoByPhoneReply {
         guard let phone = PhoneNumber.parse(request.phone),
-            let account = try snapshot.account(phone: phone), !account.isBlocked
+            let account = try snapshot.account(phone: phone, findableBy: caller.userID)
         else { throw RequestError.userNotFound }
-        let contact = try known(account, to: caller, in: snapshot)
-        return ContactInfoByPhoneReply(contact: contact.user(showingPhone: true))
+        return ContactInfoByPhoneReply(
+            contact: try user(account, for: caller, showingPhone: true, in: snapshot)
+        )
     }
 
     /// Answers `CONTACT_PRESENCE` (35): unknown users and those who blocked the caller are left out.
@@ -53,7 +53,7 @@ struct ContactsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ContactPresenceReply {
         let users = try Set(request.contactIDs).sorted().compactMap { id -> (UserID, Int64)? in
-            guard let account = try snapshot.listedAccount(id),
+            guard let account = try snapshot.listedAccount(id), !account.privacy.isHidden,
                 try snapshot.isReachable(id, for: caller.userID)
             else { return nil }
             return (id, account.seen)
@@ -72,7 +72,9 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ContactListReply {
-        guard request.status == nil || request.status == "BLOCKED" else { return ContactListReply() }
+        guard request.status == nil || request.status == "BLOCKED" else {
+            return ContactListReply()
+        }
         let asked = request.count ?? Int64(limits.maxIDsPerRequest)
         let count = Int(min(max(1, asked), Int64(limits.maxIDsPerRequest)))
         var contacts = try snapshot.blockedContacts(
@@ -147,7 +149,9 @@ struct ContactsHandler: Sendable {
         case .block: change = ContactChange(isBlocked: true)
         case .unblock: change = ContactChange(isBlocked: false)
         }
-        return ContactUpdateReply(contact: try apply(change, to: account, by: caller, in: tx).user())
+        return ContactUpdateReply(
+            contact: try apply(change, to: account, by: caller, in: tx).user()
+        )
     }
 
     /// Answers `CONTACT_CREATE` (41): whoever has the phone becomes a contact.
@@ -160,7 +164,7 @@ struct ContactsHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> ContactCreateReply {
         guard let phone = PhoneNumber.parse(request.phone),
-            let account = try tx.reader.account(phone: phone), !account.isBlocked
+            let account = try tx.reader.account(phone: phone, findableBy: caller.userID)
         else { throw RequestError.userNotFound }
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let known = try tx.reader.contact(account, of: caller.userID)
@@ -188,10 +192,10 @@ struct ContactsHandler: Sendable {
             )
         }
         var contacts: [User] = []
-        var phones: [(String, UserID)] = []
+        var phones: [(Text, UserID)] = []
         for (text, entry) in request.contactList.pairs {
-            guard let phone = PhoneNumber.parse(text),
-                let account = try tx.reader.account(phone: phone), !account.isBlocked,
+            guard let phone = PhoneNumber.parse(String(describing: text)),
+                let account = try tx.reader.account(phone: phone, findableBy: caller.userID),
                 account.id != caller.userID
             else { continue }
             let change = ContactChange(
@@ -237,6 +241,16 @@ struct ContactsHandler: Sendable {
         if first.isEmpty { return .some(nil) }
         let last = last.map { String(describing: $0) }
         return (String(describing: first), last?.isEmpty == true ? nil : last)
+    }
+
+    private func user(
+        _ account: Account,
+        for caller: Caller,
+        showingPhone: Bool = false,
+        in snapshot: ReadTransaction
+    ) throws -> User {
+        if account.id == caller.userID { return account.user(showingPhone: true) }
+        return try known(account, to: caller, in: snapshot).user(showingPhone: showingPhone)
     }
 
     private func known(

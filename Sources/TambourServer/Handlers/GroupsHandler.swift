@@ -56,6 +56,7 @@ struct GroupsHandler: Sendable {
             guard try tx.isReachable(user, for: caller.userID) else {
                 throw RequestError.userNotFound
             }
+            guard try tx.isInvitable(user, by: caller.userID) else { throw RequestError.notAllowed }
         }
         guard chat.memberCount + added.count <= limits.maxGroupMembers else {
             throw RequestError.protoPayload(

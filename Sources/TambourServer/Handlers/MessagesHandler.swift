@@ -205,6 +205,7 @@ struct MessagesHandler: Sendable {
             guard try tx.isReachable(id, for: caller.userID) else {
                 throw RequestError.userNotFound
             }
+            guard try tx.isInvitable(id, by: caller.userID) else { throw RequestError.notAllowed }
             invited.append(id)
         }
         guard members.count <= limits.maxGroupMembers else {

@@ -14,21 +14,21 @@ struct LoginSync: Sendable {
     /// page the others with CHATS_LIST. Contacts, and chats that were left, come oldest first where they
     /// would fill more than half a reply, and `time` stays below what is left: the next login brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
-    /// - Returns: the reply, and the dialog partners whose presence is followed from now on: the session
-    ///   ends that by `unwatch`.
+    /// - Returns: the reply, the dialog partners whose presence is followed from now on: the session
+    ///   ends that by `unwatch`; and whether the caller's own is shown to nobody.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
         time: Int64,
         in snapshot: ReadTransaction
-    ) throws -> (reply: LoginReply, partners: [UserID]) {
+    ) throws -> (reply: LoginReply, partners: [UserID], isHidden: Bool) {
         let caller = requester.requireCaller()
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
         }
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
-        let partners = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
+        let recent = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
 
         var budget = limits.maxReplyBytes
         var time = time
@@ -86,17 +86,17 @@ struct LoginSync: Sendable {
             }
         }
         // Followed before it is read: what changes in between is pushed behind the reply.
-        presence.watch(partners.map(\.id), by: caller.userID)
+        presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: Profile(contact: account.user(showingPhone: true)),
             chats: chats + gone,
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts.map { $0.user(showingRemoval: true) },
-            presence: presence.presence(of: partners, since: mark(request.presenceSync, time) ?? 0),
-            config: settings.config(for: requester.features, unlessKnown: request.configHash),
+            presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
+            config: try config(account, requester, unlessKnown: request.configHash, snapshot),
             time: time
         )
-        return (reply, partners.map(\.id))
+        return (reply, recent.map(\.id), account.privacy.isHidden)
     }
 
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
@@ -132,8 +132,30 @@ struct LoginSync: Sendable {
             profile: Profile(contact: account.user(showingPhone: true)),
             contactInfos: contacts,
             contacts: contacts,
-            config: settings.config(for: requester.features, unlessKnown: request.configHash)
+            config: try config(account, requester, unlessKnown: request.configHash, snapshot)
         )
+    }
+
+    private func config(
+        _ account: Account,
+        _ requester: Requester,
+        unlessKnown known: Text?,
+        _ snapshot: ReadTransaction
+    ) throws -> LoginConfig? {
+        let version = account.settingsVersion
+        guard
+            var config = settings.config(
+                for: requester.features,
+                version: version,
+                unlessKnown: known
+            )
+        else { return nil }
+        if version > 0 {
+            config.user = AnyValue(try snapshot.settings(of: account.id))
+            let chats = try snapshot.chatSettings(of: account.id)
+            config.chats = chats.isEmpty ? nil : chats
+        }
+        return config
     }
 
     /// Nil for a mark that asks for everything.

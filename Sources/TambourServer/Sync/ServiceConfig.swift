@@ -42,24 +42,33 @@ package struct ServiceConfig: Sendable {
 
     /// What a login brings; nil when the client holds it already.
     ///
-    /// - Parameter features: the answers of this client; nil when it named no feature.
-    func config(for features: [SessionFeature]?, unlessKnown known: Text?) -> LoginConfig? {
+    /// - Parameters:
+    ///   - features: the answers of this client; nil when it named no feature.
+    ///   - version: that of the user's settings, which are still to be put in.
+    func config(
+        for features: [SessionFeature]?,
+        version: Int64,
+        unlessKnown known: Text?
+    ) -> LoginConfig? {
         var config = service
-        if let features {
-            config.hash = hash(with: features)
-            config.features = features
-        }
+        config.hash = hash(with: features, version: version)
+        config.features = features
         return config.hash == known ? nil : config
     }
 
     /// What a client that holds the settings needs when other answers hold.
+    ///
+    /// The hash leaves the user's own settings out of account, so a client that has some gets all again
+    /// at its next login.
     func change(to features: [SessionFeature]) -> LoginConfig {
-        LoginConfig(hash: hash(with: features), features: features)
+        LoginConfig(hash: hash(with: features, version: 0), features: features)
     }
 
-    private func hash(with features: [SessionFeature]) -> Text {
+    /// Names what a client with these answers holds of a user's settings in that version.
+    func hash(with features: [SessionFeature]?, version: Int64) -> Text {
         var writer = MessagePackWriter()
-        features.write(to: &writer)
+        if let features { features.write(to: &writer) }
+        if version > 0 { writer.writeInt(version) }
         return Self.text(Self.hash(writer.finish(), after: hash))
     }
 

@@ -120,7 +120,7 @@ struct ConnectionLimitsTests {
     @Test("what is known and not served answers proto.opcode")
     func notServed() throws {
         try withPair { _, alice, _, _ in
-            for opcode in [Opcode(rawValue: 16), Opcode(rawValue: 240), .notifTyping] {
+            for opcode in [Opcode(rawValue: 25), Opcode(rawValue: 240), .notifTyping] {
                 let refusal = try alice.refusal(opcode, payload: [0x80])
                 #expect(refusal.error == "proto.opcode")
                 #expect(refusal.message != "")

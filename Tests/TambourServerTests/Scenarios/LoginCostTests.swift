@@ -71,7 +71,7 @@ struct LoginCostTests {
         }
 
         private var configHash: Text? {
-            ServiceConfig(limits: .standard).config(for: nil, unlessKnown: nil)?.hash
+            ServiceConfig(limits: .standard).config(for: nil, version: 0, unlessKnown: nil)?.hash
         }
 
         /// What the store does for one delta login.

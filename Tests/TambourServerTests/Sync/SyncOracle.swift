@@ -130,6 +130,10 @@ struct SyncOracle {
     let fanOutMembers: Int
     private(set) var chats: [Name: Chat] = [:]
     var contacts: [Link: Contact] = [:]
+    /// Who sees the phones of users: ALL, CONTACTS or NONE.
+    var phoneAudience: [UserID: String] = [:]
+    /// First names that are not those of the beginning.
+    var names: [UserID: String] = [:]
     /// In the order they were made: nothing may depend on how a dictionary happens to lie.
     private var order: [Name] = []
     private var sent: [SendKey: MessageID] = [:]
@@ -241,18 +245,34 @@ struct SyncOracle {
             expected[low == owner ? high : low] = Contact()
         }
         for (link, contact) in contacts
-        where link.owner == owner && (contact.isAdded || contact.isBlocked || expected[link.user] != nil) {
+        where link.owner == owner
+            && (contact.isAdded || contact.isBlocked || expected[link.user] != nil)
+        {
             expected[link.user] = contact
         }
-        let found = seen.mapValues { user in
-            Contact(
-                isAdded: user.phone != nil,
-                isBlocked: user.status == "BLOCKED",
-                name: user.names.first { $0.type == "CUSTOM" }.map { "\($0.name ?? "")" }
+        guard Set(seen.keys) == Set(expected.keys) else {
+            throw Divergence(
+                "contacts of \(owner.rawValue) are \(seen.keys.sorted()), not "
+                    + "\(expected.keys.sorted())"
             )
         }
-        guard found != expected else { return }
-        throw Divergence("contacts of \(owner.rawValue) are \(found), not \(expected)")
+        for (id, contact) in expected {
+            guard let user = seen[id] else { continue }
+            let showsPhone =
+                switch phoneAudience[id] {
+                case "NONE": false
+                case "CONTACTS": contacts[Link(owner: id, user: owner)]?.isAdded == true
+                default: true
+                }
+            let own = user.names.last.map { "\($0.firstName ?? "")" }
+            let given = user.names.first { $0.type == "CUSTOM" }.map { "\($0.name ?? "")" }
+            guard (user.phone != nil) == (contact.isAdded && showsPhone),
+                (user.status == "BLOCKED") == contact.isBlocked, given == contact.name,
+                names[id] == nil || own == names[id]
+            else {
+                throw Divergence("contact \(id.rawValue) of \(owner.rawValue) is \(user)")
+            }
+        }
     }
 
     /// The newest page of history as `viewer` should see it.

@@ -36,7 +36,8 @@ final class SyncSequence: @unchecked Sendable {
     static let mutating: [Opcode] = [
         .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
         .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
-        .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate,
+        .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate, .profile,
+        .config,
     ]
 
     private struct Step {
@@ -273,7 +274,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(142) {
+        switch random.below(146) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -290,6 +291,8 @@ final class SyncSequence: @unchecked Sendable {
         case ..<126: clear(index)
         case ..<127: endGroup(index)
         case ..<137: changeContact(index)
+        case ..<139: changeProfile(index)
+        case ..<141: changePrivacy(index)
         default: join(index)
         }
     }
@@ -637,7 +640,9 @@ final class SyncSequence: @unchecked Sendable {
             let request = ContactCreateRequest(phone: "+\(phone)", firstName: Text(name))
             return call(.contactCreate(request), requester, accepted: settle(added))
         default:
-            let action = random.pick([ContactAction.add, .remove, .update, .block, .unblock, .unblock])!
+            let action = random.pick([
+                ContactAction.add, .remove, .update, .block, .unblock, .unblock,
+            ])!
             let request = ContactUpdateRequest(
                 contactID: user,
                 action: action,
@@ -661,6 +666,28 @@ final class SyncSequence: @unchecked Sendable {
                     }
                 }
             )
+        }
+    }
+
+    private func changeProfile(_ index: Int) -> Step {
+        let user = clients[index].user
+        let request = ProfileRequest(
+            firstName: Text("Name \(random.below(4))"),
+            description: random.chance(30) ? Text(random.chance(50) ? "" : "about") : nil
+        )
+        return call(.profile(request), clients[index].requester()) { _ in
+            self.oracle.names[user] = "\(request.firstName ?? "")"
+        }
+    }
+
+    private func changePrivacy(_ index: Int) -> Step {
+        let user = clients[index].user
+        let audience = random.pick(["ALL", "ALL", "CONTACTS", "NONE"])!
+        let settings = SettingsChange(
+            user: NameMap([("PHONE_NUMBER_PRIVACY", AnyValue(Text(audience)))])
+        )
+        return call(.config(ConfigRequest(settings: settings)), clients[index].requester()) { _ in
+            self.oracle.phoneAudience[user] = audience
         }
     }
 

@@ -1,0 +1,148 @@
+import TambourProtocol
+import TambourStore
+
+/// Of family `session`: the caller's own profile and settings. Wire: protocol-spec/opcodes/session.yaml
+struct ProfileHandler: Sendable {
+    let limits: Limits
+    let service: ServiceConfig
+
+    // MARK: - Profile
+
+    /// Answers `PROFILE` (16): names and what the caller says about themselves; what is absent stays.
+    ///
+    /// - Throws: `proto.payload` for an empty first name, and for what is not served.
+    /// - Note: A command.
+    func profile(
+        _ request: ProfileRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ProfileReply {
+        let unserved: [(String, Bool)] = [
+            ("photoToken", request.photoToken != nil), ("photoId", request.photoID != nil),
+            ("link", request.link != nil),
+        ]
+        for (key, isNamed) in unserved where isNamed {
+            throw RequestError.protoPayload("/\(key): not served")
+        }
+        let account = try account(of: caller, in: tx)
+        let firstName =
+            try request.firstName.map { try PersonName.required($0, "/firstName") }
+            ?? account.firstName
+        let lastName =
+            try request.lastName.map { try PersonName.optional($0, "/lastName") }
+            ?? account.lastName
+        let description =
+            request.description.map { $0.isEmpty ? nil : String(describing: $0) }
+            ?? account.description
+        guard
+            firstName != account.firstName || lastName != account.lastName
+                || description != account.description
+        else { return ProfileReply(profile: account.profile) }
+
+        try tx.setProfile(
+            of: account.id,
+            firstName: firstName,
+            lastName: lastName,
+            description: description
+        )
+        let changed = try self.account(of: caller, in: tx)
+        let push = NotifProfile(profile: changed.profile)
+        tx.emit(.push(.notifProfile(push), to: [account.id], except: caller.connectionID))
+        for contact in try tx.reader.owners(of: changed, limit: limits.maxContactAudience) {
+            let push = NotifContact(contact: contact.contact.user())
+            tx.emit(.push(.notifContact(push), to: [contact.owner], except: nil))
+        }
+        return ProfileReply(profile: changed.profile)
+    }
+
+    private func account(of caller: Caller, in tx: WriteTransaction) throws -> Account {
+        guard let account = try tx.reader.account(caller.userID) else {
+            throw RequestError.loginToken
+        }
+        return account
+    }
+
+    // MARK: - Settings
+
+    /// Answers `CONFIG` (22): settings of the caller and of their chats.
+    ///
+    /// - Throws: `chat.not.found`, `proto.payload` for values the server cannot obey or keep.
+    /// - Note: A command.
+    func config(
+        _ request: ConfigRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> ConfigReply {
+        let caller = requester.requireCaller()
+        let account = try account(of: caller, in: tx)
+        let settings = try tx.reader.settings(of: caller.userID)
+        let change = request.settings ?? SettingsChange()
+        let user = try SettingRules.merged(
+            settings,
+            change.user,
+            limits: limits,
+            at: "/settings/user"
+        )
+        let privacy = try SettingRules.privacy(user, at: "/settings/user")
+        var chats: [(id: ChatID, before: AnyValue?, after: AnyValue?)] = []
+        for (id, change) in change.chats.pairs {
+            guard try isKnown(id, to: caller, in: tx) else { throw RequestError.chatNotFound }
+            let before = try tx.reader.settings(of: caller.userID, in: id)
+            let known = try before.map { try SettingRules.map($0) } ?? NameMap([])
+            let after = try SettingRules.merged(
+                known,
+                change,
+                limits: limits,
+                at: "/settings/chats/\(id.rawValue)"
+            )
+            chats.append((id, before, after.isEmpty ? nil : AnyValue(after)))
+        }
+        let added = chats.count { $0.before == nil && $0.after != nil }
+        if added > 0 {
+            let count = try tx.reader.countChatSettings(of: caller.userID) + added
+            guard count <= limits.maxChatSettings else {
+                throw RequestError.protoPayload(
+                    "/settings/chats: \(count) chats, limit \(limits.maxChatSettings)"
+                )
+            }
+        }
+
+        var version = account.settingsVersion
+        let changedChats = chats.filter { $0.before != $0.after }
+        let shown = IDMap(chats.map { ($0.id, $0.after ?? SettingRules.none) })
+        if user != settings || !changedChats.isEmpty {
+            for (name, _) in change.user.pairs {
+                try tx.set(name, to: user[name], of: caller.userID)
+            }
+            for chat in changedChats { try tx.set(chat.after, of: chat.id, for: caller.userID) }
+            version = try tx.settingsChanged(of: account, privacy: privacy)
+            let push = NotifConfig(
+                config: LoginConfig(
+                    hash: service.hash(with: nil, version: version),
+                    user: AnyValue(user),
+                    chats: shown.isEmpty ? nil : shown
+                )
+            )
+            tx.emit(.push(.notifConfig(push), to: [account.id], except: caller.connectionID))
+            if privacy.isHidden != account.privacy.isHidden {
+                tx.emit(.presenceHidden(privacy.isHidden, of: account.id))
+            }
+        }
+        return ConfigReply(
+            hash: service.hash(with: requester.features, version: version),
+            user: user,
+            chats: shown.isEmpty ? nil : shown
+        )
+    }
+
+    /// Whether the caller sees the chat; a dialog, and saved messages, also before they begin.
+    private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
+        if try tx.chat(id, visibleTo: caller.userID) != nil { return true }
+        guard let partner = id.partner(of: caller.userID) else { return false }
+        return try tx.isReachable(partner, for: caller.userID)
+    }
+}
+
+extension Account {
+    fileprivate var profile: Profile { Profile(contact: user(showingPhone: true)) }
+}

@@ -1,0 +1,101 @@
+import TambourProtocol
+import TambourStore
+
+/// Which settings the server keeps, and what it obeys of them.
+enum SettingRules {
+    /// No settings.
+    static let none = AnyValue(NameMap<AnyValue>([]))
+
+    /// What holds after a change: in the order of their names, null takes a setting away.
+    ///
+    /// - Throws: `proto.payload` for what is no short scalar, or too many of them.
+    static func merged(
+        _ known: NameMap<AnyValue>,
+        _ change: NameMap<AnyValue>,
+        limits: Limits,
+        at path: String
+    ) throws -> NameMap<AnyValue> {
+        var settings: [Text: AnyValue] = [:]
+        for (name, value) in known.pairs { settings[name] = value }
+        for (name, value) in change.pairs {
+            guard 1...limits.maxSettingBytes ~= name.bytes.count else {
+                throw RequestError.protoPayload(
+                    "\(path): a name of \(name.bytes.count) bytes, limit \(limits.maxSettingBytes)"
+                )
+            }
+            guard value.bytes.count <= limits.maxSettingBytes else {
+                throw RequestError.protoPayload(
+                    "\(path)/\(name): \(value.bytes.count) bytes, limit \(limits.maxSettingBytes)"
+                )
+            }
+            guard value.isScalar else {
+                throw RequestError.protoPayload("\(path)/\(name): a container")
+            }
+            settings[name] = value.isNil ? nil : value
+        }
+        guard settings.count <= limits.maxSettings else {
+            throw RequestError.protoPayload(
+                "\(path): \(settings.count) settings, limit \(limits.maxSettings)"
+            )
+        }
+        let names = settings.keys.sorted { "\($0)".utf8.lexicographicallyPrecedes("\($1)".utf8) }
+        return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
+    }
+
+    /// - Throws: `proto.payload` for a value that cannot be obeyed.
+    static func privacy(_ settings: NameMap<AnyValue>, at path: String) throws -> Privacy {
+        var privacy = Privacy()
+        for (name, value) in settings.pairs {
+            func audience() throws -> Privacy.Audience {
+                switch value.text.map({ "\($0)" }) {
+                case "ALL": return .all
+                case "CONTACTS": return .contacts
+                case "NONE": return .none
+                default:
+                    throw RequestError.protoPayload("\(path)/\(name): not ALL, CONTACTS or NONE")
+                }
+            }
+            switch SettingName(name: name) {
+            case .searchByPhone: privacy.searchByPhone = try audience()
+            case .chatsInvite: privacy.chatsInvite = try audience()
+            case .phoneNumberPrivacy: privacy.phoneNumber = try audience()
+            case .hidden:
+                guard let isHidden = value.bool else {
+                    throw RequestError.protoPayload("\(path)/\(name): not a boolean")
+                }
+                privacy.isHidden = isHidden
+            case .other: break
+            }
+        }
+        return privacy
+    }
+
+    /// The settings of a chat as they were stored.
+    static func map(_ value: AnyValue) throws -> NameMap<AnyValue> {
+        try MessagePackReader.read(value.bytes, limits: .standard) {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try NameMap<AnyValue>.read(from: &reader)
+        }
+    }
+}
+
+extension AnyValue {
+    private func read<Value>(
+        _ body: (inout MessagePackReader) throws(PayloadError) -> Value
+    ) -> Value? {
+        try? MessagePackReader.read(bytes, limits: .standard, body)
+    }
+
+    var isNil: Bool { read { (reader) throws(PayloadError) in reader.readNilIfPresent() } == true }
+
+    var bool: Bool? { read { (reader) throws(PayloadError) in try reader.readBool() } }
+
+    var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
+
+    /// Neither a map nor a list nor an extension.
+    var isScalar: Bool {
+        if isNil || bool != nil || text != nil { return true }
+        if read({ (reader) throws(PayloadError) in try reader.readInt() }) != nil { return true }
+        return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil
+    }
+}

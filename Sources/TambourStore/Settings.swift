@@ -1,0 +1,180 @@
+package import TambourProtocol
+import TambourSQL
+
+/// What users let others do and see; the settings of `SettingName` that the server obeys.
+package struct Privacy: Equatable, Sendable {
+    package enum Audience: Int64, Sendable {
+        case all = 0
+        /// Those the user has added.
+        case contacts = 1
+        case none = 2
+
+        /// - Parameter isAdded: whether the user has added the one who asks.
+        package func includes(isAdded: Bool) -> Bool {
+            switch self {
+            case .all: true
+            case .contacts: isAdded
+            case .none: false
+            }
+        }
+    }
+
+    /// Presence is shown to nobody.
+    package var isHidden = false
+    package var searchByPhone = Audience.all
+    package var chatsInvite = Audience.all
+    package var phoneNumber = Audience.all
+
+    package init() {}
+}
+
+extension Privacy {
+    /// The column `account.privacy`: bit 0 is read by SQL.
+    init(column: Int64) {
+        func audience(_ shift: Int64) -> Audience {
+            Audience(rawValue: column >> shift & 3) ?? .none
+        }
+        isHidden = column & 1 != 0
+        searchByPhone = audience(1)
+        chatsInvite = audience(3)
+        phoneNumber = audience(5)
+    }
+
+    var column: Int64 {
+        (isHidden ? 1 : 0) | searchByPhone.rawValue << 1 | chatsInvite.rawValue << 3
+            | phoneNumber.rawValue << 5
+    }
+}
+
+struct SettingStatements {
+    let ofUser: any SQLStatement
+    let upsertOfUser: any SQLStatement
+    let removeOfUser: any SQLStatement
+    let ofChats: any SQLStatement
+    let ofChat: any SQLStatement
+    let upsertOfChat: any SQLStatement
+    let removeOfChat: any SQLStatement
+    let countChats: any SQLStatement
+    let setVersion: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        ofUser = try sql.prepare(
+            "SELECT name, value FROM user_setting WHERE user_id = $1 ORDER BY name"
+        )
+        upsertOfUser = try sql.prepare(
+            """
+            INSERT INTO user_setting (user_id, name, value) VALUES ($1, $2, $3)
+            ON CONFLICT (user_id, name) DO UPDATE SET value = excluded.value
+            """
+        )
+        removeOfUser = try sql.prepare(
+            "DELETE FROM user_setting WHERE user_id = $1 AND name = $2"
+        )
+        ofChats = try sql.prepare(
+            "SELECT chat, value FROM chat_setting WHERE user_id = $1 ORDER BY chat"
+        )
+        ofChat = try sql.prepare(
+            "SELECT value FROM chat_setting WHERE user_id = $1 AND chat = $2"
+        )
+        upsertOfChat = try sql.prepare(
+            """
+            INSERT INTO chat_setting (user_id, chat, value) VALUES ($1, $2, $3)
+            ON CONFLICT (user_id, chat) DO UPDATE SET value = excluded.value
+            """
+        )
+        removeOfChat = try sql.prepare(
+            "DELETE FROM chat_setting WHERE user_id = $1 AND chat = $2"
+        )
+        countChats = try sql.prepare("SELECT count(*) FROM chat_setting WHERE user_id = $1")
+        setVersion = try sql.prepare(
+            "UPDATE account SET privacy = $2, settings_ct = $3 WHERE id = $1"
+        )
+    }
+}
+
+extension ReadTransaction {
+    /// The user's own settings in the order of their names.
+    package func settings(of user: UserID) throws -> NameMap<AnyValue> {
+        let statement = store.settings.ofUser
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        var pairs: [(Text, AnyValue)] = []
+        while try statement.step() {
+            pairs.append(
+                (
+                    Text(unchecked: Bytes(statement.bytes(0))),
+                    AnyValue(unchecked: Bytes(statement.bytes(1)))
+                )
+            )
+        }
+        return NameMap(pairs)
+    }
+
+    /// The settings of the user's chats by the id that the user knows each by; every value is a map.
+    package func chatSettings(of user: UserID) throws -> IDMap<ChatID, AnyValue> {
+        let statement = store.settings.ofChats
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        var pairs: [(ChatID, AnyValue)] = []
+        while try statement.step() {
+            pairs.append(
+                (ChatID(statement.int(0)), AnyValue(unchecked: Bytes(statement.bytes(1))))
+            )
+        }
+        return IDMap(pairs)
+    }
+
+    /// The settings of one chat of the user, a map; nil when there are none.
+    package func settings(of user: UserID, in chat: ChatID) throws -> AnyValue? {
+        let statement = store.settings.ofChat
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.rawValue)
+        return try statement.step() ? AnyValue(unchecked: Bytes(statement.bytes(0))) : nil
+    }
+
+    /// How many chats of the user have settings.
+    package func countChatSettings(of user: UserID) throws -> Int {
+        let statement = store.settings.countChats
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+}
+
+extension WriteTransaction {
+    /// Stores a setting of the user; nil takes it away. `settingsChanged` must follow.
+    package func set(_ name: Text, to value: AnyValue?, of user: UserID) throws {
+        let statement = value == nil ? store.settings.removeOfUser : store.settings.upsertOfUser
+        statement.bind(1, user.rawValue)
+        statement.bindWords(2, name)
+        if let value { statement.bindBlob(3, value.bytes) }
+        try statement.run()
+    }
+
+    /// Stores the settings of a chat, a map; nil takes them away. `settingsChanged` must follow.
+    package func set(_ value: AnyValue?, of chat: ChatID, for user: UserID) throws {
+        let statement = value == nil ? store.settings.removeOfChat : store.settings.upsertOfChat
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.rawValue)
+        if let value { statement.bindBlob(3, value.bytes) }
+        try statement.run()
+    }
+
+    /// Notes that settings of `account` have changed, and what its privacy is now. Who has the user as
+    /// a contact sees at the next login what is shown to them.
+    ///
+    /// - Returns: the version of the settings, which clients hold the hash of.
+    package func settingsChanged(of account: Account, privacy: Privacy) throws -> Int64 {
+        writes += 1
+        // Two changes within one batch are two versions.
+        let version = max(ct, account.settingsVersion + 1)
+        let statement = store.settings.setVersion
+        statement.bind(1, account.id.rawValue)
+        statement.bind(2, privacy.column)
+        statement.bind(3, version)
+        try statement.run()
+        if privacy.phoneNumber != account.privacy.phoneNumber { try touchContacts(of: account.id) }
+        return version
+    }
+}

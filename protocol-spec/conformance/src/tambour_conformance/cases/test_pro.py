@@ -1,0 +1,73 @@
+"""PRO: the caller's own profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tambour_conformance.fixtures import Cid, LogIn, Newcomer
+from tambour_conformance.people import Device
+from tambour_conformance.talk import dialog, login_again, marks, only, say, settled
+from tambour_conformance.verdict import case, check, equal
+
+
+def changed(device: Device, **fields: Any) -> dict[str, Any]:
+    """PROFILE; the user of its reply."""
+    return device.call("PROFILE", fields)["profile"]["contact"]
+
+
+@case("PRO-01")
+def test_new_name(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Partners are told, and see it at their next login; one's own next login brings it."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    say(owner, dialog(owner, nina), cid())
+    mark = marks(settled(owner))
+    owner.pushes("NOTIF_CONTACT")
+    own = changed(nina, firstName=" Ninotchka ", lastName="Ray", description="Plays drums")
+    name = only(own["names"], "name")
+    equal((name["firstName"], name["lastName"], name["name"]), ("Ninotchka", "Ray", "Ninotchka Ray"), "name")
+    equal(own["description"], "Plays drums", "description")
+    owner.fence()
+    pushed = only(owner.pushes("NOTIF_CONTACT"), "NOTIF_CONTACT")["contact"]
+    contacts = {each["id"]: each for each in login_again(owner, **mark)["contacts"]}
+    for seen in (pushed, contacts[nina.user_id]):
+        equal((seen["id"], seen["names"][-1]), (nina.user_id, name), "the user as a partner sees them")
+    equal(login_again(nina)["profile"]["contact"]["names"], [name], "own names at the next login")
+    equal(changed(nina, description="")["names"], [name], "names after another field changed")
+
+
+@case("PRO-02")
+def test_empty_name(login: LogIn, newcomer: Newcomer) -> None:
+    """There is always a first name; the other fields can be emptied."""
+    nina = login(newcomer("nina"))
+    changed(nina, firstName="Nina", lastName="Ray", description="Plays drums")
+    for nothing in ("", " \t"):
+        nina.refused("proto.payload", "PROFILE", {"firstName": nothing})
+    own = changed(nina, lastName="", description="")
+    equal(only(own["names"], "name")["name"], "Nina", "name")
+    check("description" not in own, "no description", own)
+
+
+@case("PRO-03", "PSH-15")
+def test_other_devices(login: LogIn, newcomer: Newcomer) -> None:
+    """Own devices are told of a change, and of none when there is none."""
+    account = newcomer("nina")
+    phone, laptop = login(account), login(account, "laptop")
+    own = changed(phone, firstName="Ninotchka")
+    laptop.fence()
+    equal(
+        only(laptop.pushes("NOTIF_PROFILE"), "NOTIF_PROFILE")["profile"]["contact"], own, "the profile pushed"
+    )
+    equal(changed(phone, firstName="Ninotchka"), own, "the profile after nothing changed")
+    equal(changed(phone), own, "the profile after a request that names nothing")
+    for device in (phone, laptop):
+        device.silence_by_fence(of=["NOTIF_PROFILE"])
+
+
+@case("PRO-04")
+def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
+    """What is not served is refused, and changes nothing beside it."""
+    nina = login(newcomer("nina"))
+    before = changed(nina)
+    for key, value in (("photoToken", "abc"), ("photoId", 1), ("link", "nina")):
+        nina.refused("proto.payload", "PROFILE", {"firstName": "Other", key: value})
+    equal(changed(nina), before, "the profile")

@@ -1,0 +1,243 @@
+"""SET: settings of users and their chats, and what privacy settings keep from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
+from tambour_conformance.people import Device
+from tambour_conformance.talk import NOBODY, SAVED, dialog, login_again, marks, only, say, settled, time_out
+from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.wire import Frame
+
+
+def put(device: Device, **settings: Any) -> Frame:
+    """CONFIG for the user's own settings."""
+    return device.call("CONFIG", {"settings": {"user": settings}})
+
+
+def put_chat(device: Device, chat: int, **settings: Any) -> Frame:
+    """CONFIG for the settings of one chat."""
+    return device.call("CONFIG", {"settings": {"chats": {str(chat): settings}}})
+
+
+def add(device: Device, user: int) -> dict[str, Any]:
+    return device.call("CONTACT_UPDATE", {"contactId": user, "action": "ADD"})["contact"]
+
+
+def phone_of(device: Device, user: int) -> Any:
+    """The phone of a user as CONTACT_INFO shows it."""
+    return only(device.call("CONTACT_INFO", {"contactIds": [user]})["contacts"], "user").get("phone")
+
+
+# Keeping them.
+
+
+@case("SET-01")
+def test_changed(login: LogIn, newcomer: Newcomer) -> None:
+    """All settings come back, now and at the next login that does not hold them."""
+    account = newcomer("owner")
+    owner, laptop = login(account), login(account, "laptop")
+    before = login_again(owner)["config"]["hash"]
+    put(owner, VIBR=False, LED=65535, PUSH_SOUND="DEFAULT")
+    reply = put(owner, VIBR=None, DOUBLE_TAP_REACTION_VALUE="🔥")
+    settings = {"DOUBLE_TAP_REACTION_VALUE": "🔥", "LED": 65535, "PUSH_SOUND": "DEFAULT"}
+    equal(reply["user"], settings, "settings")
+    check(reply["hash"] != before, "another hash", reply["hash"])
+    config = login_again(owner, configHash=before)["config"]
+    equal((config["hash"], config["user"]), (reply["hash"], settings), "hash and settings at LOGIN")
+    held = login_again(owner, configHash=reply["hash"])
+    check("config" not in held.value, "no settings for who holds them", held.value.get("config"))
+    laptop.fence()
+    pushed = laptop.pushes("NOTIF_CONFIG")
+    equal(len(pushed), 2, "NOTIF_CONFIG for the other device")
+    equal(pushed[-1]["config"]["user"], settings, "settings pushed")
+
+
+@case("SET-10")
+def test_nothing_new(login: LogIn, newcomer: Newcomer) -> None:
+    """What changes nothing keeps the hash, and nobody is told."""
+    account = newcomer("owner")
+    owner, laptop = login(account), login(account, "laptop")
+    first = put(owner, VIBR=False)
+    laptop.fence()
+    laptop.pushes("NOTIF_CONFIG")
+    for again in (put(owner, VIBR=False), put(owner), put(owner, LED=None), owner.call("CONFIG", {})):
+        equal((again["hash"], again["user"]), (first["hash"], first["user"]), "hash and settings")
+    equal(owner.call("CONFIG", {"pushToken": "abc", "pushOptions": {}})["hash"], first["hash"], "hash")
+    laptop.silence_by_fence(of=["NOTIF_CONFIG"])
+
+
+@case("SET-02")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEARCH_BY_PHONE", "SOME"),
+        ("CHATS_INVITE", True),
+        ("PHONE_NUMBER_PRIVACY", 1),
+        ("HIDDEN", "true"),
+    ],
+)
+def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, value: Any) -> None:
+    """Privacy is not guessed: the setting is refused by its name, and all that came with it."""
+    owner = login(newcomer("owner"))
+    before = put(owner, LED=1)
+    refusal = owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": 2, name: value}}})
+    check(name in refusal["message"], "the name of the setting", refusal["message"])
+    equal(put(owner)["user"], before["user"], "settings")
+
+
+@case("SET-03")
+def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """The server keeps short values, and not many."""
+    owner = login(newcomer("owner"))
+    for value in ({}, [], {"a": 1}, "x" * (limits["maxSettingBytes"] + 1)):
+        owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"LED": value}}})
+        owner.refused("proto.payload", "CONFIG", {"settings": {"chats": {str(SAVED): {"led": value}}}})
+    long = "x" * (limits["maxSettingBytes"] + 1)
+    for name in ("", long):
+        owner.refused("proto.payload", "CONFIG", {"settings": {"user": {name: 1}}})
+    most = {f"S{number}": number for number in range(limits["maxSettings"])}
+    equal(put(owner, **most)["user"], most, "settings")
+    owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"ONE_MORE": 1}}})
+    equal(len(put(owner)["user"]), limits["maxSettings"], "settings after one too many")
+
+
+@case("SET-04")
+def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """Chats keep settings of each member, dialogs and saved messages too before they begin."""
+    account, nina = newcomer("owner"), login(newcomer("nina"))
+    owner, laptop = login(account), login(account, "laptop")
+    chats = [group(owner, nina), dialog(owner, nina), SAVED]
+    for number, chat in enumerate(chats):
+        put_chat(owner, chat, dontDisturbUntil=-1)
+        reply = put_chat(owner, chat, favIndex=number)
+        equal(
+            reply["chats"], {str(chat): {"dontDisturbUntil": -1, "favIndex": number}}, "settings of the chat"
+        )
+    shown = login_again(owner)["config"]["chats"]
+    equal(
+        {int(chat): value["favIndex"] for chat, value in shown.items()},
+        {c: n for n, c in enumerate(chats)},
+        "all",
+    )
+    put_chat(owner, chats[0], dontDisturbUntil=None, favIndex=None)
+    shown = login_again(owner)["config"]["chats"]
+    equal(set(shown), {str(chat) for chat in chats[1:]}, "chats with settings")
+    laptop.fence()
+    equal(laptop.pushes("NOTIF_CONFIG")[-1]["config"]["chats"], {str(chats[0]): {}}, "settings pushed")
+    equal(login_again(nina)["config"].get("chats"), None, "settings of chats of the other member")
+
+
+@case("SET-05")
+def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """A chat that one does not see has no settings."""
+    owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
+    foreign = group(nina, olga)
+    for chat in (foreign, owner.user_id ^ NOBODY):
+        change = {"settings": {"user": {"LED": 1}, "chats": {str(chat): {"favIndex": 1}}}}
+        owner.refused("chat.not.found", "CONFIG", change)
+    equal(put(owner)["user"], {}, "settings")
+
+
+# What others see.
+
+
+@case("SET-06")
+def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
+    """Who does not want to be found has no phone, for whom they do not want."""
+    nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
+    add(nina, friend.user_id)
+    phone = nina.account.phone
+
+    def finds(device: Device, found: bool) -> None:
+        book = device.call("SYNC", {"contactList": {phone: {"firstName": "Nina"}}})["contacts"]
+        equal(len(book), int(found), f"contacts that {device.name} gets from the phone book")
+        for opcode, value in (
+            ("CONTACT_INFO_BY_PHONE", {"phone": phone}),
+            ("CONTACT_CREATE", {"phone": phone}),
+        ):
+            if found:
+                equal(device.call(opcode, value)["contact"]["id"], nina.user_id, f"user of {opcode}")
+            else:
+                device.refused("user.not.found", opcode, value)
+
+    put(nina, SEARCH_BY_PHONE="CONTACTS")
+    finds(friend, True)
+    finds(stranger, False)
+    put(nina, SEARCH_BY_PHONE="NONE")
+    finds(friend, False)
+    put(nina, SEARCH_BY_PHONE="ALL")
+    finds(stranger, True)
+
+
+@case("SET-07")
+def test_added_to_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """Who does not want to be put into groups is not, by whom they do not want."""
+    nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
+    add(nina, friend.user_id)
+
+    def adds(device: Device, may: bool) -> None:
+        chat = group(device, login(newcomer("somebody")))
+        change = {"chatId": chat, "userIds": [nina.user_id], "operation": "add"}
+        control = {"_type": "CONTROL", "event": "new", "title": "Club", "userIds": [nina.user_id]}
+        creation = {"message": {"cid": cid(), "attaches": [control]}}
+        for opcode, value in (("CHAT_MEMBERS_UPDATE", change), ("MSG_SEND", creation)):
+            if may:
+                device.call(opcode, value)
+            else:
+                device.refused("not.allowed", opcode, value)
+
+    put(nina, CHATS_INVITE="CONTACTS")
+    adds(friend, True)
+    adds(stranger, False)
+    put(nina, CHATS_INVITE="NONE")
+    adds(friend, False)
+    put(nina, CHATS_INVITE="ALL")
+    adds(stranger, True)
+
+
+@case("SET-08")
+def test_phone_shown(login: LogIn, newcomer: Newcomer) -> None:
+    """The phone goes from those who had it, at their next login too."""
+    nina, friend, stranger = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("stranger"))
+    for device in (friend, stranger):
+        equal(f"+{add(device, nina.user_id)['phone']}", nina.account.phone, "phone while all may see it")
+    mark = marks(settled(stranger))
+    add(nina, friend.user_id)
+    put(nina, PHONE_NUMBER_PRIVACY="CONTACTS")
+    equal(f"+{phone_of(friend, nina.user_id)}", nina.account.phone, "phone for whom she added")
+    equal(phone_of(stranger, nina.user_id), None, "phone for a stranger")
+    changed = only(login_again(stranger, **mark)["contacts"], "contact")
+    equal((changed["id"], changed.get("phone")), (nina.user_id, None), "the contact at a stranger's login")
+    mark = marks(settled(stranger))
+    add(nina, stranger.user_id)
+    changed = only(login_again(stranger, **mark)["contacts"], "contact")
+    check("phone" in changed, "a phone once she added the stranger", changed)
+    put(nina, PHONE_NUMBER_PRIVACY="NONE")
+    by_phone = stranger.call("CONTACT_INFO_BY_PHONE", {"phone": nina.account.phone})["contact"]
+    equal((phone_of(friend, nina.user_id), by_phone.get("phone")), (None, None), "phone for nobody")
+
+
+@case("SET-09")
+def test_hidden(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """Who hides goes for others, and does not come back before they show themselves."""
+    delay = time_out(limits, "presenceOfflineDelayMs")
+    owner, account = login(newcomer("owner")), newcomer("nina")
+    nina = login(account)
+    say(nina, dialog(owner, nina), cid())
+    equal(login_again(owner)["presence"][str(nina.user_id)]["status"], 1, "status before")
+    put(nina, HIDDEN=True)
+    gone = owner.push(
+        "NOTIF_PRESENCE", lambda push: push["userId"] == nina.user_id, delay + owner.target.timeout
+    )
+    equal(gone["presence"].get("status"), 0, "status pushed")
+    login(account, "laptop")
+    asked = {"contactIds": [nina.user_id]}
+    equal(owner.call("CONTACT_PRESENCE", asked)["presence"], {}, "presence of who hides it")
+    equal(login_again(owner)["presence"], {}, "presence at LOGIN")
+    owner.silence_by_fence(of=["NOTIF_PRESENCE"])
+    put(nina, HIDDEN=False)
+    equal(owner.call("CONTACT_PRESENCE", asked)["presence"][str(nina.user_id)]["status"], 1, "status after")
