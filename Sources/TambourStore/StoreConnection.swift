@@ -12,6 +12,9 @@ package final class StoreConnection {
     let chats: ChatStatements
     let members: MemberStatements
     let messages: MessageStatements
+    let reactions: ReactionStatements
+    let drafts: DraftStatements
+    let folders: FolderStatements
     let meta: MetaStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
@@ -23,6 +26,9 @@ package final class StoreConnection {
         chats = try ChatStatements(sql)
         members = try MemberStatements(sql)
         messages = try MessageStatements(sql)
+        reactions = try ReactionStatements(sql)
+        drafts = try DraftStatements(sql)
+        folders = try FolderStatements(sql)
         meta = try MetaStatements(sql)
     }
 

@@ -8,6 +8,8 @@ final class SyncClient {
     let installation: String
     private(set) var chats: [ChatID: Chat] = [:]
     private(set) var contacts: [UserID: User] = [:]
+    /// Drafts and folders.
+    private(set) var own = SyncOwn()
     /// The `time` of the last login; nil before the first.
     private(set) var mark: Int64?
     private(set) var logins = 0
@@ -37,15 +39,23 @@ final class SyncClient {
                 token: session.token,
                 chatsSync: mark ?? -1,
                 contactsSync: mark ?? -1,
+                draftsSync: mark ?? -1,
                 chatsCount: count
             ),
             from: session.caller
         )
+        own.merge(reply.drafts)
+        try own.mergeFolders(of: self, machine)
         for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
         for contact in reply.contacts { contacts[contact.id] = contact }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
+        let before = mark
         mark = reply.time
         logins += 1
+        // What a reply had no room for comes with the next one.
+        if reply.drafts != nil, before.map({ $0 < reply.time }) ?? true {
+            try login(machine, count: count)
+        }
         let unknown = partners(in: chats.keys).filter { contacts[$0] == nil }
         guard !unknown.isEmpty else { return }
         guard reply.chatMarker != nil else {
@@ -61,8 +71,10 @@ final class SyncClient {
     }
 
     /// The state of a client that has nothing and asks for everything, at this moment.
-    func fresh(_ machine: SyncMachine) throws -> (chats: [ChatID: Chat], contacts: [UserID: User]) {
-        guard let session else { return ([:], [:]) }
+    func fresh(
+        _ machine: SyncMachine
+    ) throws -> (chats: [ChatID: Chat], contacts: [UserID: User], own: SyncOwn) {
+        guard let session else { return ([:], [:], SyncOwn()) }
         let reply = try machine.login(
             LoginRequest(
                 token: session.token,
@@ -95,7 +107,25 @@ final class SyncClient {
             }
             contacts[contact.id] = contact
         }
-        return (chats, contacts)
+        var own = SyncOwn()
+        own.merge(reply.drafts)
+        var mark: Int64 = 0
+        var last = reply
+        while last.drafts != nil, last.time > mark {
+            mark = last.time
+            last = try machine.login(
+                LoginRequest(
+                    token: session.token,
+                    chatsSync: mark,
+                    contactsSync: mark,
+                    draftsSync: mark
+                ),
+                from: session.caller
+            )
+            own.merge(last.drafts)
+        }
+        try own.mergeFolders(of: self, machine)
+        return (chats, contacts, own)
     }
 
     /// Compares what it kept with what a client gets that begins afresh.
@@ -117,7 +147,11 @@ final class SyncClient {
                     + "fresh \(contact)"
             )
         }
+        guard own == fresh.own else {
+            throw Divergence("\(name): kept \(own)\nfresh \(fresh.own)")
+        }
         guard let oracle else { return }
+        try oracle.check(fresh.own, of: user)
         let expected = oracle.chats(of: user)
         guard expected.count == fresh.chats.count else {
             throw Divergence("\(name): \(fresh.chats.count) chats, not \(expected.count)")
