@@ -33,7 +33,15 @@ final class SyncClient {
     ///
     /// - Parameter count: chats of a first page; the others come by CHATS_LIST.
     func login(_ machine: SyncMachine, count: Int64) throws {
-        guard let session else { return }
+        while let session, try loginOnce(session, machine, count: count) {}
+    }
+
+    /// - Returns: whether there may be drafts that the reply had no room for: the next one brings them.
+    private func loginOnce(
+        _ session: (token: String, caller: Caller),
+        _ machine: SyncMachine,
+        count: Int64
+    ) throws -> Bool {
         let reply = try machine.login(
             LoginRequest(
                 token: session.token,
@@ -49,15 +57,11 @@ final class SyncClient {
         for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
         for contact in reply.contacts { contacts[contact.id] = contact }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
-        let before = mark
+        let mayFollow = reply.drafts != nil && mark ?? 0 < reply.time
         mark = reply.time
         logins += 1
-        // What a reply had no room for comes with the next one.
-        if reply.drafts != nil, before.map({ $0 < reply.time }) ?? true {
-            try login(machine, count: count)
-        }
         let unknown = partners(in: chats.keys).filter { contacts[$0] == nil }
-        guard !unknown.isEmpty else { return }
+        guard !unknown.isEmpty else { return mayFollow }
         guard reply.chatMarker != nil else {
             throw Divergence("a delta brought a dialog without its contact: \(unknown)")
         }
@@ -68,6 +72,7 @@ final class SyncClient {
             as: ContactInfoReply.self
         )
         for contact in asked.contacts { contacts[contact.id] = contact }
+        return mayFollow
     }
 
     /// The state of a client that has nothing and asks for everything, at this moment.
