@@ -17,7 +17,10 @@ struct DraftStoreTests {
         }
     }
 
-    @Test("one for each place, the last one; a tombstone when it goes", arguments: SQLEngine.available)
+    @Test(
+        "one for each place, the last one; a tombstone when it goes",
+        arguments: SQLEngine.available
+    )
     func places(engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let users = try store.users(2)

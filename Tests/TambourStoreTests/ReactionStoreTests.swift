@@ -63,12 +63,17 @@ struct ReactionStoreTests {
         try store.read { snapshot in
             let record = try #require(try snapshot.record(id, in: key))
             #expect(record.reactions == nil)
-            #expect(try snapshot.reactions(to: record, after: UserID(0), limit: 5).reactions.isEmpty)
+            #expect(
+                try snapshot.reactions(to: record, after: UserID(0), limit: 5).reactions.isEmpty
+            )
         }
         #expect(try store.problems() == [])
     }
 
-    @Test("is a change for every member, and gone with a batch that fails", arguments: SQLEngine.available)
+    @Test(
+        "is a change for every member, and gone with a batch that fails",
+        arguments: SQLEngine.available
+    )
     func change(engine: SQLEngine) throws {
         struct Failure: Error {}
         let (store, users, key, id) = try world(engine)

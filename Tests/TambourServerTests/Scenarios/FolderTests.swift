@@ -85,7 +85,10 @@ struct FoldersUpdateTests {
             let before = try phone.folders()
             #expect(try phone.code(of: FoldersUpdateRequest(id: "c")) == .protoPayload)
             #expect(try phone.code(of: FoldersUpdateRequest(id: "")) == .protoPayload)
-            let long = FoldersUpdateRequest(id: "a", title: Text(String(repeating: "x", count: 150)))
+            let long = FoldersUpdateRequest(
+                id: "a",
+                title: Text(String(repeating: "x", count: 150))
+            )
             #expect(try phone.code(of: long) == .protoPayload)
             #expect(try phone.code(of: FoldersUpdateRequest(id: all)) == .notAllowed)
             #expect(try phone.code(of: FoldersDeleteRequest(folderIDs: ["a", all])) == .notAllowed)

@@ -969,7 +969,10 @@ extension SyncSequence {
         case ..<8:
             let all = (oracle.folders[user] ?? [.all]).map(\.id).shuffled(using: &random)
             let order = Array(all.prefix(1 + random.below(all.count)))
-            return call(.foldersReorder(FoldersReorderRequest(foldersOrder: order.map { Text($0) })), requester) { _ in
+            return call(
+                .foldersReorder(FoldersReorderRequest(foldersOrder: order.map { Text($0) })),
+                requester
+            ) { _ in
                 let folders = self.oracle.folders[user] ?? [.all]
                 self.oracle.folders[user] =
                     order.compactMap { id in folders.first { $0.id == id } }
@@ -977,7 +980,10 @@ extension SyncSequence {
             }
         default:
             let gone = Array(ids.prefix(1 + random.below(2)))
-            return call(.foldersDelete(FoldersDeleteRequest(folderIDs: gone.map { Text($0) })), requester) { _ in
+            return call(
+                .foldersDelete(FoldersDeleteRequest(folderIDs: gone.map { Text($0) })),
+                requester
+            ) { _ in
                 self.oracle.folders[user]?.removeAll { gone.contains($0.id) }
             }
         }

@@ -104,7 +104,11 @@ def test_last_draft(phone_and_laptop: Pair, group: Group) -> None:
     save(phone, "one", chatId=chat)
     time = save(laptop, "two", chatId=chat)
     saved = login_again(phone)["drafts"]["chats"]["saved"]
-    equal({key: (each["text"], each["time"]) for key, each in saved.items()}, {str(chat): ("two", time)}, "drafts")
+    equal(
+        {key: (each["text"], each["time"]) for key, each in saved.items()},
+        {str(chat): ("two", time)},
+        "drafts",
+    )
 
 
 @case("DRA-04")
@@ -154,7 +158,9 @@ def test_draft_for_others(login: LogIn, group: Group, phone_and_laptop: Pair) ->
 
 @case("DRA-07")
 @pytest.mark.parametrize("named", ["userId", "chatId"])
-def test_dialog_begins(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer, cid: Cid, named: str) -> None:
+def test_dialog_begins(
+    phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer, cid: Cid, named: str
+) -> None:
     """A draft for somebody nobody has written to is theirs, and the dialog's once it begins."""
     phone, laptop = phone_and_laptop
     other = login(newcomer("other"), interactive=False)

@@ -99,7 +99,11 @@ def test_new_folder(phone_and_laptop: Pair, login: LogIn, newcomer: Newcomer) ->
     fields = {"include": [3, -5], "filters": [0, 9], "options": ["X"], "favorites": [3]}
     reply = put(phone, "a", "Drums", **fields)
     made = reply["folder"]
-    equal({key: made[key] for key in ("id", "title", *fields)}, {"id": "a", "title": "Drums", **fields}, "folder")
+    equal(
+        {key: made[key] for key in ("id", "title", *fields)},
+        {"id": "a", "title": "Drums", **fields},
+        "folder",
+    )
     equal(reply["foldersOrder"], [ALL, "a"], "order")
     push = told(laptop)
     equal((push["folder"], push["foldersOrder"]), (made, [ALL, "a"]), "what the other device is told")
@@ -135,9 +139,13 @@ def test_too_many_folders(phone_and_laptop: Pair, limits: Limits) -> None:
     for number in range(most):
         put(phone, str(number))
     forget(laptop)
-    phone.refused("proto.payload", "FOLDERS_UPDATE", {"id": "more", "title": "", "include": [], "filters": []})
+    phone.refused(
+        "proto.payload", "FOLDERS_UPDATE", {"id": "more", "title": "", "include": [], "filters": []}
+    )
     large = ["x" * 1000] * (limits["maxFolderBytes"] // 1000 + 1)
-    phone.refused("proto.payload", "FOLDERS_UPDATE", {"id": "0", "title": "", "include": [], "options": large})
+    phone.refused(
+        "proto.payload", "FOLDERS_UPDATE", {"id": "0", "title": "", "include": [], "options": large}
+    )
     laptop.silence_by_fence()
     equal(len(folders(phone)["foldersOrder"]), most + 1, "folders with that of all chats")
 

@@ -65,7 +65,7 @@ def shown(message: dict[str, Any]) -> tuple[dict[str, int], str | None]:
 
 def said(group: Group, cid: Cid, *people: Device) -> tuple[int, int]:
     """A new group with a message of the first, and everybody quiet."""
-    chat = group(people[0], *people)
+    chat = group(people[0], *people[1:])
     message = say(people[0], chat, cid())["id"]
     forget(*people)
     return chat, message
@@ -152,7 +152,9 @@ def test_whose(login: LogIn, group: Group, cid: Cid) -> None:
     equal(shown(alice.call("MSG_EDIT", edit)["message"]), (both, THUMB), "reply to the author's edit")
     for device in (bob, carol):
         device.fence()
-        equal(shown(only(device.pushes("NOTIF_MESSAGE"), "push")["message"]), (both, None), "push of the edit")
+        equal(
+            shown(only(device.pushes("NOTIF_MESSAGE"), "push")["message"]), (both, None), "push of the edit"
+        )
 
 
 @case("REA-05")
@@ -169,7 +171,9 @@ def test_message_not_there(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("REA-06")
-@pytest.mark.parametrize("text", ["", "a", "7", "👍👍", "ok", " "])
+@pytest.mark.parametrize(
+    "text", ["", "a", "7", "👍👍", "ok", " "], ids=["empty", "letter", "digit", "two", "word", "blank"]
+)
 def test_no_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
     """What is not one emoji is no reaction."""
     alice, bob = login("alice"), login("bob")
@@ -181,7 +185,11 @@ def test_no_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
 
 
 @case("REA-06")
-@pytest.mark.parametrize("text", ["👍", "❤️", "👍🏽", "👩‍👩‍👧‍👦", "🇩🇪", "1️⃣"])
+@pytest.mark.parametrize(
+    "text",
+    ["👍", "❤️", "👍🏽", "👩‍👩‍👧‍👦", "🇩🇪", "1️⃣"],
+    ids=["one", "with a selector", "with a tone", "family", "flag", "key"],
+)
 def test_emoji(login: LogIn, group: Group, cid: Cid, text: str) -> None:
     """An emoji may be of several code points."""
     alice = login("alice")
