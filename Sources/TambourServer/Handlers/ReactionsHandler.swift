@@ -102,7 +102,8 @@ struct ReactionsHandler: Sendable {
             counters: counters.counters,
             totalCount: counters.totalCount
         )
-        let others = chat.memberIDs.filter { $0 != caller.userID }
+        var others = chat.memberIDs
+        if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
         tx.emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
         let reacted = NotifMsgYouReacted(
             chatID: chat.wireID,
