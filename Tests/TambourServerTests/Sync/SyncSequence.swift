@@ -157,6 +157,8 @@ final class SyncSequence: @unchecked Sendable {
             }
         }
         for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.pick(users)!))) }
+        // Some begin to write before there is a dialog.
+        for _ in 0..<5 { steps.append(saveDraft(client(of: random.pick(users)!))) }
         steps.shuffle(using: &random)
         steps.removeLast(random.below(11))
         while !steps.isEmpty {
