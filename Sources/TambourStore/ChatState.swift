@@ -69,6 +69,8 @@ package struct ChatDetails: Equatable, Sendable {
     package var pinned: MessageID?
     /// The invitation, as `join/…`.
     package var link: Text?
+    /// Which reactions it allows; nil for every one.
+    package var reactions: Packed<ChatReactionsSettings>?
 
     package init(
         owner: UserID,
@@ -76,7 +78,8 @@ package struct ChatDetails: Equatable, Sendable {
         description: Text? = nil,
         options: RoleTable.Options = [],
         pinned: MessageID? = nil,
-        link: Text? = nil
+        link: Text? = nil,
+        reactions: Packed<ChatReactionsSettings>? = nil
     ) {
         self.owner = owner
         self.title = title
@@ -84,6 +87,7 @@ package struct ChatDetails: Equatable, Sendable {
         self.options = options
         self.pinned = pinned
         self.link = link
+        self.reactions = reactions
     }
 
     /// Holds on to no request.

@@ -6,12 +6,12 @@ struct ChatStatements {
     static let viewColumns =
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
         + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
-        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link"
+        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions"
     /// How many of them there are.
-    static let viewColumnCount = 21
+    static let viewColumnCount = 22
     static let chatColumns =
         "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
-        + "description, options, pinned, link"
+        + "description, options, pinned, link, reactions"
 
     let byID: any SQLStatement
     let byPair: any SQLStatement
@@ -51,7 +51,7 @@ struct ChatStatements {
         setDetails = try sql.prepare(
             """
             UPDATE chat SET owner = $2, title = $3, description = $4, options = $5, pinned = $6,
-              link = $7
+              link = $7, reactions = $8
             WHERE id = $1
             """
         )
@@ -242,6 +242,8 @@ package struct ChatView: Sendable {
     package let floor: MessageID
     /// The invitation, for those who may add members whatever the options say.
     package let link: Text?
+    /// Which reactions it allows; nil for every one.
+    package let reactions: Packed<ChatReactionsSettings>?
 
     /// The id that travels to this viewer.
     package var wireID: ChatID {
@@ -272,6 +274,7 @@ package struct ChatView: Sendable {
         floor = MessageID(row.int(19))
         let showsLink = owner == viewer || permissions.contains(.members)
         link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))
+        reactions = row.isNull(21) ? nil : Packed(unchecked: Bytes(row.bytes(21)))
     }
 }
 
@@ -453,7 +456,7 @@ extension ReadTransaction {
         if head.number > 0,
             let last = try lastVisible(in: view.key, for: view.viewer, above: view.floor)
         {
-            lastMessage = try message(last, wireID: wireID)
+            lastMessage = try message(last, wireID: wireID, for: view.viewer)
             previous = try previousID(of: last.id, in: view.key)
         }
         let isGroup = view.kind == .group
@@ -485,7 +488,8 @@ extension ReadTransaction {
             options: isGroup ? view.options.onWire : nil,
             pinnedMessage: try pinnedMessage(of: view),
             admins: isGroup ? [view.owner] + admins.map(\.id) : nil,
-            adminParticipants: isGroup ? .admins(admins, owner: view.owner) : nil
+            adminParticipants: isGroup ? .admins(admins, owner: view.owner) : nil,
+            reactions: view.reactions
         )
     }
 
@@ -494,7 +498,7 @@ extension ReadTransaction {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)
         else { return nil }
-        return try message(record, wireID: view.wireID)
+        return try message(record, wireID: view.wireID, for: view.viewer)
     }
 
     /// The administrators of a group beside its owner, in the order of their ids.
@@ -664,6 +668,7 @@ extension Chat {
         400 + participants.count * 32 + (title?.bytes.count ?? 0)
             + (lastMessage?.wireSizeEstimate ?? 0) + (pinnedMessage?.wireSizeEstimate ?? 0)
             + (description?.bytes.count ?? 0) + (admins?.count ?? 0) * 64
+            + (reactions?.bytes.count ?? 0)
     }
 
     /// The tombstone of a group: what its member hears that is none any more.

@@ -4,7 +4,7 @@ import TambourSQL
 struct MessageStatements {
     static let columns =
         "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
-        + "m.elements, m.attaches, m.forward"
+        + "m.elements, m.attaches, m.forward, m.reactions"
     private static let notHidden = """
         NOT EXISTS (
           SELECT 1 FROM message_hidden h
@@ -103,7 +103,7 @@ struct MessageStatements {
         let remove = """
             UPDATE message
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
-                forward = NULL, reply_to = 0
+                forward = NULL, reply_to = 0, reactions = NULL
             """
         self.upTo = try sql.prepare("SELECT id FROM message WHERE \(upTo) ORDER BY id")
         self.bySender = try sql.prepare("SELECT id FROM message WHERE \(bySender) ORDER BY id")
@@ -154,7 +154,8 @@ extension MessageRecord {
             text: Text(unchecked: Bytes(row.bytes(9))),
             elements: row.isNull(10) ? nil : Packed(unchecked: Bytes(row.bytes(10))),
             attaches: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
-            forward: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12)))
+            forward: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12))),
+            reactions: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13)))
         )
     }
 }
@@ -163,7 +164,7 @@ extension Message {
     /// About how many bytes the message takes on the wire, never fewer.
     package var wireSizeEstimate: Int {
         200 + text.bytes.count + (elements?.bytes.count ?? 0) + attaches.bytes.count
-            + (link?.bytes.count ?? 0)
+            + (link?.bytes.count ?? 0) + (reactionInfo.map { 16 + $0.bytes.count } ?? 0)
     }
 }
 
@@ -397,7 +398,8 @@ extension ReadTransaction {
                 more = true
                 break
             }
-            let message = try message(MessageRecord(row: statement), wireID: wireID)
+            let record = MessageRecord(row: statement)
+            let message = try message(record, wireID: wireID, for: viewer)
             budget -= message.wireSizeEstimate
             if budget < 0, !messages.isEmpty {
                 more = true
@@ -408,13 +410,15 @@ extension ReadTransaction {
         return messages
     }
 
-    /// The object that travels; one encoding serves every viewer.
+    /// The object that travels; without a viewer one encoding serves everybody.
     ///
     /// A reply embeds what it answers as it is now; when that is gone the link is left out.
+    /// - Parameter viewer: whose own reaction is named.
     package func message(
         _ record: MessageRecord,
         wireID: ChatID,
-        previous: MessageID? = nil
+        previous: MessageID? = nil,
+        for viewer: UserID? = nil
     ) throws -> Message {
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
@@ -429,7 +433,12 @@ extension ReadTransaction {
                 )
             )
         }
-        return record.message(wireID: wireID, link: link, previous: previous)
+        return record.message(
+            wireID: wireID,
+            link: link,
+            previous: previous,
+            reactions: try reactions(to: record, for: viewer)
+        )
     }
 }
 
@@ -449,7 +458,8 @@ extension MessageRecord {
     package func message(
         wireID: ChatID,
         link: Packed<MessageLink>?,
-        previous: MessageID?
+        previous: MessageID?,
+        reactions: Packed<ReactionInfo>? = nil
     ) -> Message {
         let wireStatus: MessageStatus? =
             switch status {
@@ -470,6 +480,7 @@ extension MessageRecord {
             link: link,
             status: wireStatus,
             updateTime: updated == 0 ? nil : updated,
+            reactionInfo: reactions,
             prevMessageID: previous
         )
     }

@@ -82,6 +82,8 @@ package struct MessageRecord: Sendable {
     package var attaches: Packed<[Attach]>?
     /// The snapshot a forward carries, as the link travels.
     package var forward: Packed<MessageLink>?
+    /// The counters of its reactions, as they travel; nil for none.
+    package var reactions: Packed<ReactionInfo>?
 }
 
 /// What a handler asks the store to append: everything of a message that the store does not give.

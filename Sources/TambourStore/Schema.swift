@@ -187,5 +187,57 @@ package enum Schema {
             ) {without_rowid};
             """
         ),
+        Migration(
+            4,
+            "reactions",
+            """
+            ALTER TABLE message ADD COLUMN reactions {blob};
+            ALTER TABLE chat ADD COLUMN reactions {blob};
+
+            CREATE TABLE reaction (
+              chat {int64} NOT NULL,
+              message {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              reaction {blob} NOT NULL,
+              PRIMARY KEY (chat, message, user_id)
+            ) {without_rowid};
+            """
+        ),
+        Migration(
+            5,
+            "drafts",
+            """
+            CREATE TABLE draft (
+              user_id {int64} NOT NULL,
+              peer {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              saved {int64} NOT NULL,
+              text {blob} NOT NULL,
+              elements {blob},
+              reply_to {int64} NOT NULL,
+              PRIMARY KEY (user_id, peer)
+            ) {without_rowid};
+            CREATE INDEX draft_ct ON draft (user_id, ct);
+            """
+        ),
+        Migration(
+            6,
+            "folders",
+            """
+            CREATE TABLE folder (
+              user_id {int64} NOT NULL,
+              id {blob} NOT NULL,
+              updated {int64} NOT NULL,
+              body {blob} NOT NULL,
+              PRIMARY KEY (user_id, id)
+            ) {without_rowid};
+
+            CREATE TABLE folder_order (
+              user_id {int64} PRIMARY KEY,
+              ids {blob} NOT NULL,
+              sync {int64} NOT NULL
+            ) {without_rowid};
+            """
+        ),
     ]
 }

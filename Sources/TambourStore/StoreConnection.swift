@@ -14,6 +14,9 @@ package final class StoreConnection {
     let messages: MessageStatements
     let contacts: ContactStatements
     let settings: SettingStatements
+    let reactions: ReactionStatements
+    let drafts: DraftStatements
+    let folders: FolderStatements
     let meta: MetaStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
@@ -27,6 +30,9 @@ package final class StoreConnection {
         messages = try MessageStatements(sql)
         contacts = try ContactStatements(sql)
         settings = try SettingStatements(sql)
+        reactions = try ReactionStatements(sql)
+        drafts = try DraftStatements(sql)
+        folders = try FolderStatements(sql)
         meta = try MetaStatements(sql)
     }
 

@@ -56,7 +56,7 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(13) != 0
+        let isBig = statement.int(14) != 0
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
         let chat = ChatState(
@@ -70,7 +70,9 @@ extension WriteTransaction {
                     ? nil : Text(unchecked: Bytes(statement.bytes(9))),
                 options: RoleTable.Options(rawValue: statement.int(10)),
                 pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
-                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12)))
+                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12))),
+                reactions: statement.isNull(13)
+                    ? nil : Packed(unchecked: Bytes(statement.bytes(13)))
             ),
             created: statement.int(6),
             isBig: isBig,
@@ -178,6 +180,7 @@ extension WriteTransaction {
             memberIDs: memberIDs
         )
         chats[key] = chat
+        if let pair, pair.low != pair.high { try moveDrafts(of: pair.low, and: pair.high) }
         if let pair {
             pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = key
         }

@@ -67,6 +67,7 @@ extension WriteTransaction {
             bury.bind(4, member.joined)
             bury.bind(5, ct)
             try bury.run()
+            try discardDraft(of: id, for: .group(chat.key))
         }
         chat.remove(Set(ids))
         try countMembers(of: chat)
@@ -101,6 +102,7 @@ extension WriteTransaction {
         statement.bind(5, details.options.rawValue)
         statement.bind(6, details.pinned?.rawValue ?? 0)
         statement.bindWords(7, details.link)
+        statement.bindBlob(8, details.reactions?.bytes)
         try statement.run()
         chat.set(details)
         touch(chat)

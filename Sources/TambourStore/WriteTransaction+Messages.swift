@@ -100,14 +100,15 @@ extension WriteTransaction {
         return try reader.previousID(of: record.id, in: chat.key)
     }
 
-    /// The object that travels.
+    /// The object that travels; to everybody without a viewer.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
-        previous: MessageID? = nil
+        previous: MessageID? = nil,
+        for viewer: UserID? = nil
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
-        return try reader.message(record, wireID: chat.wireID, previous: previous)
+        return try reader.message(record, wireID: chat.wireID, previous: previous, for: viewer)
     }
 
     /// Replaces what an edit may replace. `record` is the row to be, its id that of the row there is.
@@ -142,6 +143,7 @@ extension WriteTransaction {
             statement.bindWords(4, Text.empty)
             try statement.run()
         }
+        try dropReactions(to: ids, in: chat)
         touch(chat)
     }
 
@@ -187,6 +189,7 @@ extension WriteTransaction {
         removal.bind(3, ct)
         removal.bindWords(4, Text.empty)
         try removal.run()
+        try dropReactions(to: ids, in: chat)
         touch(chat)
         return ids
     }

@@ -84,6 +84,15 @@ struct StockClientTests {
     @Test("finds its way back after the server restarts")
     func reconnect() async throws { try await StockClient.play("reconnect") }
 
+    @Test("reacts to messages")
+    func reactions() async throws { try await StockClient.play("reactions") }
+
+    @Test("keeps chats in folders")
+    func folders() async throws { try await StockClient.play("folders") }
+
+    @Test("goes on with a draft on another device")
+    func drafts() async throws { try await StockClient.play("drafts") }
+
     @Test("meets what other clients of the family send")
     func withoutMethods() async throws { try await StockClient.play("without_methods") }
 

@@ -21,6 +21,8 @@ struct SuiteCoverageTests {
     private static let knownGaps: [Sight: String] = [
         Sight(opcode: .chatJoin, code: .notAllowed):
             "needs a group that is full; its own suite has one",
+        Sight(opcode: .msgGetDetailedReactions, code: .notAllowed):
+            "everybody who sees a message sees who reacted, in all kinds of chats there are",
         Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
         Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
         Sight(opcode: .removeContactPhoto, code: nil): "there are no photos before uploads",
@@ -83,7 +85,9 @@ struct SuiteCoverageTests {
 
     @Test("sees every opcode answered and every declared error, and none that is not declared")
     func everything() throws {
-        let limits = ["maxCodesPerPhonePerHour": 3, "maxSoftErrors": 1_000]
+        let limits = [
+            "maxCodesPerPhonePerHour": 3, "maxSoftErrors": 1_000, "maxReactionKinds": 1,
+        ]
         try withServer(limits: limits) { server in
             let tour = Tour()
             try signingIn(tour, server)
@@ -92,6 +96,8 @@ struct SuiteCoverageTests {
             try chatting(tour, server, alice, bob)
             try groups(tour, server, alice, bob)
             try people(tour, server, alice, bob)
+            try reactions(tour, server, alice, bob)
+            try draftsAndFolders(tour, server, alice)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -309,6 +315,67 @@ struct SuiteCoverageTests {
         let foreign = IDMap([(ChatID(-1), NameMap([("led" as Text, AnyValue(Int64(1)))]))])
         try tour.play(alice, ConfigRequest(settings: SettingsChange(chats: foreign)))
         try tour.collect(alice, bob, laptop)
+    }
+
+    private func reactions(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+        let group = try alice.createGroup("Reactions", with: [bob], cid: 2_000)
+        let said = try alice.send("boom", to: group, cid: 2_001).message.id
+        func react(_ emoji: Text, _ chat: ChatID, _ id: MessageID) -> MsgReactionRequest {
+            MsgReactionRequest(chatID: chat, messageID: id, reaction: NewReaction(id: emoji))
+        }
+        try tour.play(alice, react("x", group, said))
+        try tour.play(alice, react("👍", group, said))
+        try tour.play(bob, react("🥁", group, said))
+        for (chat, id) in [(group, said), (group, MessageID(1)), (ChatID(-1), said)] {
+            try tour.play(bob, react("👍", chat, id))
+            try tour.play(bob, MsgGetReactionsRequest(chatID: chat, messageIDs: [id]))
+            try tour.play(bob, MsgGetDetailedReactionsRequest(chatID: chat, messageID: id))
+            try tour.play(bob, MsgCancelReactionRequest(chatID: chat, messageID: id))
+            for ids in [[], ["x"]] as [[Text]] {
+                try tour.play(
+                    alice,
+                    ChatReactionsSettingsSetRequest(
+                        chatID: chat,
+                        isActive: false,
+                        reactionIDs: ids
+                    )
+                )
+            }
+        }
+        try tour.play(bob, ChatReactionsSettingsSetRequest(chatID: group))
+        try tour.play(bob, ChatReactionsSettingsGetByChatIdRequest(chatIDs: [group]))
+        try tour.play(bob, react("👍", group, said))
+        try tour.collect(alice, bob, tablet)
+    }
+
+    private func draftsAndFolders(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient
+    ) throws {
+        let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+        for chat in [ChatID(0), ChatID(-1)] {
+            try tour.play(alice, DraftSaveRequest(chatID: chat, text: "well"))
+            try tour.play(alice, DraftDiscardRequest(chatID: chat))
+        }
+        try tour.play(alice, DraftSaveRequest(userID: UserID(999), text: "well"))
+        try tour.play(alice, DraftDiscardRequest(userID: UserID(999)))
+        for id in ["a", "all.chat.folder"] as [Text] {
+            try tour.play(alice, FoldersUpdateRequest(id: id))
+            try tour.play(alice, FoldersDeleteRequest(folderIDs: [id]))
+        }
+        for id in ["all.chat.folder", "x"] as [Text] {
+            try tour.play(alice, FoldersReorderRequest(foldersOrder: [id]))
+        }
+        try tour.play(alice, FoldersGetRequest())
+        try tour.play(alice, FoldersGetByIdRequest(folderIDs: ["a"]))
+        try tour.collect(alice, tablet)
     }
 
     private func sessions(

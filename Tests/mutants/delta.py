@@ -22,6 +22,7 @@ CHATS = STORE + "WriteTransaction+Chats.swift"
 MESSAGES = STORE + "WriteTransaction+Messages.swift"
 MEMBERS = STORE + "WriteTransaction+Members.swift"
 CONTACTS = STORE + "WriteTransaction+Contacts.swift"
+DRAFTS = STORE + "Drafts.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [
@@ -36,8 +37,8 @@ MUTANTS = [
      MESSAGES, "        touch(chat)\n        return edited",
      "        if mutant != @ { touch(chat) }\n        return edited", None),
     ("remove: the members of the chat",
-     MESSAGES, "            try statement.run()\n        }\n        touch(chat)\n    }",
-     "            try statement.run()\n        }\n        if mutant != @ { touch(chat) }\n    }", None),
+     MESSAGES, "        try dropReactions(to: ids, in: chat)\n        touch(chat)\n    }",
+     "        try dropReactions(to: ids, in: chat)\n        if mutant != @ { touch(chat) }\n    }", None),
     ("hide: the member's row",
      MESSAGES, "            try statement.run()\n        }\n        touch(member, in: chat)\n    }",
      "            try statement.run()\n        }\n"
@@ -146,6 +147,21 @@ MUTANTS = [
      "        if mutant != @ { touch(member, in: chat) }\n        if member.readTime", None),
     ("clear: the member's floor in memory",
      MEMBERS, "        member.setFloor(floor)\n", "        if mutant != @ { member.setFloor(floor) }\n", None),
+    ("react: the members of the chat",
+     STORE + "Reactions.swift", "        try count.run()\n        touch(chat)",
+     "        try count.run()\n        if mutant != @ { touch(chat) }", None),
+    ("draft: its clock when it is saved again",
+     DRAFTS, "ct = excluded.ct, saved", 'ct = \\(mutant == @ ? "draft.ct" : "excluded.ct"), saved', None),
+    ("draft: its clock when it is thrown away",
+     DRAFTS, "SET ct = $3, saved = 0", 'SET ct = \\(mutant == @ ? "$3 - $3 + ct" : "$3"), saved = 0', None),
+    ("draft: its clock when its dialog begins",
+     CHATS, "        if let pair, pair.low != pair.high {", "        if mutant != @, let pair, pair.low != pair.high {", None),
+    ("draft: gone with a chat that is left",
+     MEMBERS, "            try discardDraft(of: id, for: .group(chat.key))\n",
+     "            if mutant != @ { try discardDraft(of: id, for: .group(chat.key)) }\n", None),
+    ("folder: its mark when it changes",
+     STORE + "Folders.swift", "updated = excluded.updated",
+     'updated = \\(mutant == @ ? "folder.updated" : "excluded.updated")', None),
 ]
 
 

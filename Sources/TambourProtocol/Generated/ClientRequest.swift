@@ -54,7 +54,20 @@ package enum ClientRequest: Sendable {
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
+            case .draftSave: .command(.draftSave(try .decode(payload, limits: limits)))
+            case .draftDiscard: .command(.draftDiscard(try .decode(payload, limits: limits)))
+            case .msgReaction: .command(.msgReaction(try .decode(payload, limits: limits)))
+            case .msgCancelReaction: .command(.msgCancelReaction(try .decode(payload, limits: limits)))
+            case .msgGetReactions: .query(.msgGetReactions(try .decode(payload, limits: limits)))
+            case .msgGetDetailedReactions: .query(.msgGetDetailedReactions(try .decode(payload, limits: limits)))
             case .chatSearchCommonParticipants: .query(.chatSearchCommonParticipants(try .decode(payload, limits: limits)))
+            case .chatReactionsSettingsSet: .command(.chatReactionsSettingsSet(try .decode(payload, limits: limits)))
+            case .chatReactionsSettingsGetByChatId: .query(.chatReactionsSettingsGetByChatId(try .decode(payload, limits: limits)))
+            case .foldersGet: .query(.foldersGet(try .decode(payload, limits: limits)))
+            case .foldersGetById: .query(.foldersGetById(try .decode(payload, limits: limits)))
+            case .foldersUpdate: .command(.foldersUpdate(try .decode(payload, limits: limits)))
+            case .foldersReorder: .command(.foldersReorder(try .decode(payload, limits: limits)))
+            case .foldersDelete: .command(.foldersDelete(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
             default: nil
         }
@@ -112,7 +125,12 @@ package indirect enum QueryRequest: Sendable {
     case chatSubscribe(ChatSubscribeRequest)
     case linkInfo(LinkInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
+    case msgGetReactions(MsgGetReactionsRequest)
+    case msgGetDetailedReactions(MsgGetDetailedReactionsRequest)
     case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
+    case chatReactionsSettingsGetByChatId(ChatReactionsSettingsGetByChatIdRequest)
+    case foldersGet(FoldersGetRequest)
+    case foldersGetById(FoldersGetByIdRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -134,7 +152,12 @@ package indirect enum QueryRequest: Sendable {
             case .chatSubscribe: .chatSubscribe
             case .linkInfo: .linkInfo
             case .sessionsInfo: .sessionsInfo
+            case .msgGetReactions: .msgGetReactions
+            case .msgGetDetailedReactions: .msgGetDetailedReactions
             case .chatSearchCommonParticipants: .chatSearchCommonParticipants
+            case .chatReactionsSettingsGetByChatId: .chatReactionsSettingsGetByChatId
+            case .foldersGet: .foldersGet
+            case .foldersGetById: .foldersGetById
         }
     }
 }
@@ -163,6 +186,14 @@ package indirect enum CommandRequest: Sendable {
     case msgEdit(MsgEditRequest)
     case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
+    case draftSave(DraftSaveRequest)
+    case draftDiscard(DraftDiscardRequest)
+    case msgReaction(MsgReactionRequest)
+    case msgCancelReaction(MsgCancelReactionRequest)
+    case chatReactionsSettingsSet(ChatReactionsSettingsSetRequest)
+    case foldersUpdate(FoldersUpdateRequest)
+    case foldersReorder(FoldersReorderRequest)
+    case foldersDelete(FoldersDeleteRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -187,6 +218,14 @@ package indirect enum CommandRequest: Sendable {
             case .msgEdit: .msgEdit
             case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
+            case .draftSave: .draftSave
+            case .draftDiscard: .draftDiscard
+            case .msgReaction: .msgReaction
+            case .msgCancelReaction: .msgCancelReaction
+            case .chatReactionsSettingsSet: .chatReactionsSettingsSet
+            case .foldersUpdate: .foldersUpdate
+            case .foldersReorder: .foldersReorder
+            case .foldersDelete: .foldersDelete
         }
     }
 }

@@ -59,6 +59,12 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// The message has neither text nor attachments nor a forward, or carries something that is not
         /// served.
         case errorMessageInvalid = "error.message.invalid"
+        /// The reaction is no emoji.
+        case errorMessageLikeUnknownReaction = "error.message.like.unknown.reaction"
+        /// One more kind of reaction than a message may have. Those that are there can still be used.
+        case errorTooManyLikes = "error.too-many-likes"
+        /// The chat allows no reactions, or not this one.
+        case errorReactionsNotAllowed = "error.reactions.not.allowed"
         /// The server failed. Nothing was stored; the request may be sent again.
         case internalError = "internal"
         /// The server has more work than it can finish in time. Nothing was stored.
@@ -78,7 +84,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// When the same request may be sent again.
         package var retry: Retry {
             switch self {
-                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid: .never
+                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed: .never
                 case .loginFlood, .tooManyRequests, .authBlocked, .internalError, .overloaded: .later
                 case .protoState: .afterLogin
                 case .errorCodeExpired: .refresh
@@ -174,6 +180,21 @@ extension RequestError {
     package static let errorMessageInvalid = RequestError(code: .errorMessageInvalid, message: "The message is not valid")
     package static func errorMessageInvalid(_ message: String) -> RequestError {
         RequestError(code: .errorMessageInvalid, message: message)
+    }
+    /// The reaction is no emoji.
+    package static let errorMessageLikeUnknownReaction = RequestError(code: .errorMessageLikeUnknownReaction, message: "There is no such reaction")
+    package static func errorMessageLikeUnknownReaction(_ message: String) -> RequestError {
+        RequestError(code: .errorMessageLikeUnknownReaction, message: message)
+    }
+    /// One more kind of reaction than a message may have. Those that are there can still be used.
+    package static let errorTooManyLikes = RequestError(code: .errorTooManyLikes, message: "The message has too many different reactions")
+    package static func errorTooManyLikes(_ message: String) -> RequestError {
+        RequestError(code: .errorTooManyLikes, message: message)
+    }
+    /// The chat allows no reactions, or not this one.
+    package static let errorReactionsNotAllowed = RequestError(code: .errorReactionsNotAllowed, message: "This reaction is not allowed here")
+    package static func errorReactionsNotAllowed(_ message: String) -> RequestError {
+        RequestError(code: .errorReactionsNotAllowed, message: message)
     }
     /// The server failed. Nothing was stored; the request may be sent again.
     package static let internalError = RequestError(code: .internalError, message: "Internal server error")

@@ -98,6 +98,18 @@ package final class Limits: Sendable {
     package let maxLogEvents: Int
     /// 20_000 members. The size clients are told.
     package let maxGroupMembers: Int
+    /// 64 bytes. The longest emoji, a family with skin tones, takes 41.
+    package let maxReactionBytes: Int
+    /// 8 kinds. What fits below a message, and what clients are told.
+    package let maxReactionKinds: Int
+    /// 64 items. More than a menu of reactions shows.
+    package let maxChosenReactions: Int
+    /// 200 drafts. Nobody writes to more chats at once.
+    package let maxDrafts: Int
+    /// 30 folders. More tabs than a screen has room for.
+    package let maxFolders: Int
+    /// 16_384 bytes. All folders of a user fit one reply.
+    package let maxFolderBytes: Int
     /// 200 messages. The largest page a known client asks for.
     package let maxHistoryPage: Int
     /// 50 chats. What clients that name no number expect.
@@ -106,6 +118,10 @@ package final class Limits: Sendable {
     package let membersPageSize: Int
     /// 200 members. A page of complete users stays below maxReplyBytes.
     package let maxMembersPage: Int
+    /// 40 reactions. What clients that name no number expect.
+    package let reactionsPageSize: Int
+    /// 1000 reactions. One request may not make the store read more.
+    package let maxReactionsPage: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
     package let maxChatsPage: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
@@ -173,10 +189,18 @@ package final class Limits: Sendable {
         maxIDsPerRequest = overrides.value(of: "maxIDsPerRequest", standard: 1000)
         maxLogEvents = overrides.value(of: "maxLogEvents", standard: 1000)
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
+        maxReactionBytes = overrides.value(of: "maxReactionBytes", standard: 64)
+        maxReactionKinds = overrides.value(of: "maxReactionKinds", standard: 8)
+        maxChosenReactions = overrides.value(of: "maxChosenReactions", standard: 64)
+        maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
+        maxFolders = overrides.value(of: "maxFolders", standard: 30)
+        maxFolderBytes = overrides.value(of: "maxFolderBytes", standard: 16_384)
         maxHistoryPage = overrides.value(of: "maxHistoryPage", standard: 200)
         chatsPageSize = overrides.value(of: "chatsPageSize", standard: 50)
         membersPageSize = overrides.value(of: "membersPageSize", standard: 50)
         maxMembersPage = overrides.value(of: "maxMembersPage", standard: 200)
+        reactionsPageSize = overrides.value(of: "reactionsPageSize", standard: 40)
+        maxReactionsPage = overrides.value(of: "maxReactionsPage", standard: 1000)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)

@@ -2124,8 +2124,8 @@ package struct Message: WireValue, Hashable {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
     }
-    /// A map about reactions.
-    package var reactionInfo: AnyValue? {
+    /// Reactions, when there are some. In pushes without `yourReaction`, which stays as it was.
+    package var reactionInfo: Packed<ReactionInfo>? {
         get { shared.value.reactionInfo }
         set { shared = shared.changed { $0.reactionInfo = newValue } }
     }
@@ -2153,7 +2153,7 @@ package struct Message: WireValue, Hashable {
         var link: Packed<MessageLink>?
         var status: MessageStatus?
         var updateTime: Int64?
-        var reactionInfo: AnyValue?
+        var reactionInfo: Packed<ReactionInfo>?
         var options: Int64?
         var prevMessageID: MessageID?
     }
@@ -2173,7 +2173,7 @@ package struct Message: WireValue, Hashable {
         link: Packed<MessageLink>? = nil,
         status: MessageStatus? = nil,
         updateTime: Int64? = nil,
-        reactionInfo: AnyValue? = nil,
+        reactionInfo: Packed<ReactionInfo>? = nil,
         options: Int64? = nil,
         prevMessageID: MessageID? = nil
     ) {
@@ -2211,7 +2211,7 @@ package struct Message: WireValue, Hashable {
         var link: Packed<MessageLink>?
         var status: MessageStatus?
         var updateTime: Int64?
-        var reactionInfo: AnyValue?
+        var reactionInfo: Packed<ReactionInfo>?
         var options: Int64?
         var prevMessageID: MessageID?
         var fieldsSeen: UInt64 = 0
@@ -2271,7 +2271,7 @@ package struct Message: WireValue, Hashable {
                 } else if reader.matches(wireKey, "reactionInfo") {
                     fieldName = "reactionInfo"
                     try claim(12, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { reactionInfo = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { reactionInfo = try Packed<ReactionInfo>.read(from: &reader) }
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
                     try claim(13, in: &fieldsSeen)
@@ -2497,6 +2497,11 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.cid }
         set { shared = shared.changed { $0.cid = newValue } }
     }
+    /// What may be said by reactions; absent where everything may.
+    package var reactions: Packed<ChatReactionsSettings>? {
+        get { shared.value.reactions }
+        set { shared = shared.changed { $0.reactions = newValue } }
+    }
 
     private struct Fields: Hashable, Sendable {
         var id: ChatID
@@ -2526,6 +2531,7 @@ package struct Chat: WireValue, Hashable {
         var adminParticipants: IDMap<UserID, AnyValue>?
         var hasBots: Bool?
         var cid: Int64?
+        var reactions: Packed<ChatReactionsSettings>?
     }
 
     private var shared: Shared<Fields>
@@ -2557,7 +2563,8 @@ package struct Chat: WireValue, Hashable {
         admins: [UserID]? = nil,
         adminParticipants: IDMap<UserID, AnyValue>? = nil,
         hasBots: Bool? = nil,
-        cid: Int64? = nil
+        cid: Int64? = nil,
+        reactions: Packed<ChatReactionsSettings>? = nil
     ) {
         shared = Shared(
             Fields(
@@ -2587,7 +2594,8 @@ package struct Chat: WireValue, Hashable {
                 admins: admins,
                 adminParticipants: adminParticipants,
                 hasBots: hasBots,
-                cid: cid
+                cid: cid,
+                reactions: reactions
             )
         )
     }
@@ -2620,6 +2628,7 @@ package struct Chat: WireValue, Hashable {
         var adminParticipants: IDMap<UserID, AnyValue>?
         var hasBots: Bool?
         var cid: Int64?
+        var reactions: Packed<ChatReactionsSettings>?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -2734,6 +2743,10 @@ package struct Chat: WireValue, Hashable {
                     fieldName = "cid"
                     try claim(26, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { cid = try reader.readInt() }
+                } else if reader.matches(wireKey, "reactions") {
+                    fieldName = "reactions"
+                    try claim(27, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { reactions = try Packed<ChatReactionsSettings>.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -2751,7 +2764,7 @@ package struct Chat: WireValue, Hashable {
         guard let created else { throw missing("created") }
         guard let joinTime else { throw missing("joinTime") }
         guard let modified else { throw missing("modified") }
-        return Self(id: id, type: type, status: status, owner: owner, participants: participants, title: title, lastMessage: lastMessage, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, created: created, joinTime: joinTime, modified: modified, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, cid: cid)
+        return Self(id: id, type: type, status: status, owner: owner, participants: participants, title: title, lastMessage: lastMessage, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, created: created, joinTime: joinTime, modified: modified, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, cid: cid, reactions: reactions)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -2772,6 +2785,7 @@ package struct Chat: WireValue, Hashable {
         if adminParticipants != nil { fieldCount += 1 }
         if hasBots != nil { fieldCount += 1 }
         if cid != nil { fieldCount += 1 }
+        if reactions != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("id")
         writer.writeInt(id.rawValue)
@@ -2861,6 +2875,10 @@ package struct Chat: WireValue, Hashable {
         if let cid {
             writer.writeKey("cid")
             writer.writeInt(cid)
+        }
+        if let reactions {
+            writer.writeKey("reactions")
+            reactions.write(to: &writer)
         }
     }
 }
@@ -3653,15 +3671,519 @@ package struct PasswordChallenge: WireValue, Hashable {
     }
 }
 
+/// How many have reacted with one emoji.
+package struct ReactionCounter: WireValue, Hashable {
+    /// How many.
+    package var count: Int64
+    /// The emoji.
+    package var reaction: Text
+
+    package init(
+        count: Int64,
+        reaction: Text
+    ) {
+        self.count = count
+        self.reaction = reaction
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var count: Int64?
+        var reaction: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(0, in: &fieldsSeen)
+                    count = try reader.readInt()
+                } else if reader.matches(wireKey, "reaction") {
+                    fieldName = "reaction"
+                    try claim(1, in: &fieldsSeen)
+                    reaction = try reader.readText()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let count else { throw missing("count") }
+        guard let reaction else { throw missing("reaction") }
+        return Self(count: count, reaction: reaction)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("count")
+        writer.writeInt(count)
+        writer.writeKey("reaction")
+        writer.writeText(reaction)
+    }
+}
+
+/// The reactions to a message. Counters are the same for everybody; none is sent as an empty list.
+package struct ReactionInfo: WireValue, Hashable {
+    /// Reactions in all.
+    package var totalCount: Int64
+    /// By emoji, the most frequent first.
+    package var counters: [ReactionCounter]
+    /// That of who asks.
+    package var yourReaction: Text?
+
+    package init(
+        totalCount: Int64 = 0,
+        counters: [ReactionCounter] = [],
+        yourReaction: Text? = nil
+    ) {
+        self.totalCount = totalCount
+        self.counters = counters
+        self.yourReaction = yourReaction
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var totalCount: Int64 = 0
+        var counters: [ReactionCounter] = []
+        var yourReaction: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "totalCount") {
+                    fieldName = "totalCount"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { totalCount = try reader.readInt() }
+                } else if reader.matches(wireKey, "counters") {
+                    fieldName = "counters"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { counters = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ReactionCounter in try ReactionCounter.read(from: &reader) } }
+                } else if reader.matches(wireKey, "yourReaction") {
+                    fieldName = "yourReaction"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { yourReaction = try reader.readText() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(totalCount: totalCount, counters: counters, yourReaction: yourReaction)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if yourReaction != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("totalCount")
+        writer.writeInt(totalCount)
+        writer.writeKey("counters")
+        writer.writeArrayHeader(counters.count)
+        for item in counters {
+            item.write(to: &writer)
+        }
+        if let yourReaction {
+            writer.writeKey("yourReaction")
+            writer.writeText(yourReaction)
+        }
+    }
+}
+
+/// A reaction as it is sent.
+package struct NewReaction: WireValue, Hashable {
+    /// EMOJI; nothing else is served.
+    package var reactionType: Text
+    /// The emoji.
+    package var id: Text
+
+    package init(
+        reactionType: Text = "EMOJI",
+        id: Text
+    ) {
+        self.reactionType = reactionType
+        self.id = id
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var reactionType: Text = "EMOJI"
+        var id: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "reactionType") {
+                    fieldName = "reactionType"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { reactionType = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(1, in: &fieldsSeen)
+                    id = try reader.readText(maxBytes: reader.limits.maxReactionBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let id else { throw missing("id") }
+        return Self(reactionType: reactionType, id: id)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("reactionType")
+        writer.writeText(reactionType)
+        writer.writeKey("id")
+        writer.writeText(id)
+    }
+}
+
+/// Who reacted with what.
+package struct UserReaction: WireValue, Hashable {
+    /// Who.
+    package var userID: UserID
+    /// The emoji.
+    package var reaction: Text
+
+    package init(
+        userID: UserID,
+        reaction: Text
+    ) {
+        self.userID = userID
+        self.reaction = reaction
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var userID: UserID?
+        var reaction: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "userId") {
+                    fieldName = "userId"
+                    try claim(0, in: &fieldsSeen)
+                    userID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "reaction") {
+                    fieldName = "reaction"
+                    try claim(1, in: &fieldsSeen)
+                    reaction = try reader.readText()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let userID else { throw missing("userId") }
+        guard let reaction else { throw missing("reaction") }
+        return Self(userID: userID, reaction: reaction)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("userId")
+        writer.writeInt(userID.rawValue)
+        writer.writeKey("reaction")
+        writer.writeText(reaction)
+    }
+}
+
+/// Which reactions a chat allows.
+package struct ChatReactionsSettings: WireValue, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// Whether there may be any.
+    package var isActive: Bool
+    /// Most kinds on one message.
+    package var count: Int64
+    /// Emojis that are allowed or not; empty for no difference between them.
+    package var reactionIDs: [Text]
+    /// Whether `reactionIds` are the allowed ones, or all but them are.
+    package var included: Bool
+    /// When it was set; absent where it never was.
+    package var updateTime: Int64?
+
+    package init(
+        chatID: ChatID,
+        isActive: Bool,
+        count: Int64,
+        reactionIDs: [Text] = [],
+        included: Bool = true,
+        updateTime: Int64? = nil
+    ) {
+        self.chatID = chatID
+        self.isActive = isActive
+        self.count = count
+        self.reactionIDs = reactionIDs
+        self.included = included
+        self.updateTime = updateTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var isActive: Bool?
+        var count: Int64?
+        var reactionIDs: [Text] = []
+        var included: Bool = true
+        var updateTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "isActive") {
+                    fieldName = "isActive"
+                    try claim(1, in: &fieldsSeen)
+                    isActive = try reader.readBool()
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(2, in: &fieldsSeen)
+                    count = try reader.readInt()
+                } else if reader.matches(wireKey, "reactionIds") {
+                    fieldName = "reactionIds"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { reactionIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
+                } else if reader.matches(wireKey, "included") {
+                    fieldName = "included"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { included = try reader.readBool() }
+                } else if reader.matches(wireKey, "updateTime") {
+                    fieldName = "updateTime"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { updateTime = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let isActive else { throw missing("isActive") }
+        guard let count else { throw missing("count") }
+        return Self(chatID: chatID, isActive: isActive, count: count, reactionIDs: reactionIDs, included: included, updateTime: updateTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 5
+        if updateTime != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("isActive")
+        writer.writeBool(isActive)
+        writer.writeKey("count")
+        writer.writeInt(count)
+        writer.writeKey("reactionIds")
+        writer.writeArrayHeader(reactionIDs.count)
+        for item in reactionIDs {
+            writer.writeText(item)
+        }
+        writer.writeKey("included")
+        writer.writeBool(included)
+        if let updateTime {
+            writer.writeKey("updateTime")
+            writer.writeInt(updateTime)
+        }
+    }
+}
+
+/// What somebody has begun to write. Its time goes out under both names clients know.
+package struct Draft: WireValue, Hashable {
+    /// The text.
+    package var text: Text
+    /// Formatting of the text.
+    package var elements: Packed<[Element]>?
+    /// The message it will answer.
+    package var replyTo: MessageID?
+    /// When it was saved.
+    package var time: Int64
+    /// The same time.
+    package var saveTime: Int64
+
+    package init(
+        text: Text = .empty,
+        elements: Packed<[Element]>? = nil,
+        replyTo: MessageID? = nil,
+        time: Int64,
+        saveTime: Int64
+    ) {
+        self.text = text
+        self.elements = elements
+        self.replyTo = replyTo
+        self.time = time
+        self.saveTime = saveTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var text: Text = .empty
+        var elements: Packed<[Element]>?
+        var replyTo: MessageID?
+        var time: Int64?
+        var saveTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "text") {
+                    fieldName = "text"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { text = try reader.readText() }
+                } else if reader.matches(wireKey, "elements") {
+                    fieldName = "elements"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { elements = try Packed<[Element]>.read(from: &reader) }
+                } else if reader.matches(wireKey, "replyTo") {
+                    fieldName = "replyTo"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { replyTo = MessageID(try reader.readID()) }
+                } else if reader.matches(wireKey, "time") {
+                    fieldName = "time"
+                    try claim(3, in: &fieldsSeen)
+                    time = try reader.readInt()
+                } else if reader.matches(wireKey, "saveTime") {
+                    fieldName = "saveTime"
+                    try claim(4, in: &fieldsSeen)
+                    saveTime = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let time else { throw missing("time") }
+        guard let saveTime else { throw missing("saveTime") }
+        return Self(text: text, elements: elements, replyTo: replyTo, time: time, saveTime: saveTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if elements != nil { fieldCount += 1 }
+        if replyTo != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("text")
+        writer.writeText(text)
+        if let elements {
+            writer.writeKey("elements")
+            elements.write(to: &writer)
+        }
+        if let replyTo {
+            writer.writeKey("replyTo")
+            writer.writeInt(replyTo.rawValue)
+        }
+        writer.writeKey("time")
+        writer.writeInt(time)
+        writer.writeKey("saveTime")
+        writer.writeInt(saveTime)
+    }
+}
+
+/// A draft as it is saved.
+package struct NewDraft: WireValue, Hashable {
+    /// The text.
+    package var text: Text?
+    /// Formatting of the text.
+    package var elements: [Element]
+    /// The message it will answer.
+    package var replyTo: MessageID?
+
+    package init(
+        text: Text? = nil,
+        elements: [Element] = [],
+        replyTo: MessageID? = nil
+    ) {
+        self.text = text
+        self.elements = elements
+        self.replyTo = replyTo
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var text: Text?
+        var elements: [Element] = []
+        var replyTo: MessageID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "text") {
+                    fieldName = "text"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { text = try reader.readText(maxUTF16: reader.limits.maxTextUnits, maxBytes: reader.limits.maxTextBytes) }
+                } else if reader.matches(wireKey, "elements") {
+                    fieldName = "elements"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { elements = try reader.readList(maxItems: reader.limits.maxElementsPerText) { (reader: inout MessagePackReader) throws(PayloadError) -> Element in try Element.read(from: &reader) } }
+                } else if reader.matches(wireKey, "replyTo") {
+                    fieldName = "replyTo"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { replyTo = MessageID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(text: text, elements: elements, replyTo: replyTo)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if text != nil { fieldCount += 1 }
+        if replyTo != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let text {
+            writer.writeKey("text")
+            writer.writeText(text)
+        }
+        writer.writeKey("elements")
+        writer.writeArrayHeader(elements.count)
+        for item in elements {
+            item.write(to: &writer)
+        }
+        if let replyTo {
+            writer.writeKey("replyTo")
+            writer.writeInt(replyTo.rawValue)
+        }
+    }
+}
+
 /// Drafts of chats.
 package struct ChatDrafts: WireValue, Hashable {
     /// Drafts that exist.
-    package var saved: IDMap<ChatID, AnyValue>
+    package var saved: IDMap<ChatID, Draft>
     /// When a draft was thrown away.
     package var discarded: IDMap<ChatID, Int64>
 
     package init(
-        saved: IDMap<ChatID, AnyValue> = IDMap<ChatID, AnyValue>([]),
+        saved: IDMap<ChatID, Draft> = IDMap<ChatID, Draft>([]),
         discarded: IDMap<ChatID, Int64> = IDMap<ChatID, Int64>([])
     ) {
         self.saved = saved
@@ -3669,7 +4191,7 @@ package struct ChatDrafts: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var saved: IDMap<ChatID, AnyValue> = IDMap<ChatID, AnyValue>([])
+        var saved: IDMap<ChatID, Draft> = IDMap<ChatID, Draft>([])
         var discarded: IDMap<ChatID, Int64> = IDMap<ChatID, Int64>([])
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -3680,7 +4202,7 @@ package struct ChatDrafts: WireValue, Hashable {
                 if reader.matches(wireKey, "saved") {
                     fieldName = "saved"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { saved = try IDMap<ChatID, AnyValue>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { saved = try IDMap<ChatID, Draft>.read(from: &reader) }
                 } else if reader.matches(wireKey, "discarded") {
                     fieldName = "discarded"
                     try claim(1, in: &fieldsSeen)
@@ -3708,12 +4230,12 @@ package struct ChatDrafts: WireValue, Hashable {
 /// Drafts of dialogs that do not exist yet.
 package struct UserDrafts: WireValue, Hashable {
     /// Drafts that exist.
-    package var saved: IDMap<UserID, AnyValue>
-    /// When a draft was thrown away.
+    package var saved: IDMap<UserID, Draft>
+    /// When a draft was thrown away, or its dialog began.
     package var discarded: IDMap<UserID, Int64>
 
     package init(
-        saved: IDMap<UserID, AnyValue> = IDMap<UserID, AnyValue>([]),
+        saved: IDMap<UserID, Draft> = IDMap<UserID, Draft>([]),
         discarded: IDMap<UserID, Int64> = IDMap<UserID, Int64>([])
     ) {
         self.saved = saved
@@ -3721,7 +4243,7 @@ package struct UserDrafts: WireValue, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var saved: IDMap<UserID, AnyValue> = IDMap<UserID, AnyValue>([])
+        var saved: IDMap<UserID, Draft> = IDMap<UserID, Draft>([])
         var discarded: IDMap<UserID, Int64> = IDMap<UserID, Int64>([])
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -3732,7 +4254,7 @@ package struct UserDrafts: WireValue, Hashable {
                 if reader.matches(wireKey, "saved") {
                     fieldName = "saved"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { saved = try IDMap<UserID, AnyValue>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { saved = try IDMap<UserID, Draft>.read(from: &reader) }
                 } else if reader.matches(wireKey, "discarded") {
                     fieldName = "discarded"
                     try claim(1, in: &fieldsSeen)
@@ -3813,6 +4335,138 @@ package struct Drafts: WireValue, Hashable {
             writer.writeKey("users")
             users.write(to: &writer)
         }
+    }
+}
+
+/// Chats that one user keeps together.
+package struct Folder: WireValue, Hashable {
+    /// Chosen by the client that made it; `all.chat.folder` is that of all chats.
+    package var id: Text
+    /// Its name.
+    package var title: Text
+    /// Sent by the classic service; not used.
+    package var sourceID: Int64
+    /// Chats in it.
+    package var include: [ChatID]
+    /// What else belongs into it, numbers that clients know: 0 unread, 2 channels, 9 contacts.
+    package var filters: [AnyValue]
+    /// What clients keep with it.
+    package var options: [AnyValue]
+    /// Chats on top of it.
+    package var favorites: [ChatID]
+    /// When it changed, as in `folderSync`; 0 for never.
+    package var updateTime: Int64
+
+    package init(
+        id: Text,
+        title: Text = .empty,
+        sourceID: Int64 = 0,
+        include: [ChatID] = [],
+        filters: [AnyValue] = [],
+        options: [AnyValue] = [],
+        favorites: [ChatID] = [],
+        updateTime: Int64
+    ) {
+        self.id = id
+        self.title = title
+        self.sourceID = sourceID
+        self.include = include
+        self.filters = filters
+        self.options = options
+        self.favorites = favorites
+        self.updateTime = updateTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var id: Text?
+        var title: Text = .empty
+        var sourceID: Int64 = 0
+        var include: [ChatID] = []
+        var filters: [AnyValue] = []
+        var options: [AnyValue] = []
+        var favorites: [ChatID] = []
+        var updateTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(0, in: &fieldsSeen)
+                    id = try reader.readText()
+                } else if reader.matches(wireKey, "title") {
+                    fieldName = "title"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { title = try reader.readText() }
+                } else if reader.matches(wireKey, "sourceId") {
+                    fieldName = "sourceId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { sourceID = try reader.readInt() }
+                } else if reader.matches(wireKey, "include") {
+                    fieldName = "include"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { include = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
+                } else if reader.matches(wireKey, "filters") {
+                    fieldName = "filters"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { filters = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                } else if reader.matches(wireKey, "options") {
+                    fieldName = "options"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { options = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                } else if reader.matches(wireKey, "favorites") {
+                    fieldName = "favorites"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { favorites = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
+                } else if reader.matches(wireKey, "updateTime") {
+                    fieldName = "updateTime"
+                    try claim(7, in: &fieldsSeen)
+                    updateTime = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let id else { throw missing("id") }
+        guard let updateTime else { throw missing("updateTime") }
+        return Self(id: id, title: title, sourceID: sourceID, include: include, filters: filters, options: options, favorites: favorites, updateTime: updateTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(8)
+        writer.writeKey("id")
+        writer.writeText(id)
+        writer.writeKey("title")
+        writer.writeText(title)
+        writer.writeKey("sourceId")
+        writer.writeInt(sourceID)
+        writer.writeKey("include")
+        writer.writeArrayHeader(include.count)
+        for item in include {
+            writer.writeInt(item.rawValue)
+        }
+        writer.writeKey("filters")
+        writer.writeArrayHeader(filters.count)
+        for item in filters {
+            item.write(to: &writer)
+        }
+        writer.writeKey("options")
+        writer.writeArrayHeader(options.count)
+        for item in options {
+            item.write(to: &writer)
+        }
+        writer.writeKey("favorites")
+        writer.writeArrayHeader(favorites.count)
+        for item in favorites {
+            writer.writeInt(item.rawValue)
+        }
+        writer.writeKey("updateTime")
+        writer.writeInt(updateTime)
     }
 }
 

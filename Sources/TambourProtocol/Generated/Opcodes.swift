@@ -109,10 +109,46 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifChat = Opcode(rawValue: 135)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
+    /// The receiver saved a draft on another device.
+    package static let notifDraft = Opcode(rawValue: 152)
+    /// The receiver threw a draft away on another device.
+    package static let notifDraftDiscard = Opcode(rawValue: 153)
+    /// Others reacted to a message.
+    package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
+    /// The receiver reacted on another device, or took that back.
+    package static let notifMsgYouReacted = Opcode(rawValue: 156)
     /// The user's own profile changed on another device.
     package static let notifProfile = Opcode(rawValue: 159)
+    /// Saves the draft of a chat in place of the one before.
+    package static let draftSave = Opcode(rawValue: 176)
+    /// Throws a draft away, unless it is newer than what the caller knows.
+    package static let draftDiscard = Opcode(rawValue: 177)
+    /// Reacts to a message.
+    package static let msgReaction = Opcode(rawValue: 178)
+    /// Takes the caller's reaction back.
+    package static let msgCancelReaction = Opcode(rawValue: 179)
+    /// The reactions to messages by id.
+    package static let msgGetReactions = Opcode(rawValue: 180)
+    /// Who reacted to a message, a page in the order of the users' ids.
+    package static let msgGetDetailedReactions = Opcode(rawValue: 181)
     /// Groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
+    /// Says which reactions a group allows.
+    package static let chatReactionsSettingsSet = Opcode(rawValue: 257)
+    /// Which reactions chats allow.
+    package static let chatReactionsSettingsGetByChatId = Opcode(rawValue: 258)
+    /// The caller's folders, or those that changed.
+    package static let foldersGet = Opcode(rawValue: 272)
+    /// Folders by id.
+    package static let foldersGetById = Opcode(rawValue: 273)
+    /// Makes a folder, which goes to the end, or replaces what is in one.
+    package static let foldersUpdate = Opcode(rawValue: 274)
+    /// Puts folders into another order.
+    package static let foldersReorder = Opcode(rawValue: 275)
+    /// Deletes folders.
+    package static let foldersDelete = Opcode(rawValue: 276)
+    /// The receiver changed folders on another device.
+    package static let notifFolders = Opcode(rawValue: 277)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
 
@@ -224,8 +260,26 @@ package struct OpInfo: Sendable {
         served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
+        served(152, "NOTIF_DRAFT", .serverToClient, [], nil, nil, [])
+        served(153, "NOTIF_DRAFT_DISCARD", .serverToClient, [], nil, nil, [])
+        served(155, "NOTIF_MSG_REACTIONS_CHANGED", .serverToClient, [], nil, nil, [])
+        served(156, "NOTIF_MSG_YOU_REACTED", .serverToClient, [], nil, nil, [])
         served(159, "NOTIF_PROFILE", .serverToClient, [], nil, nil, [])
+        served(176, "DRAFT_SAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
+        served(177, "DRAFT_DISCARD", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
+        served(178, "MSG_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed])
+        served(179, "MSG_CANCEL_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound])
+        served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(257, "CHAT_REACTIONS_SETTINGS_SET", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed, .errorMessageLikeUnknownReaction])
+        served(258, "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(272, "FOLDERS_GET", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(273, "FOLDERS_GET_BY_ID", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(274, "FOLDERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.notAllowed])
+        served(275, "FOLDERS_REORDER", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound])
+        served(276, "FOLDERS_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.notAllowed])
+        served(277, "NOTIF_FOLDERS", .serverToClient, [], nil, nil, [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
@@ -303,11 +357,7 @@ package struct OpInfo: Sendable {
         known(147, "NOTIF_LOCATION", .serverToClient)
         known(148, "NOTIF_LOCATION_REQUEST", .serverToClient)
         known(150, "NOTIF_ASSETS_UPDATE", .serverToClient)
-        known(152, "NOTIF_DRAFT", .serverToClient)
-        known(153, "NOTIF_DRAFT_DISCARD", .serverToClient)
         known(154, "NOTIF_MSG_DELAYED", .serverToClient)
-        known(155, "NOTIF_MSG_REACTIONS_CHANGED", .serverToClient)
-        known(156, "NOTIF_MSG_YOU_REACTED", .serverToClient)
         known(158, "CALLS_TOKEN", .clientToServer)
         known(160, "WEB_APP_INIT_DATA", .clientToServer)
         known(161, "COMPLAIN", .clientToServer)
@@ -317,12 +367,6 @@ package struct OpInfo: Sendable {
         known(165, "NOTIF_CALL_HISTORY", .serverToClient)
         known(166, "VIDEO_CHAT_JOIN", .clientToServer)
         known(167, "VIDEO_CHAT_REJECT", .clientToServer)
-        known(176, "DRAFT_SAVE", .clientToServer)
-        known(177, "DRAFT_DISCARD", .clientToServer)
-        known(178, "MSG_REACTION", .clientToServer)
-        known(179, "MSG_CANCEL_REACTION", .clientToServer)
-        known(180, "MSG_GET_REACTIONS", .clientToServer)
-        known(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer)
         known(193, "STICKER_CREATE", .clientToServer)
         known(194, "STICKER_SUGGEST", .clientToServer)
         known(195, "VIDEO_CHAT_MEMBERS", .clientToServer)
@@ -349,18 +393,10 @@ package struct OpInfo: Sendable {
         known(241, "MULTI_PIN_241", .clientToServer)
         known(243, "MULTI_PIN_243", .clientToServer)
         known(256, "ORG_INFO", .clientToServer)
-        known(257, "CHAT_REACTIONS_SETTINGS_SET", .clientToServer)
-        known(258, "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID", .clientToServer)
         known(259, "ASSETS_REMOVE", .clientToServer)
         known(260, "ASSETS_MOVE", .clientToServer)
         known(261, "ASSETS_LIST_MODIFY", .clientToServer)
         known(263, "AUTH_CHECK_SCENARIO", .clientToServer)
-        known(272, "FOLDERS_GET", .clientToServer)
-        known(273, "FOLDERS_GET_BY_ID", .clientToServer)
-        known(274, "FOLDERS_UPDATE", .clientToServer)
-        known(275, "FOLDERS_REORDER", .clientToServer)
-        known(276, "FOLDERS_DELETE", .clientToServer)
-        known(277, "NOTIF_FOLDERS", .serverToClient)
         known(288, "GET_QR", .clientToServer)
         known(289, "GET_QR_STATUS", .clientToServer)
         known(290, "AUTH_QR_APPROVE", .clientToServer)

@@ -11,7 +11,12 @@ package indirect enum Push: WirePush {
     case notifConfig(NotifConfig)
     case notifChat(NotifChat)
     case notifMsgDelete(NotifMsgDelete)
+    case notifDraft(NotifDraft)
+    case notifDraftDiscard(NotifDraftDiscard)
+    case notifMsgReactionsChanged(NotifMsgReactionsChanged)
+    case notifMsgYouReacted(NotifMsgYouReacted)
     case notifProfile(NotifProfile)
+    case notifFolders(NotifFolders)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -24,7 +29,12 @@ package indirect enum Push: WirePush {
             case .notifConfig: .notifConfig
             case .notifChat: .notifChat
             case .notifMsgDelete: .notifMsgDelete
+            case .notifDraft: .notifDraft
+            case .notifDraftDiscard: .notifDraftDiscard
+            case .notifMsgReactionsChanged: .notifMsgReactionsChanged
+            case .notifMsgYouReacted: .notifMsgYouReacted
             case .notifProfile: .notifProfile
+            case .notifFolders: .notifFolders
         }
     }
 
@@ -42,7 +52,12 @@ package indirect enum Push: WirePush {
             case .notifConfig(let push): push.withEncoded(for: capabilities, body)
             case .notifChat(let push): push.withEncoded(for: capabilities, body)
             case .notifMsgDelete(let push): push.withEncoded(for: capabilities, body)
+            case .notifDraft(let push): push.withEncoded(for: capabilities, body)
+            case .notifDraftDiscard(let push): push.withEncoded(for: capabilities, body)
+            case .notifMsgReactionsChanged(let push): push.withEncoded(for: capabilities, body)
+            case .notifMsgYouReacted(let push): push.withEncoded(for: capabilities, body)
             case .notifProfile(let push): push.withEncoded(for: capabilities, body)
+            case .notifFolders(let push): push.withEncoded(for: capabilities, body)
         }
     }
 }

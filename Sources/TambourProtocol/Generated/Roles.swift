@@ -59,6 +59,12 @@ package enum RoleTable {
         case pin
         /// Give the chat to another member.
         case changeOwner
+        /// React to a message, and take that back.
+        case react
+        /// See who reacted with what.
+        case seeReactions
+        /// Say which reactions a chat allows.
+        case changeReactions
     }
 
     /// What an administrator may.
@@ -186,5 +192,14 @@ package enum RoleTable {
         .absent, .absent, .no, .unknown,  // changeOwner, dialog
         .no, .absent, .absent, .absent,  // changeOwner, saved
         .yes, .no, .no, .unknown,  // changeOwner, group
+        .absent, .absent, .yes, .unknown,  // react, dialog
+        .yes, .absent, .absent, .absent,  // react, saved
+        .yes, .yes, .yes, .unknown,  // react, group
+        .absent, .absent, .yes, .unknown,  // seeReactions, dialog
+        .yes, .absent, .absent, .absent,  // seeReactions, saved
+        .yes, .yes, .yes, .unknown,  // seeReactions, group
+        .absent, .absent, .no, .unknown,  // changeReactions, dialog
+        .no, .absent, .absent, .absent,  // changeReactions, saved
+        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeReactions, group
     ]
 }

@@ -11,6 +11,9 @@ package struct Dispatcher: Sendable {
     private let chats: ChatsHandler
     private let messages: MessagesHandler
     private let groups: GroupsHandler
+    private let reactions: ReactionsHandler
+    private let drafts: DraftsHandler
+    private let folders: FoldersHandler
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
@@ -28,6 +31,9 @@ package struct Dispatcher: Sendable {
         chats = ChatsHandler(limits: limits, environment: environment)
         messages = MessagesHandler(limits: limits)
         groups = GroupsHandler(limits: limits, environment: environment)
+        reactions = ReactionsHandler(limits: limits)
+        drafts = DraftsHandler(limits: limits)
+        folders = FoldersHandler(limits: limits)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -100,6 +106,30 @@ package struct Dispatcher: Sendable {
         case .msgEdit(let request):
             let caller = requester.requireCaller()
             return .reply(try messages.msgEdit(request, from: caller, in: tx))
+        case .msgReaction(let request):
+            let caller = requester.requireCaller()
+            return .reply(try reactions.msgReaction(request, from: caller, in: tx))
+        case .msgCancelReaction(let request):
+            let caller = requester.requireCaller()
+            return .reply(try reactions.msgCancelReaction(request, from: caller, in: tx))
+        case .chatReactionsSettingsSet(let request):
+            let caller = requester.requireCaller()
+            return .reply(try reactions.chatReactionsSettingsSet(request, from: caller, in: tx))
+        case .draftSave(let request):
+            let caller = requester.requireCaller()
+            return .reply(try drafts.draftSave(request, from: caller, in: tx))
+        case .draftDiscard(let request):
+            let caller = requester.requireCaller()
+            return .reply(try drafts.draftDiscard(request, from: caller, in: tx))
+        case .foldersUpdate(let request):
+            let caller = requester.requireCaller()
+            return .reply(try folders.foldersUpdate(request, from: caller, in: tx))
+        case .foldersReorder(let request):
+            let caller = requester.requireCaller()
+            return .reply(try folders.foldersReorder(request, from: caller, in: tx))
+        case .foldersDelete(let request):
+            let caller = requester.requireCaller()
+            return .reply(try folders.foldersDelete(request, from: caller, in: tx))
         }
     }
 
@@ -173,6 +203,18 @@ package struct Dispatcher: Sendable {
             return .reply(MsgTypingReply())
         case .msgGet(let request):
             return page(try messages.msgGet(request, from: caller, in: snapshot))
+        case .msgGetReactions(let request):
+            return page(try reactions.msgGetReactions(request, from: caller, in: snapshot))
+        case .msgGetDetailedReactions(let request):
+            return page(try reactions.msgGetDetailedReactions(request, from: caller, in: snapshot))
+        case .chatReactionsSettingsGetByChatId(let request):
+            return page(
+                try reactions.chatReactionsSettingsGetByChatID(request, from: caller, in: snapshot)
+            )
+        case .foldersGet(let request):
+            return page(try folders.foldersGet(request, from: caller, in: snapshot))
+        case .foldersGetById(let request):
+            return page(try folders.foldersGetByID(request, from: caller, in: snapshot))
         case .sessionsInfo:
             return page(try auth.sessionsInfo(from: caller, in: snapshot))
         }

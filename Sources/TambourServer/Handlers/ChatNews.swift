@@ -64,7 +64,8 @@ extension WriteTransaction {
                 description: chat.details.description,
                 options: isGroup ? chat.details.options.onWire : nil,
                 admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,
-                adminParticipants: isGroup ? .admins(admins, owner: chat.owner) : nil
+                adminParticipants: isGroup ? .admins(admins, owner: chat.owner) : nil,
+                reactions: chat.details.reactions
             )
         )
         emit(.push(.notifChat(push), to: users ?? chat.memberIDs, except: connection))

@@ -257,7 +257,7 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         try reply(
-            tx.message(first, in: chat),
+            tx.message(first, in: chat, for: caller.userID),
             previous: tx.previousID(of: first, in: chat),
             in: chat,
             // A chat begins with the message that makes it.
@@ -341,7 +341,10 @@ struct MessagesHandler: Sendable {
             in: chat,
             except: caller.connectionID
         )
-        return MsgEditReply(message: message, chatID: chat.wireID)
+        return MsgEditReply(
+            message: try tx.message(edited, in: chat, for: caller.userID),
+            chatID: chat.wireID
+        )
     }
 
     /// Answers `MSG_DELETE` (66): for the caller alone, or for everybody.
@@ -440,7 +443,11 @@ struct MessagesHandler: Sendable {
                     above: view.floor
                 )
             else { continue }
-            let message = try snapshot.message(record, wireID: view.wireID)
+            let message = try snapshot.message(
+                record,
+                wireID: view.wireID,
+                for: caller.userID
+            )
             budget -= message.wireSizeEstimate
             if budget < 0, !messages.isEmpty { break }
             messages.append(message)

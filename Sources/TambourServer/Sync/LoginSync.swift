@@ -11,8 +11,9 @@ struct LoginSync: Sendable {
     ///
     /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
-    /// page the others with CHATS_LIST. Contacts, and chats that were left, come oldest first where they
-    /// would fill more than half a reply, and `time` stays below what is left: the next login brings it.
+    /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest first where
+    /// they would fill more than their part of a reply, and `time` stays below what is left: the next login
+    /// brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
     /// - Returns: the reply, the dialog partners whose presence is followed from now on: the session
     ///   ends that by `unwatch`; and whether the caller's own is shown to nobody.
@@ -28,6 +29,7 @@ struct LoginSync: Sendable {
         }
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
+        let draftsMark = mark(request.draftsSync, time)
         let recent = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
 
         var budget = limits.maxReplyBytes
@@ -46,6 +48,9 @@ struct LoginSync: Sendable {
         var contacts = part.items
         time = min(time, part.complete)
         budget -= contacts.reduce(0) { $0 + $1.wireSizeEstimate }
+        let drafts = try drafts(of: caller, since: draftsMark, budget: budget / 4, in: snapshot)
+        time = min(time, drafts.complete)
+        budget -= drafts.bytes
         var gone: [Chat] = []
         if let chatsMark {
             // Nor is what is no more: also a list in full says nothing of it.
@@ -93,6 +98,7 @@ struct LoginSync: Sendable {
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts.map { $0.user(showingRemoval: true) },
             presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
+            drafts: drafts.drafts,
             config: try config(account, requester, unlessKnown: request.configHash, snapshot),
             time: time
         )
@@ -169,7 +175,7 @@ struct LoginSync: Sendable {
     /// - Parameters:
     ///   - changed: the newest change first, each with its clock.
     ///   - budget: bytes that they may take.
-    private func oldest<Item>(
+    func oldest<Item>(
         _ changed: [(item: Item, changed: Int64)],
         budget: Int,
         size: (Item) -> Int

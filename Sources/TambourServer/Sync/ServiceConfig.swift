@@ -16,8 +16,31 @@ package struct ServiceConfig: Sendable {
             ("max-description-length", limits.maxDescriptionUnits),
             ("max-readmarks", limits.fanOutMembers),
             ("disconnect-timeout", limits.idleTimeoutMs / 1000),
+            ("reactions-max", limits.maxReactionKinds),
+            ("msg-get-reactions-page-size", limits.reactionsPageSize),
         ]
-        writer.writeMapHeader(numbers.count + 3)
+        let switches: [StaticString] = [
+            "reactions-enabled", "drafts-sync-enabled", "chats-folder-enabled",
+        ]
+        let lists: [(StaticString, [Text])] = [
+            ("reactions-menu", ["👍", "❤️", "😂", "🔥", "🥁", "😮", "😢", "👎"]),
+            (
+                "react-errors",
+                [
+                    "error.message.like.unknown.reaction", "error.too-many-likes",
+                    "error.reactions.not.allowed",
+                ]
+            ),
+        ]
+        writer.writeMapHeader(numbers.count + switches.count + lists.count + 3)
+        for name in switches {
+            writer.writeKey(name)
+            true.write(to: &writer)
+        }
+        for (name, texts) in lists {
+            writer.writeKey(name)
+            texts.write(to: &writer)
+        }
         for (name, value) in numbers {
             writer.writeKey(name)
             writer.writeInt(Int64(value))

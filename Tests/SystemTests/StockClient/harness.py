@@ -142,6 +142,7 @@ class Device:
             "typing": client.on_typing,
             "presence": client.on_presence,
             "chat": client.on_chat_update,
+            "reaction": client.on_reaction_update,
         }
         for kind, decorator in events.items():
             decorator()(self._collector(kind))

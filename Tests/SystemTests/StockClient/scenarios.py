@@ -41,6 +41,7 @@ import signing_in  # noqa: F401
 import chatting  # noqa: F401
 import reading  # noqa: F401
 import coming_back  # noqa: F401
+import own_things  # noqa: F401
 import other_clients  # noqa: F401
 from harness import SCENARIOS, Failure, LoginCodes, World
 

@@ -159,7 +159,7 @@ extension ExampleVector {
             reject: []))
         all.append(ExampleVector(
             name: "LOGIN reply: everything", type: "LoginReply", opcode: 19, command: 1, sequence: 5,
-            hex: "0a0100050013000003d18ba770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300aa636861744d61726b657200a86d6573736167657381a1339188a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a870726573656e636581a43130303282a47365656ece688fcf56a673746174757301a664726166747382a5636861747382a5736176656481a13382a474657874a56c61746572a474696d65cf0000019871c1e7f0a964697363617264656480a5757365727382a5736176656480a964697363617264656481a431303033cf0000019871c1e7f0a563616c6c7390b0766964656f43686174486973746f7279c2a6636f6e66696784a468617368aa34393763376163332d31a47573657281a648494444454ec2a673657276657281ae6d61782d6d73672d6c656e677468cd0fa0a5636861747381a13381b0646f6e7444697374757262556e74696c00a474696d65cf0000019871c20b18",
+            hex: "0a0100050013000003e38ba770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e7390a56368617473918da2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ab6c6173744d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300aa636861744d61726b657200a86d6573736167657381a1339188a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a8636f6e74616374739185a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a870726573656e636581a43130303282a47365656ece688fcf56a673746174757301a664726166747382a5636861747382a5736176656481a13383a474657874a56c61746572a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0a964697363617264656480a5757365727382a5736176656480a964697363617264656481a431303033cf0000019871c1e7f0a563616c6c7390b0766964656f43686174486973746f7279c2a6636f6e66696784a468617368aa34393763376163332d31a47573657281a648494444454ec2a673657276657281ae6d61782d6d73672d6c656e677468cd0fa0a5636861747381a13381b0646f6e7444697374757262556e74696c00a474696d65cf0000019871c20b18",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -536,6 +536,171 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SYNC reply: one of them has an account", type: "SyncReply", opcode: 21, command: 1, sequence: 9,
             hex: "0a0100090015000000ce82a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739283a46e616d65a5426f626279a966697273744e616d65a5426f626279a474797065a6435553544f4d84a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45a570686f6e65cf000000129fc68982a670686f6e657381ac2b3739393930303030303032cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_DISCARD request: the one of then", type: "DraftDiscardRequest", opcode: 177, command: 0, sequence: 63,
+            hex: "0a00003f00b10000001782a663686174496403a474696d65cf0000019871c1e7f0",
+            accept: [],
+            reject: [
+                .init(name: "a time that is no time", hex: "0a00003f00b10000001382a663686174496403a474696d65a4736f6f6e", limits: [:], error: "/time: expected an integer, found a string"),
+            ]))
+        all.append(ExampleVector(
+            name: "DRAFT_DISCARD request: of a dialog to be", type: "DraftDiscardRequest", opcode: 177, command: 0, sequence: 64,
+            hex: "0a00004000b10000000b81a6757365724964cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_DISCARD reply: gone", type: "DraftDiscardReply", opcode: 177, command: 1, sequence: 63,
+            hex: "0a01003f00b10000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_DISCARD error: not a member", type: "ErrorReply", opcode: 177, command: 3, sequence: 63,
+            hex: "0a03003f00b10000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_DISCARD error: a user nobody is", type: "ErrorReply", opcode: 177, command: 3, sequence: 64,
+            hex: "0a03004000b10000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_SAVE request: of a chat", type: "DraftSaveRequest", opcode: 176, command: 0, sequence: 61,
+            hex: "0a00003d00b00000005682a663686174496403a5647261667483a474657874aa73656520796f75206174a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746803a77265706c79546fcf019871c1e7f00007",
+            accept: [],
+            reject: [
+                .init(name: "a long one", hex: "0a00003d00b00000002882a663686174496403a5647261667482a474657874a86869207468657265a8656c656d656e747390", limits: ["maxTextUnits": 7], error: "/draft/text: 8 UTF-16 units, limit 7"),
+            ]))
+        all.append(ExampleVector(
+            name: "DRAFT_SAVE request: of a dialog to be, without a map", type: "DraftSaveRequest", opcode: 176, command: 0, sequence: 62,
+            hex: "0a00003e00b00000001682a6757365724964cd03eaa474657874a568656c6c6f",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_SAVE reply: saved", type: "DraftSaveReply", opcode: 176, command: 1, sequence: 61,
+            hex: "0a01003d00b00000000f81a474696d65cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_SAVE error: not a member", type: "ErrorReply", opcode: 176, command: 3, sequence: 61,
+            hex: "0a03003d00b00000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "DRAFT_SAVE error: a user nobody is", type: "ErrorReply", opcode: 176, command: 3, sequence: 62,
+            hex: "0a03003e00b00000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_DRAFT push: of a chat", type: "NotifDraft", opcode: 152, command: 0, sequence: 141,
+            hex: "0a00008d00980000007682a663686174496403a5647261667485a474657874aa73656520796f75206174a8656c656d656e74739183a474797065a65354524f4e47a466726f6d00a66c656e67746803a77265706c79546fcf019871c1e7f00007a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_DRAFT push: of a dialog to be", type: "NotifDraft", opcode: 152, command: 0, sequence: 142,
+            hex: "0a00008e00980000003d82a6757365724964cd03eaa5647261667483a474657874a568656c6c6fa474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_DRAFT_DISCARD push: of a chat", type: "NotifDraftDiscard", opcode: 153, command: 0, sequence: 143,
+            hex: "0a00008f00990000001782a663686174496403a474696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_DRAFT_DISCARD push: of a dialog to be", type: "NotifDraftDiscard", opcode: 153, command: 0, sequence: 144,
+            hex: "0a00009000990000001982a6757365724964cd03eaa474696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_DELETE request: no drums any more", type: "FoldersDeleteRequest", opcode: 276, command: 0, sequence: 70,
+            hex: "0a00004601140000003281a9666f6c64657249647391d92430623866316338652d366431662d346434652d396135372d336630633365376139623131",
+            accept: [],
+            reject: [
+                .init(name: "no ids", hex: "0a00004601140000000180", limits: [:], error: "/folderIds: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "FOLDERS_DELETE reply: gone", type: "FoldersDeleteReply", opcode: 276, command: 1, sequence: 70,
+            hex: "0a01004601140000003382ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_DELETE error: the folder of all chats", type: "ErrorReply", opcode: 276, command: 3, sequence: 70,
+            hex: "0a03004601140000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_GET request: all", type: "FoldersGetRequest", opcode: 272, command: 0, sequence: 65,
+            hex: "0a00004101100000000d81aa666f6c64657253796e6300",
+            accept: [],
+            reject: [
+                .init(name: "a mark that is a string", hex: "0a00004101100000001081aa666f6c64657253796e63a36e6f77", limits: [:], error: "/folderSync: expected an integer, found a string"),
+            ]))
+        all.append(ExampleVector(
+            name: "FOLDERS_GET reply: none were made", type: "FoldersGetReply", opcode: 272, command: 1, sequence: 65,
+            hex: "0a0100410110000000a784a7666f6c646572739188a26964af616c6c2e636861742e666f6c646572a57469746c65a3416c6ca8736f75726365496400a7696e636c75646590a766696c7465727390a76f7074696f6e7390a96661766f726974657390aa75706461746554696d6500ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572b7616c6c46696c7465724578636c756465466f6c6465727390aa666f6c64657253796e6300",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_GET reply: one was made", type: "FoldersGetReply", opcode: 272, command: 1, sequence: 66,
+            hex: "0a01004201100000015b84a7666f6c646572739288a26964af616c6c2e636861742e666f6c646572a57469746c65a3416c6ca8736f75726365496400a7696e636c75646590a766696c7465727390a76f7074696f6e7390a96661766f726974657390aa75706461746554696d650088a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131b7616c6c46696c7465724578636c756465466f6c6465727390aa666f6c64657253796e63cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_GET_BY_ID request: one", type: "FoldersGetByIdRequest", opcode: 273, command: 0, sequence: 67,
+            hex: "0a00004301110000003281a9666f6c64657249647391d92430623866316338652d366431662d346434652d396135372d336630633365376139623131",
+            accept: [],
+            reject: [
+                .init(name: "no ids", hex: "0a00004301110000000180", limits: [:], error: "/folderIds: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "FOLDERS_GET_BY_ID reply: here it is", type: "FoldersGetByIdReply", opcode: 273, command: 1, sequence: 67,
+            hex: "0a01004301110000009081a7666f6c646572739188a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_REORDER request: drums first", type: "FoldersReorderRequest", opcode: 275, command: 0, sequence: 69,
+            hex: "0a00004501130000004581ac666f6c646572734f7264657292d92430623866316338652d366431662d346434652d396135372d336630633365376139623131af616c6c2e636861742e666f6c646572",
+            accept: [],
+            reject: [
+                .init(name: "no order", hex: "0a00004501130000000180", limits: [:], error: "/foldersOrder: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "FOLDERS_REORDER reply: so they are", type: "FoldersReorderReply", opcode: 275, command: 1, sequence: 69,
+            hex: "0a01004501130000005982ac666f6c646572734f7264657292d92430623866316338652d366431662d346434652d396135372d336630633365376139623131af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_REORDER error: a folder that is not there", type: "ErrorReply", opcode: 275, command: 3, sequence: 69,
+            hex: "0a03004501130000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_UPDATE request: made", type: "FoldersUpdateRequest", opcode: 274, command: 0, sequence: 68,
+            hex: "0a00004401120000006886a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103",
+            accept: [],
+            reject: [
+                .init(name: "no id", hex: "0a00004401120000000d81a57469746c65a54472756d73", limits: [:], error: "/id: missing"),
+                .init(name: "a long title", hex: "0a00004401120000003682a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73", limits: ["maxTitleUnits": 4], error: "/title: 5 UTF-16 units, limit 4"),
+            ]))
+        all.append(ExampleVector(
+            name: "FOLDERS_UPDATE reply: there it is", type: "FoldersUpdateReply", opcode: 274, command: 1, sequence: 68,
+            hex: "0a0100440112000000e683a6666f6c64657288a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131aa666f6c64657253796e63cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "FOLDERS_UPDATE error: the folder of all chats", type: "ErrorReply", opcode: 274, command: 3, sequence: 68,
+            hex: "0a03004401120000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_FOLDERS push: a new one", type: "NotifFolders", opcode: 277, command: 0, sequence: 145,
+            hex: "0a0000910115000000e683a6666f6c64657288a26964d92430623866316338652d366431662d346434652d396135372d336630633365376139623131a57469746c65a54472756d73a8736f75726365496400a7696e636c7564659203d3ffffc20f4408aac1a766696c746572739100a76f7074696f6e7390a96661766f72697465739103aa75706461746554696d65cf0000019871c1e7f0ac666f6c646572734f7264657292af616c6c2e636861742e666f6c646572d92430623866316338652d366431662d346434652d396135372d336630633365376139623131aa666f6c64657253796e63cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_FOLDERS push: one is gone", type: "NotifFolders", opcode: 277, command: 0, sequence: 146,
+            hex: "0a00009201150000003382ac666f6c646572734f7264657291af616c6c2e636861742e666f6c646572aa666f6c64657253796e63cf0000019871c20b18",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1064,6 +1229,190 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID request: of two chats", type: "ChatReactionsSettingsGetByChatIdRequest", opcode: 258, command: 0, sequence: 59,
+            hex: "0a00003b01020000001481a7636861744964739203d3ffffc20f4408aac1",
+            accept: [],
+            reject: [
+                .init(name: "no chats", hex: "0a00003b01020000000180", limits: [:], error: "/chatIds: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID reply: one has settings", type: "ChatReactionsSettingsGetByChatIdReply", opcode: 258, command: 1, sequence: 59,
+            hex: "0a01003b01020000009b81b5636861745265616374696f6e7353657474696e67739285a663686174496403a86973416374697665c3a5636f756e7408ab7265616374696f6e49647390a8696e636c75646564c386a6636861744964d3ffffc20f4408aac1a86973416374697665c2a5636f756e7408ab7265616374696f6e49647391a4f09f94a5a8696e636c75646564c2aa75706461746554696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET request: three of them", type: "ChatReactionsSettingsSetRequest", opcode: 257, command: 0, sequence: 57,
+            hex: "0a00003901010000004885a6636861744964d3ffffc20f4408aac1a86973416374697665c3a5636f756e7403ab7265616374696f6e49647393a4f09f918da4f09fa581a4f09f94a5a8696e636c75646564c3",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003901010000000b81a86973416374697665c2", limits: [:], error: "/chatId: missing"),
+                .init(name: "too many", hex: "0a00003901010000002882a6636861744964d3ffffc20f4408aac1ab7265616374696f6e49647392a4f09f918da4f09fa581", limits: ["maxChosenReactions": 1], error: "/reactionIds: 2 items, limit 1"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET request: none, as some clients say it", type: "ChatReactionsSettingsSetRequest", opcode: 257, command: 0, sequence: 58,
+            hex: "0a00003a01010000002f84a6636861744964d3ffffc20f4408aac1a576616c7565c2ab7265616374696f6e49647390a8696e636c75646564c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET reply: done", type: "ChatReactionsSettingsSetReply", opcode: 257, command: 1, sequence: 57,
+            hex: "0a01003901010000007381b5636861745265616374696f6e7353657474696e677386a6636861744964d3ffffc20f4408aac1a86973416374697665c3a5636f756e7403ab7265616374696f6e49647393a4f09f918da4f09fa581a4f09f94a5a8696e636c75646564c3aa75706461746554696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET error: not a member", type: "ErrorReply", opcode: 257, command: 3, sequence: 57,
+            hex: "0a03003901010000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET error: not by a member", type: "ErrorReply", opcode: 257, command: 3, sequence: 57,
+            hex: "0a03003901010000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_REACTIONS_SETTINGS_SET error: no emoji", type: "ErrorReply", opcode: 257, command: 3, sequence: 57,
+            hex: "0a03003901010000004e82a56572726f72d9236572726f722e6d6573736167652e6c696b652e756e6b6e6f776e2e7265616374696f6ea76d657373616765b95468657265206973206e6f2073756368207265616374696f6e",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_CANCEL_REACTION request: taken back", type: "MsgCancelReactionRequest", opcode: 179, command: 0, sequence: 52,
+            hex: "0a00003400b30000001c82a663686174496403a96d6573736167654964cf019871c1e7f00007",
+            accept: [],
+            reject: [
+                .init(name: "no message", hex: "0a00003400b30000000981a663686174496403", limits: [:], error: "/messageId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_CANCEL_REACTION reply: one less", type: "MsgCancelReactionReply", opcode: 179, command: 1, sequence: 52,
+            hex: "0a01003400b30000003b81ac7265616374696f6e496e666f82aa746f74616c436f756e7401a8636f756e746572739182a5636f756e7401a87265616374696f6ea4f09fa581",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_CANCEL_REACTION reply: none left", type: "MsgCancelReactionReply", opcode: 179, command: 1, sequence: 53,
+            hex: "0a01003500b30000002581ac7265616374696f6e496e666f82aa746f74616c436f756e7400a8636f756e7465727390",
+            accept: [
+                .init(name: "an empty map is none", hex: "0a01003500b30000000f81ac7265616374696f6e496e666f80"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_CANCEL_REACTION error: not a member", type: "ErrorReply", opcode: 179, command: 3, sequence: 52,
+            hex: "0a03003400b30000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_CANCEL_REACTION error: a message that is gone", type: "ErrorReply", opcode: 179, command: 3, sequence: 52,
+            hex: "0a03003400b30000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS request: a first page", type: "MsgGetDetailedReactionsRequest", opcode: 181, command: 0, sequence: 55,
+            hex: "0a00003700b50000002383a663686174496403a96d6573736167654964cf019871c1e7f00007a5636f756e7402",
+            accept: [],
+            reject: [
+                .init(name: "no message", hex: "0a00003700b50000000981a663686174496403", limits: [:], error: "/messageId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS request: the next one", type: "MsgGetDetailedReactionsRequest", opcode: 181, command: 0, sequence: 56,
+            hex: "0a00003800b50000002d84a663686174496403a96d6573736167654964cf019871c1e7f00007a5636f756e7402a66d61726b6572cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS reply: two and more", type: "MsgGetDetailedReactionsReply", opcode: 181, command: 1, sequence: 55,
+            hex: "0a01003700b5000000aa83a97265616374696f6e739282a6757365724964cd03e9a87265616374696f6ea4f09f918d82a6757365724964cd03eaa87265616374696f6ea4f09fa581ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918da66d61726b6572cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS reply: the last one", type: "MsgGetDetailedReactionsReply", opcode: 181, command: 1, sequence: 56,
+            hex: "0a01003800b50000008782a97265616374696f6e739182a6757365724964cd03eba87265616374696f6ea4f09f918dac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS error: not a member", type: "ErrorReply", opcode: 181, command: 3, sequence: 55,
+            hex: "0a03003700b50000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS error: a message that is gone", type: "ErrorReply", opcode: 181, command: 3, sequence: 55,
+            hex: "0a03003700b50000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_DETAILED_REACTIONS error: not by a member", type: "ErrorReply", opcode: 181, command: 3, sequence: 55,
+            hex: "0a03003700b50000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_REACTIONS request: of two", type: "MsgGetReactionsRequest", opcode: 180, command: 0, sequence: 54,
+            hex: "0a00003600b40000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            accept: [],
+            reject: [
+                .init(name: "too many ids", hex: "0a00003600b40000001882a663686174496403aa6d65737361676549647393010203", limits: ["maxIDsPerRequest": 2], error: "/messageIds: 3 items, limit 2"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_GET_REACTIONS reply: one has some", type: "MsgGetReactionsReply", opcode: 180, command: 1, sequence: 54,
+            hex: "0a01003600b4000000a681b16d657373616765735265616374696f6e7382b231313439363638363831333138343030303783aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918db231313439363638363834353935323030303882aa746f74616c436f756e7400a8636f756e7465727390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_REACTIONS error: not a member", type: "ErrorReply", opcode: 180, command: 3, sequence: 54,
+            hex: "0a03003600b40000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION request: a thumb", type: "MsgReactionRequest", opcode: 178, command: 0, sequence: 51,
+            hex: "0a00003300b20000004183a663686174496403a96d6573736167654964cf019871c1e7f00007a87265616374696f6e82ac7265616374696f6e54797065a5454d4f4a49a26964a4f09f918d",
+            accept: [
+                .init(name: "a string id and no type", hex: "0a00003300b20000003883a96d6573736167654964b2313134393636383638313331383430303037a663686174496403a87265616374696f6e81a26964a4f09f918d"),
+            ],
+            reject: [
+                .init(name: "no reaction", hex: "0a00003300b20000001c82a663686174496403a96d6573736167654964cf019871c1e7f00007", limits: [:], error: "/reaction: missing"),
+                .init(name: "a reaction without an emoji", hex: "0a00003300b20000003983a663686174496403a96d6573736167654964cf019871c1e7f00007a87265616374696f6e81ac7265616374696f6e54797065a5454d4f4a49", limits: [:], error: "/reaction/id: missing"),
+                .init(name: "a long one", hex: "0a00003300b20000003283a663686174496403a96d6573736167654964cf019871c1e7f00007a87265616374696f6e81a26964a8f09f918df09f918d", limits: ["maxReactionBytes": 4], error: "/reaction/id: 8 bytes, limit 4"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_REACTION reply: counted", type: "MsgReactionReply", opcode: 178, command: 1, sequence: 51,
+            hex: "0a01003300b20000006381ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION error: not a member", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION error: a message that is gone", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION error: no emoji", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000004e82a56572726f72d9236572726f722e6d6573736167652e6c696b652e756e6b6e6f776e2e7265616374696f6ea76d657373616765b95468657265206973206e6f2073756368207265616374696f6e",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION error: too many kinds", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000005282a56572726f72b46572726f722e746f6f2d6d616e792d6c696b6573a76d657373616765d92c546865206d6573736167652068617320746f6f206d616e7920646966666572656e74207265616374696f6e73",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_REACTION error: not in this chat", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000004e82a56572726f72bb6572726f722e7265616374696f6e732e6e6f742e616c6c6f776564a76d657373616765d92154686973207265616374696f6e206973206e6f7420616c6c6f7765642068657265",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_REACTIONS_CHANGED push: two kinds", type: "NotifMsgReactionsChanged", opcode: 155, command: 0, sequence: 138,
+            hex: "0a00008a009b0000005e84a663686174496403a96d6573736167654964cf019871c1e7f00007a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581aa746f74616c436f756e7403",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_REACTIONS_CHANGED push: none any more", type: "NotifMsgReactionsChanged", opcode: 155, command: 0, sequence: 139,
+            hex: "0a00008b009b0000003284a663686174496403a96d6573736167654964cf019871c1e7f00007a8636f756e7465727390aa746f74616c436f756e7400",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_YOU_REACTED push: on another device", type: "NotifMsgYouReacted", opcode: 156, command: 0, sequence: 140,
+            hex: "0a00008c009c0000007e83a663686174496403a96d6573736167654964cf019871c1e7f00007ac7265616374696f6e496e666f83aa746f74616c436f756e7403a8636f756e746572739282a5636f756e7402a87265616374696f6ea4f09f918d82a5636f756e7401a87265616374696f6ea4f09fa581ac796f75725265616374696f6ea4f09f918d",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CONFIG request: privacy", type: "ConfigRequest", opcode: 22, command: 0, sequence: 15,
             hex: "0a00000f00160000003981a873657474696e677382a47573657282af5345415243485f42595f50484f4e45a8434f4e5441435453a648494444454ec3a5636861747380",
             accept: [],
@@ -1299,6 +1648,23 @@ extension ExampleVector {
             case "ChatSearchCommonParticipantsReply": try ChatSearchCommonParticipantsReply.decode(payload, limits: limits).encoded()
             case "NotifContact": try NotifContact.decode(payload, limits: limits).encoded()
             case "NotifPresence": try NotifPresence.decode(payload, limits: limits).encoded()
+            case "DraftSaveRequest": try DraftSaveRequest.decode(payload, limits: limits).encoded()
+            case "DraftSaveReply": try DraftSaveReply.decode(payload, limits: limits).encoded()
+            case "DraftDiscardRequest": try DraftDiscardRequest.decode(payload, limits: limits).encoded()
+            case "DraftDiscardReply": try DraftDiscardReply.decode(payload, limits: limits).encoded()
+            case "NotifDraft": try NotifDraft.decode(payload, limits: limits).encoded()
+            case "NotifDraftDiscard": try NotifDraftDiscard.decode(payload, limits: limits).encoded()
+            case "FoldersGetRequest": try FoldersGetRequest.decode(payload, limits: limits).encoded()
+            case "FoldersGetReply": try FoldersGetReply.decode(payload, limits: limits).encoded()
+            case "FoldersGetByIdRequest": try FoldersGetByIdRequest.decode(payload, limits: limits).encoded()
+            case "FoldersGetByIdReply": try FoldersGetByIdReply.decode(payload, limits: limits).encoded()
+            case "FoldersUpdateRequest": try FoldersUpdateRequest.decode(payload, limits: limits).encoded()
+            case "FoldersUpdateReply": try FoldersUpdateReply.decode(payload, limits: limits).encoded()
+            case "FoldersReorderRequest": try FoldersReorderRequest.decode(payload, limits: limits).encoded()
+            case "FoldersReorderReply": try FoldersReorderReply.decode(payload, limits: limits).encoded()
+            case "FoldersDeleteRequest": try FoldersDeleteRequest.decode(payload, limits: limits).encoded()
+            case "FoldersDeleteReply": try FoldersDeleteReply.decode(payload, limits: limits).encoded()
+            case "NotifFolders": try NotifFolders.decode(payload, limits: limits).encoded()
             case "ChatDeleteRequest": try ChatDeleteRequest.decode(payload, limits: limits).encoded()
             case "ChatDeleteReply": try ChatDeleteReply.decode(payload, limits: limits).encoded()
             case "ChatClearRequest": try ChatClearRequest.decode(payload, limits: limits).encoded()
@@ -1334,6 +1700,20 @@ extension ExampleVector {
             case "NotifMessageReply": try NotifMessageReply.decode(payload, limits: limits).encoded()
             case "NotifTyping": try NotifTyping.decode(payload, limits: limits).encoded()
             case "NotifMsgDelete": try NotifMsgDelete.decode(payload, limits: limits).encoded()
+            case "MsgReactionRequest": try MsgReactionRequest.decode(payload, limits: limits).encoded()
+            case "MsgReactionReply": try MsgReactionReply.decode(payload, limits: limits).encoded()
+            case "MsgCancelReactionRequest": try MsgCancelReactionRequest.decode(payload, limits: limits).encoded()
+            case "MsgCancelReactionReply": try MsgCancelReactionReply.decode(payload, limits: limits).encoded()
+            case "MsgGetReactionsRequest": try MsgGetReactionsRequest.decode(payload, limits: limits).encoded()
+            case "MsgGetReactionsReply": try MsgGetReactionsReply.decode(payload, limits: limits).encoded()
+            case "MsgGetDetailedReactionsRequest": try MsgGetDetailedReactionsRequest.decode(payload, limits: limits).encoded()
+            case "MsgGetDetailedReactionsReply": try MsgGetDetailedReactionsReply.decode(payload, limits: limits).encoded()
+            case "ChatReactionsSettingsSetRequest": try ChatReactionsSettingsSetRequest.decode(payload, limits: limits).encoded()
+            case "ChatReactionsSettingsSetReply": try ChatReactionsSettingsSetReply.decode(payload, limits: limits).encoded()
+            case "ChatReactionsSettingsGetByChatIdRequest": try ChatReactionsSettingsGetByChatIdRequest.decode(payload, limits: limits).encoded()
+            case "ChatReactionsSettingsGetByChatIdReply": try ChatReactionsSettingsGetByChatIdReply.decode(payload, limits: limits).encoded()
+            case "NotifMsgReactionsChanged": try NotifMsgReactionsChanged.decode(payload, limits: limits).encoded()
+            case "NotifMsgYouReacted": try NotifMsgYouReacted.decode(payload, limits: limits).encoded()
             case "PingRequest": try PingRequest.decode(payload, limits: limits).encoded()
             case "PingReply": try PingReply.decode(payload, limits: limits).encoded()
             case "LogRequest": try LogRequest.decode(payload, limits: limits).encoded()

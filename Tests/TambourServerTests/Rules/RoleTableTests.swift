@@ -191,6 +191,15 @@ struct RoleTableTests {
         case .pin: return try ask(ChatUpdateRequest(chatID: chat, pinMessageID: said))
         case .changeOwner:
             return try ask(ChatUpdateRequest(chatID: chat, changeOwnerID: people.member))
+        case .react:
+            let reaction = NewReaction(id: "👍")
+            return try ask(
+                MsgReactionRequest(chatID: chat, messageID: said, reaction: reaction)
+            )
+        case .seeReactions:
+            return try ask(MsgGetDetailedReactionsRequest(chatID: chat, messageID: said))
+        case .changeReactions:
+            return try ask(ChatReactionsSettingsSetRequest(chatID: chat, isActive: false))
         }
     }
 }

@@ -8,6 +8,8 @@ final class SyncClient {
     let installation: String
     private(set) var chats: [ChatID: Chat] = [:]
     private(set) var contacts: [UserID: User] = [:]
+    /// Drafts and folders.
+    private(set) var own = SyncOwn()
     /// The `time` of the last login; nil before the first.
     private(set) var mark: Int64?
     private(set) var logins = 0
@@ -31,25 +33,37 @@ final class SyncClient {
     ///
     /// - Parameter count: chats of a first page; the others come by CHATS_LIST.
     func login(_ machine: SyncMachine, count: Int64) throws {
-        guard let session else { return }
+        while let session, try loginOnce(session, machine, count: count) {}
+    }
+
+    /// - Returns: whether there may be drafts that the reply had no room for: the next one brings them.
+    private func loginOnce(
+        _ session: (token: String, caller: Caller),
+        _ machine: SyncMachine,
+        count: Int64
+    ) throws -> Bool {
         let reply = try machine.login(
             LoginRequest(
                 token: session.token,
                 chatsSync: mark ?? -1,
                 contactsSync: mark ?? -1,
+                draftsSync: mark ?? -1,
                 chatsCount: count
             ),
             from: session.caller
         )
+        own.merge(reply.drafts)
+        try own.mergeFolders(of: self, machine)
         for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
         for contact in reply.contacts {
             contacts[contact.id] = contact.status == "REMOVED" ? nil : contact
         }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
+        let mayFollow = reply.drafts != nil && mark ?? 0 < reply.time
         mark = reply.time
         logins += 1
         let unknown = partners(in: chats.keys).filter { contacts[$0] == nil }
-        guard !unknown.isEmpty else { return }
+        guard !unknown.isEmpty else { return mayFollow }
         guard reply.chatMarker != nil else {
             throw Divergence("a delta brought a dialog without its contact: \(unknown)")
         }
@@ -60,11 +74,14 @@ final class SyncClient {
             as: ContactInfoReply.self
         )
         for contact in asked.contacts { contacts[contact.id] = contact }
+        return mayFollow
     }
 
     /// The state of a client that has nothing and asks for everything, at this moment.
-    func fresh(_ machine: SyncMachine) throws -> (chats: [ChatID: Chat], contacts: [UserID: User]) {
-        guard let session else { return ([:], [:]) }
+    func fresh(
+        _ machine: SyncMachine
+    ) throws -> (chats: [ChatID: Chat], contacts: [UserID: User], own: SyncOwn) {
+        guard let session else { return ([:], [:], SyncOwn()) }
         let reply = try machine.login(
             LoginRequest(
                 token: session.token,
@@ -97,7 +114,25 @@ final class SyncClient {
             }
             contacts[contact.id] = contact
         }
-        return (chats, contacts)
+        var own = SyncOwn()
+        own.merge(reply.drafts)
+        var mark: Int64 = 0
+        var last = reply
+        while last.drafts != nil, last.time > mark {
+            mark = last.time
+            last = try machine.login(
+                LoginRequest(
+                    token: session.token,
+                    chatsSync: mark,
+                    contactsSync: mark,
+                    draftsSync: mark
+                ),
+                from: session.caller
+            )
+            own.merge(last.drafts)
+        }
+        try own.mergeFolders(of: self, machine)
+        return (chats, contacts, own)
     }
 
     /// Compares what it kept with what a client gets that begins afresh.
@@ -122,7 +157,11 @@ final class SyncClient {
         for id in contacts.keys where fresh.contacts[id] == nil {
             throw Divergence("\(name): contact \(id.rawValue) is kept and gone")
         }
+        guard own == fresh.own else {
+            throw Divergence("\(name): kept \(own)\nfresh \(fresh.own)")
+        }
         guard let oracle else { return }
+        try oracle.check(fresh.own, of: user)
         let expected = oracle.chats(of: user)
         guard expected.count == fresh.chats.count else {
             throw Divergence("\(name): \(fresh.chats.count) chats, not \(expected.count)")

@@ -40,6 +40,7 @@ struct SyncOracle {
         var hiddenFor: Set<UserID> = []
         /// Says what happened to a group: belongs to nobody.
         var isEvent = false
+        var reactions: [UserID: String] = [:]
 
         func isVisible(to user: UserID) -> Bool { !isRemoved && !hiddenFor.contains(user) }
     }
@@ -137,6 +138,10 @@ struct SyncOracle {
     /// In the order they were made: nothing may depend on how a dictionary happens to lie.
     private var order: [Name] = []
     private var sent: [SendKey: MessageID] = [:]
+    /// Drafts by who writes them.
+    var drafts: [UserID: [Name: Draft]] = [:]
+    /// Folders by owner, in their order; that of all chats has no title.
+    var folders: [UserID: [Folder]] = [:]
 
     init(fanOutMembers: Int) {
         self.fanOutMembers = fanOutMembers
@@ -147,8 +152,12 @@ struct SyncOracle {
     func chats(of user: UserID) -> [Chat] { all.filter { $0.members.contains(user) } }
 
     mutating func change(_ name: Name, _ body: (inout Chat) throws -> Void) rethrows {
-        guard chats[name] != nil else { return }
+        guard let members = chats[name]?.members else { return }
         try body(&chats[name]!)
+        // Who goes takes no draft along.
+        for user in members where !chats[name]!.members.contains(user) {
+            drafts[user]?[name] = nil
+        }
         if chats[name]!.members.count > fanOutMembers { chats[name]!.wasBig = true }
     }
 
@@ -216,6 +225,11 @@ struct SyncOracle {
         let last = chat.visible(to: viewer).last
         try expect("last message", seen.lastMessage?.id, last?.id)
         try expect("last text", seen.lastMessage.map { "\($0.text)" }, last?.text)
+        try expect(
+            "reactions",
+            try Reactions(seen.lastMessage?.reactionInfo),
+            Reactions(last?.reactions ?? [:], for: viewer)
+        )
         try expect("unread", seen.newMessages, Int64(chat.unread(of: viewer)))
         try expect("title", seen.title.map { "\($0)" }, chat.title)
         let before = last.flatMap { last in chat.messages.last { $0.id < last.id } }
@@ -292,6 +306,10 @@ struct SyncOracle {
         for (message, expected) in zip(page, expected) {
             guard "\(message.text)" == expected.text, message.sender == expected.sender else {
                 throw Divergence("message \(message.id.rawValue) has another text or sender")
+            }
+            let reactions = try Reactions(message.reactionInfo)
+            guard reactions == Reactions(expected.reactions, for: viewer) else {
+                throw Divergence("message \(message.id.rawValue) has other reactions: \(reactions)")
             }
         }
     }

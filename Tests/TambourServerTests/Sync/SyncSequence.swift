@@ -37,7 +37,8 @@ final class SyncSequence: @unchecked Sendable {
         .authRequest, .auth, .logout, .authConfirm, .chatMark, .msgSend, .msgDelete, .msgEdit,
         .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
         .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate, .profile,
-        .config,
+        .config, .msgReaction, .msgCancelReaction, .chatReactionsSettingsSet, .draftSave,
+        .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete,
     ]
 
     private struct Step {
@@ -73,6 +74,7 @@ final class SyncSequence: @unchecked Sendable {
         random = SequenceRandom(seed: seed)
         var overrides = [
             "fanOutMembers": Self.fanOutMembers,
+            "maxReactionKinds": 3,
             "maxCodesPerPhonePerHour": 1_000_000,
             "maxCodesPerAddressPerHour": 1_000_000,
         ]
@@ -155,6 +157,8 @@ final class SyncSequence: @unchecked Sendable {
             }
         }
         for _ in 0..<Self.groups { steps.append(createGroup(client(of: random.pick(users)!))) }
+        // Some begin to write before there is a dialog.
+        for _ in 0..<5 { steps.append(saveDraft(client(of: random.pick(users)!))) }
         steps.shuffle(using: &random)
         steps.removeLast(random.below(11))
         while !steps.isEmpty {
@@ -274,7 +278,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(146) {
+        switch random.below(186) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -290,10 +294,16 @@ final class SyncSequence: @unchecked Sendable {
         case ..<122: changeGroup(index)
         case ..<126: clear(index)
         case ..<127: endGroup(index)
-        case ..<137: changeContact(index)
-        case ..<139: changeProfile(index)
-        case ..<141: changePrivacy(index)
-        default: join(index)
+        case ..<132: join(index)
+        case ..<146: react(index)
+        case ..<149: cancelReaction(index)
+        case ..<151: setReactions(index)
+        case ..<161: saveDraft(index)
+        case ..<165: discardDraft(index)
+        case ..<172: changeFolders(index)
+        case ..<182: changeContact(index)
+        case ..<184: changeProfile(index)
+        default: changePrivacy(index)
         }
     }
 
@@ -347,11 +357,12 @@ final class SyncSequence: @unchecked Sendable {
     private func poisoned(_ index: Int) -> Step {
         counts.rollbacks += 1
         let good =
-            switch random.below(8) {
+            switch random.below(9) {
             case 0: anySend(index).command
-            case 6: changeContact(index).command
+            case 7: changeContact(index).command
             case 4: clear(index).command
             case 5: join(index).command
+            case 6: react(index).command
             case 1: mark(index).command
             case 2: leave(index).command
             case 3: changeGroup(index).command
@@ -913,6 +924,163 @@ final class SyncSequence: @unchecked Sendable {
         return call(.chatMark(request), clients[index].requester()) { answer in
             let reply: ChatMarkReply = try self.machine.reply(answer)
             self.oracle.change(chat.name) { $0.marks[user] = reply.mark }
+        }
+    }
+}
+
+// MARK: - Reactions, drafts, folders
+
+extension SyncSequence {
+    private static let emojis: [Text] = ["👍", "🥁", "🔥", "❤️", "😮"]
+
+    private func react(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user), let target = anyMessage(in: chat) else {
+            return anySend(index)
+        }
+        let emoji = random.pick(Self.emojis)!
+        let request = MsgReactionRequest(
+            chatID: chat.name.wireID(for: user),
+            messageID: target.id,
+            reaction: NewReaction(id: emoji)
+        )
+        return call(.msgReaction(request), clients[index].requester()) { answer in
+            let reply: MsgReactionReply = try self.machine.reply(answer)
+            try self.reacted(user, "\(emoji)", to: target.id, in: chat.name, reply.reactionInfo)
+        }
+    }
+
+    private func cancelReaction(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let own = chat.messages.filter { $0.reactions[user] != nil }
+        guard let target = random.pick(own) ?? anyMessage(in: chat) else { return anySend(index) }
+        let request = MsgCancelReactionRequest(
+            chatID: chat.name.wireID(for: user),
+            messageID: target.id
+        )
+        return call(.msgCancelReaction(request), clients[index].requester()) { answer in
+            let reply: MsgCancelReactionReply = try self.machine.reply(answer)
+            try self.reacted(user, nil, to: target.id, in: chat.name, reply.reactionInfo)
+        }
+    }
+
+    private func reacted(
+        _ user: UserID,
+        _ emoji: String?,
+        to id: MessageID,
+        in name: SyncOracle.Name,
+        _ info: ReactionInfo
+    ) throws {
+        oracle.change(name) { chat in chat.change(id) { $0.reactions[user] = emoji } }
+        guard let message = oracle.chats[name]?.messages.first(where: { $0.id == id }),
+            try SyncOracle.Reactions(Packed(info))
+                == SyncOracle.Reactions(message.reactions, for: user)
+        else { throw Divergence("the reply to a reaction is \(info)") }
+    }
+
+    private func setReactions(_ index: Int) -> Step {
+        guard let (index, chat) = actor(index) else { return anySend(index) }
+        var request = ChatReactionsSettingsSetRequest(
+            chatID: chat.name.wireID(for: clients[index].user)
+        )
+        switch random.below(3) {
+        case 0: request.isActive = random.chance(50)
+        case 1: request.count = Int64(1 + random.below(3))
+        default:
+            request.reactionIDs = Array(Self.emojis.prefix(random.below(4)))
+            request.included = random.chance(50)
+        }
+        return call(.chatReactionsSettingsSet(request), clients[index].requester())
+    }
+
+    /// A chat, or a dialog that may not have begun.
+    private func draftPlace(_ index: Int) -> (name: SyncOracle.Name, chat: ChatID?, user: UserID?) {
+        let user = clients[index].user
+        if random.chance(50), let chat = anyChat(of: user) {
+            return (chat.name, chat.name.wireID(for: user), nil)
+        }
+        let partner = random.pick(users)!
+        let name = SyncOracle.Name.pair(low: min(user, partner), high: max(user, partner))
+        return random.chance(50)
+            ? (name, nil, partner) : (name, name.wireID(for: user), nil)
+    }
+
+    private func saveDraft(_ index: Int) -> Step {
+        let user = clients[index].user
+        let place = draftPlace(index)
+        var draft = NewDraft(text: random.chance(90) ? text() : "")
+        if random.chance(20) { draft.replyTo = MessageID(Int64(1 + random.below(5))) }
+        let request = DraftSaveRequest(chatID: place.chat, userID: place.user, draft: draft)
+        let kept =
+            draft.text?.isEmpty == true && draft.replyTo == nil
+            ? nil : SyncOracle.Draft(text: "\(draft.text ?? "")", replyTo: draft.replyTo)
+        return call(.draftSave(request), clients[index].requester()) { _ in
+            self.oracle.drafts[user, default: [:]][place.name] = kept
+        }
+    }
+
+    private func discardDraft(_ index: Int) -> Step {
+        let user = clients[index].user
+        var place = draftPlace(index)
+        let names = (oracle.drafts[user] ?? [:]).keys.sorted {
+            $0.wireID(for: user) < $1.wireID(for: user)
+        }
+        if random.chance(80), let name = random.pick(names) {
+            place = (name, name.wireID(for: user), nil)
+        }
+        let request = DraftDiscardRequest(chatID: place.chat, userID: place.user)
+        return call(.draftDiscard(request), clients[index].requester()) { _ in
+            self.oracle.drafts[user]?[place.name] = nil
+        }
+    }
+
+    private func changeFolders(_ index: Int) -> Step {
+        let user = clients[index].user
+        let requester = clients[index].requester()
+        let ids = ["a", "b", "c", "d"].shuffled(using: &random)
+        switch random.below(10) {
+        case ..<5:
+            let include = oracle.chats(of: user).map { $0.name.wireID(for: user) }
+            let folder = SyncOracle.Folder(
+                id: ids[0],
+                title: "folder \(random.below(3))",
+                include: Array(include.prefix(random.below(3)))
+            )
+            let request = FoldersUpdateRequest(
+                id: Text(folder.id),
+                title: Text(folder.title),
+                include: folder.include
+            )
+            return call(.foldersUpdate(request), requester) { _ in
+                var folders = self.oracle.folders[user] ?? [.all]
+                if let place = folders.firstIndex(where: { $0.id == folder.id }) {
+                    folders[place] = folder
+                } else {
+                    folders.append(folder)
+                }
+                self.oracle.folders[user] = folders
+            }
+        case ..<8:
+            let all = (oracle.folders[user] ?? [.all]).map(\.id).shuffled(using: &random)
+            let order = Array(all.prefix(1 + random.below(all.count)))
+            return call(
+                .foldersReorder(FoldersReorderRequest(foldersOrder: order.map { Text($0) })),
+                requester
+            ) { _ in
+                let folders = self.oracle.folders[user] ?? [.all]
+                self.oracle.folders[user] =
+                    order.compactMap { id in folders.first { $0.id == id } }
+                    + folders.filter { !order.contains($0.id) }
+            }
+        default:
+            let gone = Array(ids.prefix(1 + random.below(2)))
+            return call(
+                .foldersDelete(FoldersDeleteRequest(folderIDs: gone.map { Text($0) })),
+                requester
+            ) { _ in
+                self.oracle.folders[user]?.removeAll { gone.contains($0.id) }
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ def settled(device: Device) -> Frame:
     reply = device.login
     while True:
         following = login_again(device, **marks(reply))
-        if not following["chats"] and not following["contacts"] and not following["presence"]:
+        if not any(following.get(each) for each in ("chats", "contacts", "presence", "drafts")):
             return following
         if time.monotonic() > deadline:
             raise Failed(

@@ -150,6 +150,10 @@ def test_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
         same_refusal(refused, unknown, "a message to who blocked me")
     nina.refused("chat.not.found", "MSG_EDIT", {"chatId": chat, "messageId": before["id"], "text": "after"})
     nina.refused("chat.not.found", "MSG_TYPING", {"chatId": chat, "type": "TEXT"})
+    reaction = {"reactionType": "EMOJI", "id": "👍"}
+    nina.refused(
+        "chat.not.found", "MSG_REACTION", {"chatId": chat, "messageId": before["id"], "reaction": reaction}
+    )
     owner.silence_by_fence(of=["NOTIF_MESSAGE", "NOTIF_TYPING"])
     for device in (owner, nina):
         equal(ids(history(device, chat, backward=10)), [before["id"]], f"history of {device.name}")

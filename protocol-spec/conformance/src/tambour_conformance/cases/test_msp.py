@@ -549,7 +549,7 @@ EMPTY = [
 def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> None:
     """The reply that has nothing to say is the byte 80."""
     value: dict[str, Any] = {}
-    if opcode.startswith(("CHAT", "MSG_TYPING")):
+    if opcode.startswith(("CHAT", "MSG_TYPING", "DRAFT")):
         # Bob is no owner, who could not leave.
         chat = group(alice, bob)
         value = {"chatId": chat}

@@ -1,0 +1,119 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `drafts`: what somebody has begun to write. Wire: protocol-spec/opcodes/drafts.yaml
+struct DraftsHandler: Sendable {
+    let limits: Limits
+
+    /// How a draft is named to its owner.
+    private struct Target {
+        let place: DraftPlace
+        /// Nil for a dialog that has not begun.
+        let chatID: ChatID?
+        let userID: UserID?
+    }
+
+    /// Answers `DRAFT_SAVE` (176): the draft takes the place of the one before; without text and answer it
+    /// is thrown away.
+    ///
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat and for too many drafts.
+    /// - Note: A command.
+    func draftSave(
+        _ request: DraftSaveRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> DraftSaveReply {
+        let target = try target(request.chatID, request.userID, caller, tx)
+        let text = request.draft?.text ?? request.text ?? .empty
+        let replyTo = request.draft?.replyTo.flatMap { $0.rawValue == 0 ? nil : $0 }
+        let before = try tx.reader.draft(of: caller.userID, for: target.place)
+        if text.isEmpty, replyTo == nil {
+            if before?.isSaved == true { try discard(target, caller, tx) }
+            return DraftSaveReply(time: tx.ct)
+        }
+        let elements = ElementRules.packed(request.draft?.elements ?? [], for: text)
+        if let before, before.isSaved {
+            if before.text == text, before.elements == elements, before.replyTo == replyTo {
+                return DraftSaveReply(time: before.saved)
+            }
+        } else {
+            guard try tx.reader.draftCount(of: caller.userID) < limits.maxDrafts else {
+                throw RequestError.protoPayload("/draft: limit \(limits.maxDrafts) drafts")
+            }
+        }
+        try tx.saveDraft(
+            text: text,
+            elements: elements,
+            replyTo: replyTo,
+            of: caller.userID,
+            for: target.place
+        )
+        let push = NotifDraft(
+            chatID: target.chatID,
+            userID: target.userID,
+            draft: Draft(
+                text: text,
+                elements: elements,
+                replyTo: replyTo,
+                time: tx.ct,
+                saveTime: tx.ct
+            )
+        )
+        tx.emit(.push(.notifDraft(push), to: [caller.userID], except: caller.connectionID))
+        return DraftSaveReply(time: tx.ct)
+    }
+
+    /// Answers `DRAFT_DISCARD` (177): a draft that was saved after `time` stays.
+    ///
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat.
+    /// - Note: A command.
+    func draftDiscard(
+        _ request: DraftDiscardRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> DraftDiscardReply {
+        let target = try target(request.chatID, request.userID, caller, tx)
+        guard let draft = try tx.reader.draft(of: caller.userID, for: target.place), draft.isSaved
+        else { return DraftDiscardReply() }
+        if let time = request.time, time > 0, time < draft.saved { return DraftDiscardReply() }
+        try discard(target, caller, tx)
+        return DraftDiscardReply()
+    }
+
+    private func discard(_ target: Target, _ caller: Caller, _ tx: WriteTransaction) throws {
+        try tx.discardDraft(of: caller.userID, for: target.place)
+        let push = NotifDraftDiscard(chatID: target.chatID, userID: target.userID, time: tx.ct)
+        tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
+    }
+
+    private func target(
+        _ chatID: ChatID?,
+        _ userID: UserID?,
+        _ caller: Caller,
+        _ tx: WriteTransaction
+    ) throws -> Target {
+        let partner: UserID
+        if let chatID {
+            guard let other = chatID.partner(of: caller.userID) else {
+                let chat = try tx.knownChat(chatID, to: caller.userID)
+                return Target(place: .group(chat.key), chatID: chat.wireID, userID: nil)
+            }
+            partner = other
+        } else if let userID {
+            partner = userID
+        } else {
+            throw RequestError.protoPayload("/chatId: missing")
+        }
+        // Saved messages are there before anything is saved.
+        let hasBegun =
+            try partner == caller.userID || tx.chat(of: caller.userID, and: partner) != nil
+        guard try hasBegun || tx.isListed(partner) else {
+            throw chatID == nil ? RequestError.userNotFound : RequestError.chatNotFound
+        }
+        return Target(
+            place: .user(partner),
+            chatID: hasBegun ? .dialog(caller.userID, partner) : nil,
+            userID: hasBegun ? nil : partner
+        )
+    }
+}

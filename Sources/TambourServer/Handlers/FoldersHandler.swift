@@ -1,0 +1,156 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `folders`: chats that a user keeps together. Wire: protocol-spec/opcodes/folders.yaml
+struct FoldersHandler: Sendable {
+    let limits: Limits
+
+    /// The folder that everybody has and nobody stores.
+    private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
+    private static let untouched = FolderOrder(ids: [allChats.id], sync: 0)
+
+    /// Answers `FOLDERS_GET` (272): the folders that changed after `folderSync`, and that of all chats.
+    ///
+    /// - Note: A query.
+    func foldersGet(
+        _ request: FoldersGetRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> FoldersGetReply {
+        let order = try snapshot.folderOrder(of: caller.userID) ?? Self.untouched
+        var since = max(0, request.folderSync ?? 0)
+        // A mark that no reply had is none.
+        if since > order.sync { since = 0 }
+        let changed = try snapshot.folders(of: caller.userID, since: since) + [Self.allChats]
+        return FoldersGetReply(
+            folders: order.ids.compactMap { id in changed.first { $0.id == id } },
+            foldersOrder: order.ids,
+            folderSync: order.sync
+        )
+    }
+
+    /// Answers `FOLDERS_GET_BY_ID` (273): unknown ones are left out.
+    ///
+    /// - Note: A query.
+    func foldersGetByID(
+        _ request: FoldersGetByIdRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> FoldersGetByIdReply {
+        var seen: Set<Text> = []
+        var folders: [Folder] = []
+        for id in request.folderIDs where seen.insert(id).inserted {
+            let folder =
+                id == Self.allChats.id
+                ? Self.allChats : try snapshot.folder(id, of: caller.userID)
+            if let folder { folders.append(folder) }
+        }
+        return FoldersGetByIdReply(folders: folders)
+    }
+
+    /// Answers `FOLDERS_UPDATE` (274): makes a folder, or replaces what is in one.
+    ///
+    /// - Throws: `not.allowed` for the folder of all chats, `proto.payload` for one too many or too large.
+    /// - Note: A command.
+    func foldersUpdate(
+        _ request: FoldersUpdateRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> FoldersUpdateReply {
+        guard request.id != Self.allChats.id else { throw RequestError.notAllowed }
+        guard !request.id.isEmpty else { throw RequestError.protoPayload("/id: empty") }
+        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        let before = try tx.reader.folder(request.id, of: caller.userID)
+        var folder = Folder(
+            id: request.id,
+            title: request.title,
+            include: request.include,
+            filters: request.filters,
+            options: request.options,
+            favorites: request.favorites,
+            updateTime: before?.updateTime ?? 0
+        )
+        if let before, before == folder {
+            return FoldersUpdateReply(
+                folder: before,
+                foldersOrder: order.ids,
+                folderSync: order.sync
+            )
+        }
+        if before == nil {
+            // That of all chats does not count.
+            guard order.ids.count - 1 < limits.maxFolders else {
+                throw RequestError.protoPayload("/id: limit \(limits.maxFolders) folders")
+            }
+            order.ids.append(request.id)
+        }
+        order.sync = max(tx.ct, order.sync + 1)
+        folder.updateTime = order.sync
+        let bytes = Packed(folder).bytes.count
+        guard bytes <= limits.maxFolderBytes else {
+            throw RequestError.protoPayload("/: \(bytes) bytes, limit \(limits.maxFolderBytes)")
+        }
+        try tx.setFolders(of: caller.userID, order: order, changed: folder)
+        tell(order, changed: folder, caller, tx)
+        return FoldersUpdateReply(folder: folder, foldersOrder: order.ids, folderSync: order.sync)
+    }
+
+    /// Answers `FOLDERS_REORDER` (275): those that are not named follow as they stood.
+    ///
+    /// - Throws: `not.found` for a folder that is not there.
+    /// - Note: A command.
+    func foldersReorder(
+        _ request: FoldersReorderRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> FoldersReorderReply {
+        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        var seen: Set<Text> = []
+        var ids: [Text] = []
+        for id in request.foldersOrder where seen.insert(id).inserted {
+            guard order.ids.contains(id) else { throw RequestError.notFound }
+            ids.append(id)
+        }
+        ids += order.ids.filter { !seen.contains($0) }
+        if ids != order.ids {
+            order = FolderOrder(ids: ids, sync: max(tx.ct, order.sync + 1))
+            try tx.setFolders(of: caller.userID, order: order)
+            tell(order, changed: nil, caller, tx)
+        }
+        return FoldersReorderReply(foldersOrder: order.ids, folderSync: order.sync)
+    }
+
+    /// Answers `FOLDERS_DELETE` (276): what is not there is passed over.
+    ///
+    /// - Throws: `not.allowed` for the folder of all chats.
+    /// - Note: A command.
+    func foldersDelete(
+        _ request: FoldersDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> FoldersDeleteReply {
+        let asked = Set(request.folderIDs)
+        guard !asked.contains(Self.allChats.id) else { throw RequestError.notAllowed }
+        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        let deleted = order.ids.filter { asked.contains($0) }
+        if !deleted.isEmpty {
+            order = FolderOrder(
+                ids: order.ids.filter { !asked.contains($0) },
+                sync: max(tx.ct, order.sync + 1)
+            )
+            try tx.setFolders(of: caller.userID, order: order, deleted: deleted)
+            tell(order, changed: nil, caller, tx)
+        }
+        return FoldersDeleteReply(foldersOrder: order.ids, folderSync: order.sync)
+    }
+
+    private func tell(
+        _ order: FolderOrder,
+        changed: Folder?,
+        _ caller: Caller,
+        _ tx: WriteTransaction
+    ) {
+        let push = NotifFolders(folder: changed, foldersOrder: order.ids, folderSync: order.sync)
+        tx.emit(.push(.notifFolders(push), to: [caller.userID], except: caller.connectionID))
+    }
+}

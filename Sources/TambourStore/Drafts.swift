@@ -1,0 +1,170 @@
+package import TambourProtocol
+import TambourSQL
+
+/// What a draft is for. A dialog is known by its other side, whether it has begun or not.
+package enum DraftPlace: Hashable, Sendable {
+    case group(ChatKey)
+    /// Oneself for saved messages.
+    case user(UserID)
+
+    /// Groups have negative keys, users positive ids: one column holds both.
+    fileprivate var peer: Int64 {
+        switch self {
+        case .group(let key): key.rawValue
+        case .user(let id): id.rawValue
+        }
+    }
+
+    fileprivate init(peer: Int64) {
+        self = peer < 0 ? .group(ChatKey(peer)) : .user(UserID(peer))
+    }
+}
+
+/// A row of `draft`: a draft, or that there is none any more.
+package struct DraftRecord: Sendable {
+    package let place: DraftPlace
+    /// Commit clock of the last change.
+    package let ct: Int64
+    /// When it was saved, Unix milliseconds; 0 when it was thrown away.
+    package let saved: Int64
+    package let text: Text
+    package let elements: Packed<[Element]>?
+    package let replyTo: MessageID?
+    /// When its dialog began; 0 when it has not, and for groups.
+    package let dialogCreated: Int64
+
+    package var isSaved: Bool { saved > 0 }
+
+    /// As it travels.
+    package var draft: Draft {
+        Draft(text: text, elements: elements, replyTo: replyTo, time: saved, saveTime: saved)
+    }
+
+    /// About how many bytes it takes on the wire, never fewer.
+    package var wireSizeEstimate: Int { 120 + text.bytes.count + (elements?.bytes.count ?? 0) }
+}
+
+struct DraftStatements {
+    let byPlace: any SQLStatement
+    let changed: any SQLStatement
+    let count: any SQLStatement
+    let put: any SQLStatement
+    let discard: any SQLStatement
+    let touch: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let select = """
+            SELECT d.peer, d.ct, d.saved, d.text, d.elements, d.reply_to, COALESCE(c.created, 0)
+            FROM draft d LEFT JOIN chat c
+              ON c.low_user = CASE WHEN d.peer < d.user_id THEN d.peer ELSE d.user_id END
+              AND c.high_user = CASE WHEN d.peer < d.user_id THEN d.user_id ELSE d.peer END
+            WHERE d.user_id = $1
+            """
+        byPlace = try sql.prepare("\(select) AND d.peer = $2")
+        changed = try sql.prepare("\(select) AND d.ct > $2 ORDER BY d.ct DESC, d.peer")
+        count = try sql.prepare("SELECT count(*) FROM draft WHERE user_id = $1 AND saved > 0")
+        put = try sql.prepare(
+            """
+            INSERT INTO draft (user_id, peer, ct, saved, text, elements, reply_to)
+            VALUES ($1, $2, $3, $3, $4, $5, $6)
+            ON CONFLICT (user_id, peer) DO UPDATE SET
+              ct = excluded.ct, saved = excluded.saved, text = excluded.text,
+              elements = excluded.elements, reply_to = excluded.reply_to
+            """
+        )
+        let own = "WHERE user_id = $1 AND peer = $2 AND saved > 0"
+        discard = try sql.prepare(
+            """
+            UPDATE draft SET ct = $3, saved = 0, text = $4, elements = NULL, reply_to = 0 \(own)
+            """
+        )
+        touch = try sql.prepare("UPDATE draft SET ct = $3 \(own)")
+    }
+}
+
+extension DraftRecord {
+    fileprivate init(row: any SQLStatement) {
+        self.init(
+            place: DraftPlace(peer: row.int(0)),
+            ct: row.int(1),
+            saved: row.int(2),
+            text: Text(unchecked: Bytes(row.bytes(3))),
+            elements: row.isNull(4) ? nil : Packed(unchecked: Bytes(row.bytes(4))),
+            replyTo: row.int(5) == 0 ? nil : MessageID(row.int(5)),
+            dialogCreated: row.int(6)
+        )
+    }
+}
+
+extension ReadTransaction {
+    /// The draft of `user` for a place, or that there is none any more; nil when there never was.
+    package func draft(of user: UserID, for place: DraftPlace) throws -> DraftRecord? {
+        let statement = store.drafts.byPlace
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, place.peer)
+        return try statement.step() ? DraftRecord(row: statement) : nil
+    }
+
+    /// What was saved or thrown away after `since` (commit clock), the newest change first.
+    package func changedDrafts(of user: UserID, since: Int64) throws -> [DraftRecord] {
+        let statement = store.drafts.changed
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, since)
+        var drafts: [DraftRecord] = []
+        while try statement.step() { drafts.append(DraftRecord(row: statement)) }
+        return drafts
+    }
+
+    /// How many drafts `user` has.
+    package func draftCount(of user: UserID) throws -> Int {
+        let statement = store.drafts.count
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+}
+
+extension WriteTransaction {
+    /// Saves a draft in place of the one before; its time is the commit clock.
+    package func saveDraft(
+        text: Text,
+        elements: Packed<[Element]>?,
+        replyTo: MessageID?,
+        of user: UserID,
+        for place: DraftPlace
+    ) throws {
+        writes += 1
+        let statement = store.drafts.put
+        statement.bind(1, user.rawValue)
+        statement.bind(2, place.peer)
+        statement.bind(3, ct)
+        statement.bindWords(4, text)
+        statement.bindBlob(5, elements?.bytes)
+        statement.bind(6, replyTo?.rawValue ?? 0)
+        try statement.run()
+    }
+
+    /// Throws a draft away, if there is one; the next delta says so.
+    package func discardDraft(of user: UserID, for place: DraftPlace) throws {
+        writes += 1
+        let statement = store.drafts.discard
+        statement.bind(1, user.rawValue)
+        statement.bind(2, place.peer)
+        statement.bind(3, ct)
+        statement.bindWords(4, Text.empty)
+        try statement.run()
+    }
+
+    /// A dialog begins: drafts that were told under the user are told under the chat from now on.
+    func moveDrafts(of a: UserID, and b: UserID) throws {
+        for (user, partner) in [(a, b), (b, a)] {
+            let statement = store.drafts.touch
+            statement.bind(1, user.rawValue)
+            statement.bind(2, partner.rawValue)
+            statement.bind(3, ct)
+            try statement.run()
+        }
+    }
+}

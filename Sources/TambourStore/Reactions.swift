@@ -1,0 +1,140 @@
+package import TambourProtocol
+import TambourSQL
+
+/// Who reacted to a message with what. What everybody sees of it, the counters, is a column of `message`:
+/// a page costs nothing more where nobody has reacted.
+struct ReactionStatements {
+    let own: any SQLStatement
+    let page: any SQLStatement
+    let put: any SQLStatement
+    let drop: any SQLStatement
+    let dropAll: any SQLStatement
+    let setCounters: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let key = "chat = $1 AND message = $2 AND user_id = $3"
+        own = try sql.prepare("SELECT reaction FROM reaction WHERE \(key)")
+        page = try sql.prepare(
+            """
+            SELECT user_id, reaction FROM reaction
+            WHERE chat = $1 AND message = $2 AND user_id > $3 ORDER BY user_id LIMIT $4
+            """
+        )
+        put = try sql.prepare(
+            """
+            INSERT INTO reaction (chat, message, user_id, reaction) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (chat, message, user_id) DO UPDATE SET reaction = excluded.reaction
+            """
+        )
+        drop = try sql.prepare("DELETE FROM reaction WHERE \(key)")
+        dropAll = try sql.prepare("DELETE FROM reaction WHERE chat = $1 AND message = $2")
+        setCounters = try sql.prepare(
+            "UPDATE message SET reactions = $3 WHERE chat = $1 AND id = $2"
+        )
+    }
+}
+
+extension ReadTransaction {
+    /// What `user` said to the message by an emoji; nil for nothing.
+    package func reaction(of user: UserID, to record: MessageRecord) throws -> Text? {
+        guard record.reactions != nil else { return nil }
+        let statement = store.reactions.own
+        defer { statement.reset() }
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, user.rawValue)
+        return try statement.step() ? Text(unchecked: Bytes(statement.bytes(0))) : nil
+    }
+
+    /// The reactions to a message as `viewer` sees them; none is an empty list.
+    package func reactionInfo(of record: MessageRecord, for viewer: UserID) throws -> ReactionInfo {
+        var info = try record.counters(limits: limits)
+        info.yourReaction = try reaction(of: viewer, to: record)
+        return info
+    }
+
+    /// What a message carries of its reactions; the bytes as they are stored where nothing is to be
+    /// added.
+    func reactions(
+        to record: MessageRecord,
+        for viewer: UserID?
+    ) throws -> Packed<ReactionInfo>? {
+        guard let counters = record.reactions, let viewer,
+            let own = try reaction(of: viewer, to: record)
+        else { return record.reactions }
+        var info = try counters.value(limits: limits)
+        info.yourReaction = own
+        return Packed(info)
+    }
+
+    /// A page of those who reacted, in the order of their ids.
+    ///
+    /// - Returns: where the next page begins; nil at the end.
+    package func reactions(
+        to record: MessageRecord,
+        after marker: UserID,
+        limit: Int
+    ) throws -> (reactions: [UserReaction], next: UserID?) {
+        let statement = store.reactions.page
+        defer { statement.reset() }
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, marker.rawValue)
+        statement.bind(4, Int64(limit) + 1)
+        var reactions: [UserReaction] = []
+        while try statement.step() {
+            if reactions.count == limit { return (reactions, reactions.last?.userID) }
+            reactions.append(
+                UserReaction(
+                    userID: UserID(statement.int(0)),
+                    reaction: Text(unchecked: Bytes(statement.bytes(1)))
+                )
+            )
+        }
+        return (reactions, nil)
+    }
+}
+
+extension MessageRecord {
+    /// The counters alone.
+    package func counters(limits: Limits) throws -> ReactionInfo {
+        try reactions?.value(limits: limits) ?? ReactionInfo()
+    }
+}
+
+extension WriteTransaction {
+    /// Sets what `user` says to a message by an emoji; nil takes it back.
+    ///
+    /// - Parameter counters: all of the message as they are then, without anybody's own.
+    package func setReaction(
+        _ reaction: Text?,
+        of user: UserID,
+        to record: MessageRecord,
+        in chat: ChatState,
+        leaving counters: ReactionInfo
+    ) throws {
+        writes += 1
+        let statement = reaction == nil ? store.reactions.drop : store.reactions.put
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, user.rawValue)
+        if let reaction { statement.bindWords(4, reaction) }
+        try statement.run()
+        let count = store.reactions.setCounters
+        count.bind(1, record.chat.rawValue)
+        count.bind(2, record.id.rawValue)
+        count.bindBlob(3, counters.totalCount == 0 ? nil : Packed(counters).bytes)
+        try count.run()
+        touch(chat)
+    }
+
+    /// Messages that are gone take along what was said to them.
+    func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
+        let statement = store.reactions.dropAll
+        for id in ids {
+            statement.bind(1, chat.key.rawValue)
+            statement.bind(2, id.rawValue)
+            try statement.run()
+        }
+    }
+}

@@ -1,0 +1,125 @@
+"""Scenarios: what somebody says by an emoji, has begun to write, and keeps together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness import World, check, fact, later_than, refused, same, scenario
+from pymax import SyncOverrides
+from pymax.protocol import Opcode
+
+
+def counted(info: Any) -> dict[str, int]:
+    """The counters of a reaction info or event; their sum is the total."""
+    found = {counter.reaction: counter.count for counter in info.counters or []}
+    same(info.total_count, sum(found.values()), "total of the counters")
+    return found
+
+
+@scenario
+async def reactions(world: World) -> None:
+    """People react to a message, change their minds, and take it back."""
+    alice, bob = await world.register("alice"), await world.register("bob")
+    laptop = await world.another(bob, "laptop")
+    chat = alice.dialog(bob)
+    sent = await alice.client.send_message(chat, "boom")
+    received = await bob.next("message")
+    same(received.reaction_info, None, "reactions of a new message")
+
+    info = await received.react("🥁")
+    same((counted(info), info.your_reaction), ({"🥁": 1}, "🥁"), "the answer to react")
+    event = await alice.next("reaction")
+    same((event.chat_id, event.message_id), (chat, sent.id), "chat and message of push 155")
+    same((counted(event), event.your_reaction), ({"🥁": 1}, None), "push 155")
+    event = await laptop.next("reaction")
+    same((counted(event), event.your_reaction), ({"🥁": 1}, "🥁"), "push 156 at the own other device")
+    fact("react answers the counters; the other side gets push 155, the own other device 156")
+
+    await alice.client.add_reaction(chat, sent.id, "👍")
+    for device, own in ((alice, "👍"), (bob, "🥁"), (laptop, "🥁")):
+        page = await device.client.fetch_history(chat, from_time=later_than(sent))
+        seen = page[-1].reaction_info
+        same((counted(seen), seen.your_reaction), ({"👍": 1, "🥁": 1}, own), f"reactions in the history of {device}")
+        last = (await device.client.get_chat(chat)).last_message.reaction_info
+        same((counted(last), last.your_reaction), ({"👍": 1, "🥁": 1}, own), f"reactions in the chat of {device}")
+    fact("the history and the list of chats carry them, each with one's own")
+
+    again = await bob.client.add_reaction(chat, sent.id, "👍")
+    same((counted(again), again.your_reaction), ({"👍": 2}, "👍"), "a second reaction")
+    fact("a second reaction takes the place of the first")
+
+    found = await received.get_reactions()
+    same({key: counted(each) for key, each in found.items()}, {str(sent.id): {"👍": 2}}, "get_reactions")
+    asked = {"chatId": chat, "messageId": sent.id, "count": 40}
+    details = await alice.invoke(Opcode.MSG_GET_DETAILED_REACTIONS, asked)
+    names = {each["userId"]: each["reaction"] for each in details["reactions"]}
+    same(names, {alice.id: "👍", bob.id: "👍"}, "who reacted")
+    fact("get_reactions counts them, 181 names who reacted")
+
+    left = await received.unreact()
+    same((counted(left), left.your_reaction), ({"👍": 1}, None), "the answer to unreact")
+    await refused(bob.client.add_reaction(chat, sent.id, "x"), "error.message.like.unknown.reaction")
+    await refused(bob.client.add_reaction(chat, 1, "👍"), "not.found")
+    fact("a reaction is taken back; what is no emoji, or to no message, is refused")
+
+    edited = await sent.edit("BOOM")
+    same(edited.reaction_info.your_reaction, "👍", "own reaction in the answer to an edit")
+    pushed = await bob.next("edit")
+    same((counted(pushed.reaction_info), pushed.reaction_info.your_reaction), ({"👍": 1}, None), "push of an edit")
+    fact("an edit keeps them; its push names nobody's own")
+
+
+@scenario
+async def folders(world: World) -> None:
+    """Chats are put into folders, and the other device has them too."""
+    alice, bob = await world.register("alice"), await world.register("bob")
+    laptop = await world.another(alice, "laptop")
+    chat, all_chats = alice.dialog(bob), "all.chat.folder"
+    first = await alice.client.get_folders()
+    same(([each.id for each in first.folders], first.folders_order), ([all_chats], [all_chats]), "folders")
+    fact("everybody has the folder of all chats")
+
+    made = await alice.client.create_folder("Drums", [chat])
+    same((made.folder.title, made.folder.include), ("Drums", [chat]), "the new folder")
+    same(made.folders_order, [all_chats, made.folder.id], "order of the folders")
+    push = await laptop.next("push", lambda frame: frame.opcode == Opcode.NOTIF_FOLDERS)
+    same(push.payload["folder"]["id"], made.folder.id, "the folder of push 277")
+    await bob.silence("push", where=lambda frame: frame.opcode == Opcode.NOTIF_FOLDERS)
+    fact("create_folder makes one; the own other device gets push 277, nobody else")
+
+    changed = await alice.client.update_folder(made.folder.id, "Percussion", chat_include=[chat, 0])
+    same((changed.folder.title, changed.folder.include), ("Percussion", [chat, 0]), "the changed folder")
+    check(changed.folder_sync > made.folder_sync, "the mark did not rise")
+    delta = await laptop.client.get_folders(made.folder_sync)
+    titles = [each.title for each in delta.folders if each.id == made.folder.id]
+    same(titles, ["Percussion"], "what changed since the mark")
+    fact("update_folder replaces it; a mark brings what changed since")
+
+    gone = await alice.client.delete_folder(made.folder.id)
+    same(gone.folders_order, [all_chats], "order after delete_folder")
+    same([each.id for each in (await laptop.client.get_folders()).folders], [all_chats], "folders in the end")
+    fact("delete_folder deletes it")
+
+
+@scenario
+async def drafts(world: World) -> None:
+    """A draft goes on on another device, as other clients of the family do it."""
+    alice, bob = await world.register("alice"), await world.register("bob")
+    laptop = await world.another(alice, "laptop")
+    chat = alice.dialog(bob)
+    await bob.client.send_message(chat, "are you there?")
+    saved = await alice.invoke(Opcode.DRAFT_SAVE, {"chatId": chat, "draft": {"text": "not yet"}})
+    push = await laptop.next("push", lambda frame: frame.opcode == Opcode.NOTIF_DRAFT)
+    same((push.payload["chatId"], push.payload["draft"]["text"]), (chat, "not yet"), "push 152")
+    same(push.payload["draft"]["time"], saved["time"], "time of the draft")
+    again = await world.again(laptop, SyncOverrides(drafts_sync=-1))
+    login = await again.next("login")
+    same(login["drafts"]["chats"]["saved"][str(chat)]["text"], "not yet", "the draft in the next login")
+    fact("176 saves a draft, 152 tells the own other device, and a login has it")
+
+    await alice.invoke(Opcode.DRAFT_DISCARD, {"chatId": chat, "time": saved["time"]})
+    push = await again.next("push", lambda frame: frame.opcode == Opcode.NOTIF_DRAFT_DISCARD)
+    same(push.payload["chatId"], chat, "push 153")
+    told = (Opcode.NOTIF_DRAFT, Opcode.NOTIF_DRAFT_DISCARD)
+    await bob.silence("push", where=lambda frame: frame.opcode in told)
+    fact("177 throws it away, 153 says so, and nobody else hears of drafts")
