@@ -8,8 +8,31 @@ package enum Event: Sendable {
     case sessionsClosed([SessionID], of: UserID)
     /// A user follows the presence of `users` no more.
     case unfollowed([UserID], by: UserID)
-    /// The presence of a user is to be hidden, or to be seen again.
-    case presenceHidden(Bool, of: UserID)
+    /// A user's settings: every connection but `except` is told.
+    case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
     /// A login code to hand to the person who owns `phone`.
     case loginCode(phone: Int64, code: String)
+}
+
+/// A change of a user's settings.
+package struct SettingsNews: Sendable {
+    /// What the hash that clients hold is made of.
+    package let version: Int64
+    package let isHidden: Bool
+    /// All settings of the user, a map.
+    package let user: AnyValue
+    /// All settings of the chats concerned, each a map.
+    package let chats: IDMap<ChatID, AnyValue>?
+
+    package init(
+        version: Int64,
+        isHidden: Bool,
+        user: AnyValue,
+        chats: IDMap<ChatID, AnyValue>?
+    ) {
+        self.version = version
+        self.isHidden = isHidden
+        self.user = user
+        self.chats = chats
+    }
 }

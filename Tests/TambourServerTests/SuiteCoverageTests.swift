@@ -308,6 +308,7 @@ struct SuiteCoverageTests {
         try tour.play(alice, RemoveContactPhotoRequest(photoID: 1))
         try tour.play(alice, ChatSearchCommonParticipantsRequest(userIDs: [bob.userID]))
         try tour.play(alice, ProfileRequest(description: "Plays drums"))
+        try tour.play(alice, ProfileRequest(photoID: 1))
         try tour.play(
             alice,
             ConfigRequest(settings: SettingsChange(user: NameMap([("LED", AnyValue(Int64(1)))])))

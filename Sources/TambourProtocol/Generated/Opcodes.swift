@@ -215,7 +215,7 @@ package struct OpInfo: Sendable {
         served(5, "LOG", .clientToServer, [.initialized, .loggedIn], .session, .unsafe, [])
         served(6, "SESSION_INIT", .clientToServer, [.connected, .initialized, .loggedIn], .session, .idempotent, [])
         served(8, "LOGIN2", .clientToServer, [.loggedIn], .query, .safe, [.loginToken])
-        served(16, "PROFILE", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(16, "PROFILE", .clientToServer, [.loggedIn], .command, .idempotent, [.notAllowed])
         served(17, "AUTH_REQUEST", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
         served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
         served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .login, .safe, [.loginToken, .loginBlocked, .loginFlood])

@@ -16,6 +16,7 @@ package struct Answer: Sendable {
     package struct Following: Sendable {
         package let watcher: UserID
         package let partners: [UserID]
+        package let settingsVersion: Int64
         /// Whether the presence of the watcher is shown to nobody.
         package let isHidden: Bool
     }

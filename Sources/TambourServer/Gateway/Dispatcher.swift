@@ -258,7 +258,8 @@ package struct Dispatcher: Sendable {
                 answer.following = Answer.Following(
                     watcher: caller.userID,
                     partners: result.partners,
-                    isHidden: result.isHidden
+                    settingsVersion: result.account.settingsVersion,
+                    isHidden: result.account.privacy.isHidden
                 )
                 return answer
             }

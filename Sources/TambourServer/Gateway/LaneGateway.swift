@@ -148,18 +148,17 @@ final class LaneGateway: @unchecked Sendable {
     ) {
         var told = before
         // Sessions are many, different answers are few.
-        var encoded: [[SessionFeature]: EncodedPush<Push>] = [:]
+        var encoded: [LoginConfig: EncodedPush<Push>] = [:]
         for session in sessions.prefix(Self.toldAtOnce) {
             guard let answers = session.featuresChanged() else { continue }
-            let push = Push.notifConfig(
-                NotifConfig(config: shared.settings.change(to: answers))
-            )
-            var packets = encoded[answers] ?? EncodedPush(push, limits: shared.limits)
+            let config = shared.settings.change(to: answers, version: session.settingsVersion)
+            let push = Push.notifConfig(NotifConfig(config: config))
+            var packets = encoded[config] ?? EncodedPush(push, limits: shared.limits)
             if let packet = packets.packet(for: session.capabilities) {
                 session.push(packet)
                 told += 1
             }
-            encoded[answers] = packets
+            encoded[config] = packets
         }
         let rest = sessions.dropFirst(Self.toldAtOnce)
         if rest.isEmpty {
@@ -193,8 +192,15 @@ final class LaneGateway: @unchecked Sendable {
             }
         case .unfollowed(let users, let watcher):
             for session in byUser[watcher] ?? [] { session.unfollow(users) }
-        case .presenceHidden(let isHidden, let user):
-            for session in byUser[user] ?? [] { session.setHidden(isHidden) }
+        case .settingsChanged(let news, let user, let except):
+            for session in byUser[user] ?? [] {
+                session.settingsChanged(news.version, isHidden: news.isHidden)
+                if let except, session.caller?.connectionID == except { continue }
+                let config = shared.settings.change(to: news, for: session.features?.answers)
+                let push = Push.notifConfig(NotifConfig(config: config))
+                var packets = EncodedPush(push, limits: shared.limits)
+                if let packet = packets.packet(for: session.capabilities) { session.push(packet) }
+            }
         case .loginCode:
             break
         }

@@ -75,7 +75,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
     private var unfollowedAtLogin: Set<UserID> = []
-    private var hiddenAtLogin: Bool?
+    private var settingsAtLogin: (version: Int64, isHidden: Bool)?
+    /// That of the user's settings, which the hash of what a client holds is made of.
+    private(set) var settingsVersion: Int64 = 0
     private var isHidden = false
     private var isShownOnline = false
     private var watched: Set<UserID> = []
@@ -509,8 +511,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             decoder.authenticated = true
             shared.metrics.logins.add(1)
             adopt(following.partners, of: caller)
-            isHidden = hiddenAtLogin ?? following.isHidden
-            hiddenAtLogin = nil
+            isHidden = settingsAtLogin?.isHidden ?? following.isHidden
+            settingsVersion = settingsAtLogin?.version ?? following.settingsVersion
+            settingsAtLogin = nil
             if let interactive = interactiveAtLogin { setInteractive(interactive) }
             interactiveAtLogin = nil
             if !isInteractive, !isHidden {
@@ -560,11 +563,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         showPresence(of: caller)
     }
 
-    /// The user's presence is shown to nobody from now on, or to others again.
-    func setHidden(_ hidden: Bool) {
+    /// The user has other settings from now on; one of them says whether the presence is shown.
+    func settingsChanged(_ version: Int64, isHidden hidden: Bool) {
         guard let caller else { return }
         // What the login reads may be from before.
-        if machine.phase == .loggingIn { hiddenAtLogin = hidden }
+        if machine.phase == .loggingIn { settingsAtLogin = (version, hidden) }
+        settingsVersion = version
         isHidden = hidden
         showPresence(of: caller)
     }

@@ -10,19 +10,15 @@ struct ProfileHandler: Sendable {
 
     /// Answers `PROFILE` (16): names and what the caller says about themselves; what is absent stays.
     ///
-    /// - Throws: `proto.payload` for an empty first name, and for what is not served.
+    /// - Throws: `proto.payload` for an empty first name, `not.allowed` for what is not served.
     /// - Note: A command.
     func profile(
         _ request: ProfileRequest,
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ProfileReply {
-        let unserved: [(String, Bool)] = [
-            ("photoToken", request.photoToken != nil), ("photoId", request.photoID != nil),
-            ("link", request.link != nil),
-        ]
-        for (key, isNamed) in unserved where isNamed {
-            throw RequestError.protoPayload("/\(key): not served")
+        guard request.photoToken == nil, request.photoID == nil, request.link == nil else {
+            throw RequestError.notAllowed("photos and links are not served")
         }
         let account = try account(of: caller, in: tx)
         let firstName =
@@ -116,17 +112,13 @@ struct ProfileHandler: Sendable {
             }
             for chat in changedChats { try tx.set(chat.after, of: chat.id, for: caller.userID) }
             version = try tx.settingsChanged(of: account, privacy: privacy)
-            let push = NotifConfig(
-                config: LoginConfig(
-                    hash: service.hash(with: nil, version: version),
-                    user: AnyValue(user),
-                    chats: shown.isEmpty ? nil : shown
-                )
+            let news = SettingsNews(
+                version: version,
+                isHidden: privacy.isHidden,
+                user: AnyValue(user),
+                chats: shown.isEmpty ? nil : shown
             )
-            tx.emit(.push(.notifConfig(push), to: [account.id], except: caller.connectionID))
-            if privacy.isHidden != account.privacy.isHidden {
-                tx.emit(.presenceHidden(privacy.isHidden, of: account.id))
-            }
+            tx.emit(.settingsChanged(news, of: account.id, except: caller.connectionID))
         }
         return ConfigReply(
             hash: service.hash(with: requester.features, version: version),

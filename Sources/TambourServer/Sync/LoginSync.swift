@@ -16,13 +16,13 @@ struct LoginSync: Sendable {
     /// brings it.
     /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
     /// - Returns: the reply, the dialog partners whose presence is followed from now on: the session
-    ///   ends that by `unwatch`; and whether the caller's own is shown to nobody.
+    ///   ends that by `unwatch`; and the caller's account.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
         time: Int64,
         in snapshot: ReadTransaction
-    ) throws -> (reply: LoginReply, partners: [UserID], isHidden: Bool) {
+    ) throws -> (reply: LoginReply, partners: [UserID], account: Account) {
         let caller = requester.requireCaller()
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
@@ -102,7 +102,7 @@ struct LoginSync: Sendable {
             config: try config(account, requester, unlessKnown: request.configHash, snapshot),
             time: time
         )
-        return (reply, recent.map(\.id), account.privacy.isHidden)
+        return (reply, recent.map(\.id), account)
     }
 
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.

@@ -1,4 +1,5 @@
 package import TambourProtocol
+import TambourStore
 
 /// The settings that clients are told, and the hash they echo: of the service, the same for all, and
 /// answers about features.
@@ -80,11 +81,19 @@ package struct ServiceConfig: Sendable {
     }
 
     /// What a client that holds the settings needs when other answers hold.
+    func change(to features: [SessionFeature], version: Int64) -> LoginConfig {
+        LoginConfig(hash: hash(with: features, version: version), features: features)
+    }
+
+    /// What a client that holds the settings needs when the user changed some.
     ///
-    /// The hash leaves the user's own settings out of account, so a client that has some gets all again
-    /// at its next login.
-    func change(to features: [SessionFeature]) -> LoginConfig {
-        LoginConfig(hash: hash(with: features, version: 0), features: features)
+    /// - Parameter features: its answers; nil when it named no feature.
+    func change(to news: SettingsNews, for features: [SessionFeature]?) -> LoginConfig {
+        LoginConfig(
+            hash: hash(with: features, version: news.version),
+            user: news.user,
+            chats: news.chats
+        )
     }
 
     /// Names what a client with these answers holds of a user's settings in that version.

@@ -69,5 +69,5 @@ def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
     nina = login(newcomer("nina"))
     before = changed(nina)
     for key, value in (("photoToken", "abc"), ("photoId", 1), ("link", "nina")):
-        nina.refused("proto.payload", "PROFILE", {"firstName": "Other", key: value})
+        nina.refused("not.allowed", "PROFILE", {"firstName": "Other", key: value})
     equal(changed(nina), before, "the profile")
