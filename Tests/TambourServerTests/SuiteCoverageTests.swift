@@ -330,6 +330,10 @@ struct SuiteCoverageTests {
         func react(_ emoji: Text, _ chat: ChatID, _ id: MessageID) -> MsgReactionRequest {
             MsgReactionRequest(chatID: chat, messageID: id, reaction: NewReaction(id: emoji))
         }
+        let hello = try alice.send("hello", to: alice.dialog(with: bob), cid: 2_002).message.id
+        try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .block))
+        try tour.play(alice, react("👍", alice.dialog(with: bob), hello))
+        try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .unblock))
         try tour.play(alice, react("x", group, said))
         try tour.play(alice, react("👍", group, said))
         try tour.play(bob, react("🥁", group, said))

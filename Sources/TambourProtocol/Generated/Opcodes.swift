@@ -267,7 +267,7 @@ package struct OpInfo: Sendable {
         served(159, "NOTIF_PROFILE", .serverToClient, [], nil, nil, [])
         served(176, "DRAFT_SAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
         served(177, "DRAFT_DISCARD", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
-        served(178, "MSG_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed])
+        served(178, "MSG_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .notAllowed, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed])
         served(179, "MSG_CANCEL_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound])
         served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])

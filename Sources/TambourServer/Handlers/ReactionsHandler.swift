@@ -7,8 +7,9 @@ struct ReactionsHandler: Sendable {
 
     /// Answers `MSG_REACTION` (178): one reaction of each member; a second takes the place of the first.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see,
-    ///   `error.message.like.unknown.reaction`, `error.reactions.not.allowed`, `error.too-many-likes`.
+    /// - Throws: `chat.not.found`, `not.found` for a message the caller does not see, `not.allowed` in a
+    ///   dialog with somebody the caller has blocked, `error.message.like.unknown.reaction`,
+    ///   `error.reactions.not.allowed`, `error.too-many-likes`.
     /// - Note: A command.
     func msgReaction(
         _ request: MsgReactionRequest,
@@ -19,7 +20,7 @@ struct ReactionsHandler: Sendable {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
         let (chat, record) = try message(request.messageID, in: request.chatID, caller, tx)
-        guard !chat.isShut(for: caller.userID) else { throw RequestError.chatNotFound }
+        try ChatRules.requireOpen(chat, for: caller.userID)
         let reaction = request.reaction.id
         guard request.reaction.reactionType == "EMOJI", ReactionRules.isEmoji(reaction) else {
             throw RequestError.errorMessageLikeUnknownReaction

@@ -1383,6 +1383,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_REACTION error: somebody the caller has blocked", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
+            hex: "0a03003300b20000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_REACTION error: no emoji", type: "ErrorReply", opcode: 178, command: 3, sequence: 51,
             hex: "0a03003300b20000004e82a56572726f72d9236572726f722e6d6573736167652e6c696b652e756e6b6e6f776e2e7265616374696f6ea76d657373616765b95468657265206973206e6f2073756368207265616374696f6e",
             accept: [],

@@ -244,6 +244,26 @@ struct MsgReactionTests {
         }
     }
 
+    @Test("nobody reacts any more where one has blocked the other; taking back is possible")
+    func blocked() throws {
+        try withPair { _, alice, bob, dialog in
+            let message = try alice.send("boom", to: dialog, cid: 1).message.id
+            try bob.react("👍", to: message, in: dialog)
+            try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .block))
+            _ = try (alice.takePushes(), bob.takePushes())
+            #expect(
+                try bob.code(of: bob.reaction("🔥", to: message, in: dialog)) == .chatNotFound
+            )
+            #expect(
+                try alice.code(of: alice.reaction("🔥", to: message, in: dialog)) == .notAllowed
+            )
+            try alice.expectSilence()
+            #expect(try bob.cancel(message, in: dialog) == info([]))
+            try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .unblock))
+            try bob.react("🔥", to: message, in: dialog)
+        }
+    }
+
     @Test("goes with the message, and does not come back")
     func deleted() throws {
         try withMessage { server, people, group, message in

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     LESS,
     NOBODY,
     chat_of,
+    dialog,
     history,
     login_again,
     marks,
@@ -216,7 +217,7 @@ def test_too_many_kinds(login: LogIn, group: Group, cid: Cid, limits: Limits) ->
 
 
 @case("REA-08")
-def test_not_a_member(login: LogIn, group: Group, cid: Cid) -> None:
+def test_reaction_of_a_stranger(login: LogIn, group: Group, cid: Cid) -> None:
     """A chat of others looks like none, for all that is asked about reactions."""
     alice, carol = login("alice"), login("carol")
     chat, message = said(group, cid, alice)
@@ -251,6 +252,23 @@ def test_while_away(login: LogIn, group: Group, cid: Cid) -> None:
         changed = only(login_again(carol, **known)["chats"], "chat that changed")
         equal(changed["id"], chat, "the chat")
         equal(shown(changed["lastMessage"]), (expected, None), "reactions of its last message")
+
+
+@case("REA-18")
+def test_reaction_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Where one has blocked the other nobody reacts, and after the block is lifted both do."""
+    alice, nina = login("alice"), login(newcomer(), interactive=False)
+    chat = dialog(alice, nina)
+    message = say(alice, chat, cid())["id"]
+    alice.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})
+    forget(alice, nina)
+    not_reacted("chat.not.found", nina, chat, message)
+    not_reacted("not.allowed", alice, chat, message)
+    for device in (alice, nina):
+        device.fence()
+        equal(device.pushes(CHANGED, YOURS), [], "pushes about reactions")
+    alice.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "UNBLOCK"})
+    equal(counts(react(nina, chat, message, THUMB)), {THUMB: 1}, "after the block")
 
 
 @case("REA-10")
