@@ -232,9 +232,8 @@ extension TestStore {
                 for word in words {
                     // An area knows of complete parts only.
                     let isComplete = last - first == 1_023
-                    for (scale, index) in [(Int64(0), block)]
-                        + (isComplete ? [(1, block / 64)] : [])
-                    {
+                    let scales: [(Int64, Int64)] = [(0, block), (1, block / 64)]
+                    for (scale, index) in scales.prefix(isComplete ? 2 : 1) {
                         let row = IndexRow(chat: chat, scale: scale, part: index / 64, word: word)
                         expected[row, default: 0] |= Int64(bitPattern: 1 << UInt64(index % 64))
                     }

@@ -281,8 +281,11 @@ struct PublicSearchTests {
             #expect(
                 try alice.call(PublicSearchRequest(query: "peter")).result[0].contact?.phone == nil
             )
-            try server.block(peter.userID)
+            try peter.call(ProfileRequest(firstName: "Pierre"))
             #expect(try alice.people("peter").isEmpty)
+            #expect(try alice.people("pierre") == [peter.userID])
+            try server.block(peter.userID)
+            #expect(try alice.people("pierre").isEmpty)
             #expect(try alice.people(Text("+\(phone)")).isEmpty)
         }
     }
