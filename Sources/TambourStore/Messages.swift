@@ -105,8 +105,8 @@ struct MessageStatements {
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
                 forward = NULL, reply_to = 0, reactions = NULL
             """
-        self.upTo = try sql.prepare("SELECT id FROM message WHERE \(upTo) ORDER BY id")
-        self.bySender = try sql.prepare("SELECT id FROM message WHERE \(bySender) ORDER BY id")
+        self.upTo = try sql.prepare("SELECT id, n FROM message WHERE \(upTo) ORDER BY id")
+        self.bySender = try sql.prepare("SELECT id, n FROM message WHERE \(bySender) ORDER BY id")
         removeUpTo = try sql.prepare("\(remove) WHERE \(upTo)")
         removeBySender = try sql.prepare("\(remove) WHERE \(bySender)")
         self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")

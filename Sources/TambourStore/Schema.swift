@@ -239,5 +239,48 @@ package enum Schema {
             ) {without_rowid};
             """
         ),
+        Migration(
+            7,
+            "search and reports",
+            """
+            CREATE TABLE search_part (
+              chat {int64} NOT NULL,
+              part {int64} NOT NULL,
+              ends {blob} NOT NULL,
+              PRIMARY KEY (chat, part)
+            ) {without_rowid};
+
+            CREATE TABLE search_word (
+              chat {int64} NOT NULL,
+              scale {int64} NOT NULL,
+              part {int64} NOT NULL,
+              word {blob} NOT NULL,
+              blocks {int64} NOT NULL,
+              PRIMARY KEY (chat, scale, part, word)
+            ) {without_rowid};
+
+            CREATE INDEX message_attached ON message (chat, id)
+              WHERE attaches IS NOT NULL OR forward IS NOT NULL;
+
+            CREATE TABLE account_word (
+              word {blob} NOT NULL,
+              user_id {int64} NOT NULL,
+              PRIMARY KEY (word, user_id)
+            ) {without_rowid};
+            CREATE INDEX account_word_user ON account_word (user_id);
+
+            CREATE TABLE report (
+              id {int64} PRIMARY KEY,
+              reporter {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              message {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              reason {int64} NOT NULL,
+              words {blob} NOT NULL,
+              created {int64} NOT NULL,
+              UNIQUE (reporter, chat, message, user_id)
+            );
+            """
+        ),
     ]
 }

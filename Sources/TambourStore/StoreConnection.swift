@@ -17,6 +17,9 @@ package final class StoreConnection {
     let reactions: ReactionStatements
     let drafts: DraftStatements
     let folders: FolderStatements
+    let search: SearchStatements
+    let people: PeopleStatements
+    let reports: ReportStatements
     let meta: MetaStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
@@ -33,12 +36,16 @@ package final class StoreConnection {
         reactions = try ReactionStatements(sql)
         drafts = try DraftStatements(sql)
         folders = try FolderStatements(sql)
+        search = try SearchStatements(sql)
+        people = try PeopleStatements(sql)
+        reports = try ReportStatements(sql)
         meta = try MetaStatements(sql)
     }
 
     /// Brings the schema of `sql` up to date.
     package static func migrate(_ sql: any SQLConnection) throws {
         try MigrationRunner.migrate(sql, with: Schema.migrations)
+        try PeopleStatements.indexNames(on: sql)
     }
 
     /// Runs `body` over one snapshot.

@@ -23,6 +23,9 @@ package final class StoreWriter {
             ?? 0
     }
 
+    /// Whether the index of words may be behind the messages.
+    package var hasWordsToIndex: Bool { transaction.hasWordsToIndex }
+
     /// Opens the transaction of a batch.
     package func begin(_ stamp: CommitStamp) throws -> WriteTransaction {
         try connection.sql.begin(.immediate)

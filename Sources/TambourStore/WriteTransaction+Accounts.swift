@@ -16,6 +16,7 @@ extension WriteTransaction {
         statement.bindWords(4, lastName)
         statement.bind(5, ct)
         try statement.run()
+        try indexName(of: UserID(lastAccountID), firstName: firstName, lastName: lastName)
         return UserID(lastAccountID)
     }
 

@@ -112,6 +112,7 @@ extension WriteTransaction {
         statement.bindWords(4, description)
         statement.bind(5, ct)
         try statement.run()
+        try indexName(of: user, firstName: firstName, lastName: lastName)
         try touchContacts(of: user)
     }
 

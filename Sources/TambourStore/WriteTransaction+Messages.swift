@@ -72,6 +72,7 @@ extension WriteTransaction {
         pending.append(record)
         chat.hasPendingMessages = true
         chat.head = ChatHead(id: record.id, number: record.number)
+        if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
         touch(chat)
         touch(member, in: chat)
@@ -119,6 +120,7 @@ extension WriteTransaction {
         var edited = record
         edited.status = .edited
         edited.updated = ct
+        if let old = try self.record(record.id, in: chat) { try reindex(old, as: edited) }
         let statement = store.messages.edit
         statement.bind(1, record.chat.rawValue)
         statement.bind(2, record.id.rawValue)
@@ -137,6 +139,7 @@ extension WriteTransaction {
         writes += 1
         let statement = store.messages.remove
         for id in ids {
+            if let old = try record(id, in: chat) { try reindex(old, as: nil) }
             statement.bind(1, chat.key.rawValue)
             statement.bind(2, id.rawValue)
             statement.bind(3, ct)
@@ -151,24 +154,28 @@ extension WriteTransaction {
     ///
     /// - Returns: the ids, smallest first.
     package func remove(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
-        try remove(
+        let removed = try remove(
             chat,
             last.rawValue,
             listing: flushedReader().store.messages.upTo,
             by: store.messages.removeUpTo
         )
+        if let number = removed.last?.number { try dropIndex(of: chat.key, upTo: number) }
+        return removed.map(\.id)
     }
 
     /// Deletes for all what one member wrote, events left out.
     ///
     /// - Returns: the ids, smallest first.
     package func remove(from sender: UserID, in chat: ChatState) throws -> [MessageID] {
-        try remove(
+        let removed = try remove(
             chat,
             sender.rawValue,
             listing: flushedReader().store.messages.bySender,
             by: store.messages.removeBySender
         )
+        try rebuildIndex(of: chat.key, around: removed.map(\.number))
+        return removed.map(\.id)
     }
 
     private func remove(
@@ -176,22 +183,22 @@ extension WriteTransaction {
         _ bound: Int64,
         listing: any SQLStatement,
         by removal: any SQLStatement
-    ) throws -> [MessageID] {
+    ) throws -> [(id: MessageID, number: Int64)] {
         listing.bind(1, chat.key.rawValue)
         listing.bind(2, bound)
-        var ids: [MessageID] = []
-        while try listing.step() { ids.append(MessageID(listing.int(0))) }
+        var removed: [(id: MessageID, number: Int64)] = []
+        while try listing.step() { removed.append((MessageID(listing.int(0)), listing.int(1))) }
         listing.reset()
-        guard !ids.isEmpty else { return [] }
+        guard !removed.isEmpty else { return [] }
         writes += 1
         removal.bind(1, chat.key.rawValue)
         removal.bind(2, bound)
         removal.bind(3, ct)
         removal.bindWords(4, Text.empty)
         try removal.run()
-        try dropReactions(to: ids, in: chat)
+        try dropReactions(to: removed.map(\.id), in: chat)
         touch(chat)
-        return ids
+        return removed
     }
 
     /// Deletes for `user` alone.

@@ -27,6 +27,7 @@ package final class WriteTransaction {
     var pending: [MessageRecord] = []
     var pendingKeys: [SendKey: Int] = [:]
     var recentClientIDs: RecentClientIDs
+    var searchBacklog = SearchBacklog()
     var lastAccountID: Int64
     var lastSessionID: Int64
     var lastDeviceID: Int64

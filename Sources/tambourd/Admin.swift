@@ -6,7 +6,7 @@ extension Tambourd {
     struct Admin: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a data directory, through its server when one runs.",
-            subcommands: [Users.self, Metrics.self, Check.self, Reload.self]
+            subcommands: [Users.self, Reports.self, Metrics.self, Check.self, Reload.self]
         )
     }
 
@@ -53,6 +53,19 @@ extension Tambourd.Admin {
             abstract: "Creates, lists and blocks users.",
             subcommands: [Create.self, List.self, Block.self]
         )
+    }
+
+    struct Reports: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints what people reported, one line each, or closes a report."
+        )
+
+        @OptionGroup var data: Tambourd.DataOption
+
+        @Option(help: "Takes the report with this number off the list.")
+        var close: String?
+
+        func run() throws { try data.run(close.map { .closeReport($0) } ?? .reports) }
     }
 
     struct Metrics: ParsableCommand {

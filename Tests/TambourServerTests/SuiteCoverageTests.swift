@@ -23,6 +23,8 @@ struct SuiteCoverageTests {
             "needs a group that is full; its own suite has one",
         Sight(opcode: .msgGetDetailedReactions, code: .notAllowed):
             "everybody who sees a message sees who reacted, in all kinds of chats there are",
+        Sight(opcode: .suspendBot, code: nil): "nobody is a bot",
+        Sight(opcode: .botInfo, code: nil): "nobody is a bot",
         Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
         Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
         Sight(opcode: .removeContactPhoto, code: nil): "there are no photos before uploads",
@@ -98,6 +100,7 @@ struct SuiteCoverageTests {
             try people(tour, server, alice, bob)
             try reactions(tour, server, alice, bob)
             try draftsAndFolders(tour, server, alice)
+            try searching(tour, alice, bob)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -381,6 +384,26 @@ struct SuiteCoverageTests {
         try tour.play(alice, FoldersGetRequest())
         try tour.play(alice, FoldersGetByIdRequest(folderIDs: ["a"]))
         try tour.collect(alice, tablet)
+    }
+
+    private func searching(_ tour: Tour, _ alice: WireClient, _ bob: WireClient) throws {
+        let (dialog, nowhere) = (alice.dialog(with: bob), ChatID(-1))
+        for chat in [dialog, nowhere] {
+            try tour.play(alice, ChatMediaRequest(chatID: chat))
+            try tour.play(alice, MsgSearchRequest(chatID: chat, query: "a"))
+            try tour.play(alice, MsgGetStatRequest(chatID: chat, messageIDs: [MessageID(1)]))
+            try tour.play(alice, ChatComplainRequest(ids: [chat]))
+            try tour.play(alice, ComplainRequest(ids: [], parentID: chat))
+            try tour.play(alice, ChatBotCommandsRequest(chatID: chat))
+        }
+        try tour.play(alice, ChatSearchRequest(query: "a"))
+        try tour.play(alice, MsgSearchTouchRequest())
+        try tour.play(alice, PublicSearchRequest(query: "bob"))
+        try tour.play(alice, ComplainRequest(ids: [1], parentID: dialog))
+        try tour.play(alice, ComplainRequest(ids: [999]))
+        try tour.play(alice, ComplainReasonsGetRequest())
+        try tour.play(alice, SuspendBotRequest(botID: bob.userID))
+        try tour.play(alice, BotInfoRequest(botID: bob.userID))
     }
 
     private func sessions(

@@ -188,6 +188,7 @@ struct SuiteCommand: AsyncParsableCommand {
     static let workloads: [any Workload] = [
         PairsWorkload(), GroupWorkload(), IdleWorkload(), CatchUpWorkload(), HistoryWorkload(),
         StormWorkload(), ChannelWorkload(), CodecWorkload(), LogWorkload(),
+        SearchWorkload(),
     ]
 
     @Argument(help: "Which workloads, as in W1 W4; all of them unless given.")

@@ -35,6 +35,7 @@ package enum ClientRequest: Sendable {
             case .chatInfo: .query(.chatInfo(try .decode(payload, limits: limits)))
             case .chatHistory: .query(.chatHistory(try .decode(payload, limits: limits)))
             case .chatMark: .command(.chatMark(try .decode(payload, limits: limits)))
+            case .chatMedia: .query(.chatMedia(try .decode(payload, limits: limits)))
             case .chatDelete: .command(.chatDelete(try .decode(payload, limits: limits)))
             case .chatsList: .query(.chatsList(try .decode(payload, limits: limits)))
             case .chatClear: .command(.chatClear(try .decode(payload, limits: limits)))
@@ -43,17 +44,28 @@ package enum ClientRequest: Sendable {
             case .chatJoin: .command(.chatJoin(try .decode(payload, limits: limits)))
             case .chatLeave: .command(.chatLeave(try .decode(payload, limits: limits)))
             case .chatMembers: .query(.chatMembers(try .decode(payload, limits: limits)))
+            case .publicSearch: .query(.publicSearch(try .decode(payload, limits: limits)))
             case .msgSend: .command(.msgSend(try .decode(payload, limits: limits)))
             case .msgTyping: .query(.msgTyping(try .decode(payload, limits: limits)))
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
             case .msgEdit: .command(.msgEdit(try .decode(payload, limits: limits)))
+            case .chatSearch: .query(.chatSearch(try .decode(payload, limits: limits)))
             case .msgGet: .query(.msgGet(try .decode(payload, limits: limits)))
+            case .msgSearchTouch: .query(.msgSearchTouch(try .decode(payload, limits: limits)))
+            case .msgSearch: .query(.msgSearch(try .decode(payload, limits: limits)))
+            case .msgGetStat: .query(.msgGetStat(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
             case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
             case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
+            case .chatComplain: .command(.chatComplain(try .decode(payload, limits: limits)))
+            case .suspendBot: .query(.suspendBot(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
+            case .chatBotCommands: .query(.chatBotCommands(try .decode(payload, limits: limits)))
+            case .botInfo: .query(.botInfo(try .decode(payload, limits: limits)))
+            case .complain: .command(.complain(try .decode(payload, limits: limits)))
+            case .complainReasonsGet: .query(.complainReasonsGet(try .decode(payload, limits: limits)))
             case .draftSave: .command(.draftSave(try .decode(payload, limits: limits)))
             case .draftDiscard: .command(.draftDiscard(try .decode(payload, limits: limits)))
             case .msgReaction: .command(.msgReaction(try .decode(payload, limits: limits)))
@@ -117,14 +129,24 @@ package indirect enum QueryRequest: Sendable {
     case contactInfoByPhone(ContactInfoByPhoneRequest)
     case chatInfo(ChatInfoRequest)
     case chatHistory(ChatHistoryRequest)
+    case chatMedia(ChatMediaRequest)
     case chatsList(ChatsListRequest)
     case chatCheckLink(ChatCheckLinkRequest)
     case chatMembers(ChatMembersRequest)
+    case publicSearch(PublicSearchRequest)
     case msgTyping(MsgTypingRequest)
+    case chatSearch(ChatSearchRequest)
     case msgGet(MsgGetRequest)
+    case msgSearchTouch(MsgSearchTouchRequest)
+    case msgSearch(MsgSearchRequest)
+    case msgGetStat(MsgGetStatRequest)
     case chatSubscribe(ChatSubscribeRequest)
     case linkInfo(LinkInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
+    case suspendBot(SuspendBotRequest)
+    case chatBotCommands(ChatBotCommandsRequest)
+    case botInfo(BotInfoRequest)
+    case complainReasonsGet(ComplainReasonsGetRequest)
     case msgGetReactions(MsgGetReactionsRequest)
     case msgGetDetailedReactions(MsgGetDetailedReactionsRequest)
     case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
@@ -144,14 +166,24 @@ package indirect enum QueryRequest: Sendable {
             case .contactInfoByPhone: .contactInfoByPhone
             case .chatInfo: .chatInfo
             case .chatHistory: .chatHistory
+            case .chatMedia: .chatMedia
             case .chatsList: .chatsList
             case .chatCheckLink: .chatCheckLink
             case .chatMembers: .chatMembers
+            case .publicSearch: .publicSearch
             case .msgTyping: .msgTyping
+            case .chatSearch: .chatSearch
             case .msgGet: .msgGet
+            case .msgSearchTouch: .msgSearchTouch
+            case .msgSearch: .msgSearch
+            case .msgGetStat: .msgGetStat
             case .chatSubscribe: .chatSubscribe
             case .linkInfo: .linkInfo
             case .sessionsInfo: .sessionsInfo
+            case .suspendBot: .suspendBot
+            case .chatBotCommands: .chatBotCommands
+            case .botInfo: .botInfo
+            case .complainReasonsGet: .complainReasonsGet
             case .msgGetReactions: .msgGetReactions
             case .msgGetDetailedReactions: .msgGetDetailedReactions
             case .chatSearchCommonParticipants: .chatSearchCommonParticipants
@@ -186,6 +218,8 @@ package indirect enum CommandRequest: Sendable {
     case msgEdit(MsgEditRequest)
     case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
+    case chatComplain(ChatComplainRequest)
+    case complain(ComplainRequest)
     case draftSave(DraftSaveRequest)
     case draftDiscard(DraftDiscardRequest)
     case msgReaction(MsgReactionRequest)
@@ -218,6 +252,8 @@ package indirect enum CommandRequest: Sendable {
             case .msgEdit: .msgEdit
             case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
+            case .chatComplain: .chatComplain
+            case .complain: .complain
             case .draftSave: .draftSave
             case .draftDiscard: .draftDiscard
             case .msgReaction: .msgReaction

@@ -124,6 +124,14 @@ package final class Limits: Sendable {
     package let maxReactionsPage: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
     package let maxChatsPage: Int
+    /// 30 items. What fits a screen or two of results.
+    package let searchPageSize: Int
+    /// 100 items. A page of search costs more than one of history.
+    package let maxSearchPage: Int
+    /// 200 people. Who finds more asks for more letters.
+    package let maxPeopleFound: Int
+    /// 100 items. What one person can have looked at.
+    package let maxReportedIDs: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
     package let fanOutMembers: Int
     /// 40 users. Dialog partners whose presence one connection follows.
@@ -202,6 +210,10 @@ package final class Limits: Sendable {
         reactionsPageSize = overrides.value(of: "reactionsPageSize", standard: 40)
         maxReactionsPage = overrides.value(of: "maxReactionsPage", standard: 1000)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
+        searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
+        maxSearchPage = overrides.value(of: "maxSearchPage", standard: 100)
+        maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
+        maxReportedIDs = overrides.value(of: "maxReportedIDs", standard: 100)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)
         presenceOfflineDelayMs = overrides.value(of: "presenceOfflineDelayMs", standard: 3000)

@@ -2360,6 +2360,175 @@ package struct Message: WireValue, Hashable {
     }
 }
 
+/// A message that a search found.
+package struct FoundMessage: WireValue, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// The message.
+    package var message: Message
+    /// The words that were looked for, in lower case.
+    package var highlights: [Text]
+
+    package init(
+        chatID: ChatID,
+        message: Message,
+        highlights: [Text] = []
+    ) {
+        self.chatID = chatID
+        self.message = message
+        self.highlights = highlights
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var message: Message?
+        var highlights: [Text] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "message") {
+                    fieldName = "message"
+                    try claim(1, in: &fieldsSeen)
+                    message = try Message.read(from: &reader)
+                } else if reader.matches(wireKey, "highlights") {
+                    fieldName = "highlights"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { highlights = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let message else { throw missing("message") }
+        return Self(chatID: chatID, message: message, highlights: highlights)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("message")
+        message.write(to: &writer)
+        writer.writeKey("highlights")
+        writer.writeArrayHeader(highlights.count)
+        for item in highlights {
+            writer.writeText(item)
+        }
+    }
+}
+
+/// Somebody whom PUBLIC_SEARCH found.
+package struct PublicResult: WireValue, Hashable {
+    /// The user.
+    package var contact: User?
+    /// The words that were looked for, in lower case.
+    package var highlights: [Text]
+
+    package init(
+        contact: User? = nil,
+        highlights: [Text] = []
+    ) {
+        self.contact = contact
+        self.highlights = highlights
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var contact: User?
+        var highlights: [Text] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "contact") {
+                    fieldName = "contact"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contact = try User.read(from: &reader) }
+                } else if reader.matches(wireKey, "highlights") {
+                    fieldName = "highlights"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { highlights = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(contact: contact, highlights: highlights)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if contact != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let contact {
+            writer.writeKey("contact")
+            contact.write(to: &writer)
+        }
+        writer.writeKey("highlights")
+        writer.writeArrayHeader(highlights.count)
+        for item in highlights {
+            writer.writeText(item)
+        }
+    }
+}
+
+/// Who has looked at a message.
+package struct MessageStats: WireValue, Hashable {
+    /// Members beside its author who have read it.
+    package var views: Int64
+
+    package init(
+        views: Int64
+    ) {
+        self.views = views
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var views: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "views") {
+                    fieldName = "views"
+                    try claim(0, in: &fieldsSeen)
+                    views = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let views else { throw missing("views") }
+        return Self(views: views)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("views")
+        writer.writeInt(views)
+    }
+}
+
 /// A chat as the asking user sees it.
 package struct Chat: WireValue, Hashable {
     /// Dialog: the two user ids XORed; saved messages: 0; others negative.

@@ -55,6 +55,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatHistory = Opcode(rawValue: 49)
     /// Moves the caller's read mark.
     package static let chatMark = Opcode(rawValue: 50)
+    /// Messages of a chat by the kinds of their attachments, events left out.
+    package static let chatMedia = Opcode(rawValue: 51)
     /// Deletes a group for everybody.
     package static let chatDelete = Opcode(rawValue: 52)
     /// A page of chats whose last event is before a time, newest first.
@@ -72,6 +74,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatLeave = Opcode(rawValue: 58)
     /// A page of a chat's members, in the order of their ids.
     package static let chatMembers = Opcode(rawValue: 59)
+    /// People by name or by their whole phone number.
+    package static let publicSearch = Opcode(rawValue: 60)
     /// Stores a message and tells every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
     /// Says that the caller is typing.
@@ -80,8 +84,16 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgDelete = Opcode(rawValue: 66)
     /// Changes an own message.
     package static let msgEdit = Opcode(rawValue: 67)
+    /// Messages of all chats of the caller in which every word of the query begins a word, newest first.
+    package static let chatSearch = Opcode(rawValue: 68)
     /// Messages by id.
     package static let msgGet = Opcode(rawValue: 71)
+    /// Says that a result was opened.
+    package static let msgSearchTouch = Opcode(rawValue: 72)
+    /// As CHAT_SEARCH, in one chat.
+    package static let msgSearch = Opcode(rawValue: 73)
+    /// How many members beside its author have read each message, as their read marks say.
+    package static let msgGetStat = Opcode(rawValue: 74)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
     /// Adds members to a group, removes them, or gives and takes the rights of administrators.
@@ -92,6 +104,10 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
     package static let sessionsClose = Opcode(rawValue: 97)
+    /// Reports chats.
+    package static let chatComplain = Opcode(rawValue: 117)
+    /// Stops a bot.
+    package static let suspendBot = Opcode(rawValue: 119)
     /// A message is new, edited or removed.
     package static let notifMessage = Opcode(rawValue: 128)
     /// Somebody is typing.
@@ -109,6 +125,10 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifChat = Opcode(rawValue: 135)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
+    /// What the bots of a chat can be told.
+    package static let chatBotCommands = Opcode(rawValue: 144)
+    /// What a bot says of itself.
+    package static let botInfo = Opcode(rawValue: 145)
     /// The receiver saved a draft on another device.
     package static let notifDraft = Opcode(rawValue: 152)
     /// The receiver threw a draft away on another device.
@@ -119,6 +139,10 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifMsgYouReacted = Opcode(rawValue: 156)
     /// The user's own profile changed on another device.
     package static let notifProfile = Opcode(rawValue: 159)
+    /// Reports messages of a chat, or users.
+    package static let complain = Opcode(rawValue: 161)
+    /// The reasons to choose from.
+    package static let complainReasonsGet = Opcode(rawValue: 162)
     /// Saves the draft of a chat in place of the one before.
     package static let draftSave = Opcode(rawValue: 176)
     /// Throws a draft away, unless it is newer than what the caller knows.
@@ -234,6 +258,7 @@ package struct OpInfo: Sendable {
         served(48, "CHAT_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(49, "CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(50, "CHAT_MARK", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
+        served(51, "CHAT_MEDIA", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(52, "CHAT_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(53, "CHATS_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
         served(54, "CHAT_CLEAR", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
@@ -242,16 +267,23 @@ package struct OpInfo: Sendable {
         served(57, "CHAT_JOIN", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound, .notAllowed])
         served(58, "CHAT_LEAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(60, "PUBLIC_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [])
         served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(65, "MSG_TYPING", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(67, "MSG_EDIT", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
+        served(68, "CHAT_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(72, "MSG_SEARCH_TOUCH", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(73, "MSG_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(74, "MSG_GET_STAT", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, [.chatNotFound])
         served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notAllowed])
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(117, "CHAT_COMPLAIN", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
+        served(119, "SUSPEND_BOT", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
         served(129, "NOTIF_TYPING", .serverToClient, [], nil, nil, [])
         served(130, "NOTIF_MARK", .serverToClient, [], nil, nil, [])
@@ -260,11 +292,15 @@ package struct OpInfo: Sendable {
         served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
+        served(144, "CHAT_BOT_COMMANDS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(145, "BOT_INFO", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
         served(152, "NOTIF_DRAFT", .serverToClient, [], nil, nil, [])
         served(153, "NOTIF_DRAFT_DISCARD", .serverToClient, [], nil, nil, [])
         served(155, "NOTIF_MSG_REACTIONS_CHANGED", .serverToClient, [], nil, nil, [])
         served(156, "NOTIF_MSG_YOU_REACTED", .serverToClient, [], nil, nil, [])
         served(159, "NOTIF_PROFILE", .serverToClient, [], nil, nil, [])
+        served(161, "COMPLAIN", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound])
+        served(162, "COMPLAIN_REASONS_GET", .clientToServer, [.loggedIn], .query, .safe, [])
         served(176, "DRAFT_SAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
         served(177, "DRAFT_DISCARD", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound])
         served(178, "MSG_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .notAllowed, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed])
@@ -296,16 +332,10 @@ package struct OpInfo: Sendable {
         known(42, "CONTACT_VERIFY", .clientToServer)
         known(44, "OWN_CONTACT_SEARCH", .clientToServer)
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
-        known(51, "CHAT_MEDIA", .clientToServer)
-        known(60, "PUBLIC_SEARCH", .clientToServer)
         known(61, "CHAT_PERSONAL_CONFIG", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
         known(63, "CHAT_CREATE", .clientToServer)
-        known(68, "CHAT_SEARCH", .clientToServer)
         known(70, "MSG_SHARE_PREVIEW", .clientToServer)
-        known(72, "MSG_SEARCH_TOUCH", .clientToServer)
-        known(73, "MSG_SEARCH", .clientToServer)
-        known(74, "MSG_GET_STAT", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
         known(79, "VIDEO_CHAT_HISTORY", .clientToServer)
@@ -339,9 +369,7 @@ package struct OpInfo: Sendable {
         known(113, "AUTH_CHECK_PASSWORD", .clientToServer)
         known(115, "AUTH_LOGIN_CHECK_PASSWORD", .clientToServer)
         known(116, "AUTH_LOGIN_PROFILE_DELETE", .clientToServer)
-        known(117, "CHAT_COMPLAIN", .clientToServer)
         known(118, "MSG_SEND_CALLBACK", .clientToServer)
-        known(119, "SUSPEND_BOT", .clientToServer)
         known(124, "LOCATION_STOP", .clientToServer)
         known(125, "LOCATION_SEND", .clientToServer)
         known(126, "LOCATION_REQUEST", .clientToServer)
@@ -351,8 +379,6 @@ package struct OpInfo: Sendable {
         known(139, "NOTIF_CONTACT_SORT", .serverToClient)
         known(140, "NOTIF_MSG_DELETE_RANGE", .serverToClient)
         known(143, "NOTIF_CALLBACK_ANSWER", .serverToClient)
-        known(144, "CHAT_BOT_COMMANDS", .clientToServer)
-        known(145, "BOT_INFO", .clientToServer)
         known(146, "NOTIF_MSG_CONSTRUCT", .serverToClient)
         known(147, "NOTIF_LOCATION", .serverToClient)
         known(148, "NOTIF_LOCATION_REQUEST", .serverToClient)
@@ -360,8 +386,6 @@ package struct OpInfo: Sendable {
         known(154, "NOTIF_MSG_DELAYED", .serverToClient)
         known(158, "CALLS_TOKEN", .clientToServer)
         known(160, "WEB_APP_INIT_DATA", .clientToServer)
-        known(161, "COMPLAIN", .clientToServer)
-        known(162, "COMPLAIN_REASONS_GET", .clientToServer)
         known(163, "CALL_HISTORY", .clientToServer)
         known(164, "CALL_HISTORY_DELETE", .clientToServer)
         known(165, "NOTIF_CALL_HISTORY", .serverToClient)

@@ -23,6 +23,10 @@ package struct Packed<Value: WireValue>: Hashable, Sendable {
             try Value.read(from: &reader)
         }
     }
+
+    /// The value of bytes that were checked when they were stored, under limits that may be narrower
+    /// now; nil when the store went bad.
+    package var stored: Value? { try? value(limits: .unlimited) }
 }
 
 extension Packed: WireValue {

@@ -30,6 +30,8 @@ package struct AdminService: Sendable {
         case metrics
         case check
         case reload
+        case reports
+        case closeReport(String)
 
         package var words: [String] {
             switch self {
@@ -39,6 +41,8 @@ package struct AdminService: Sendable {
             case .metrics: ["metrics"]
             case .check: ["check"]
             case .reload: ["reload"]
+            case .reports: ["reports"]
+            case .closeReport(let id): ["close-report", id]
             }
         }
 
@@ -53,12 +57,14 @@ package struct AdminService: Sendable {
             case ("metrics", 1): self = .metrics
             case ("check", 1): self = .check
             case ("reload", 1): self = .reload
+            case ("reports", 1): self = .reports
+            case ("close-report", 2): self = .closeReport(words[1])
             default: return nil
             }
         }
     }
 
-    private let backend: any AdminBackend
+    let backend: any AdminBackend
     /// Users made per transaction: other commands get their turn in between.
     private static let usersPerBatch = 200
     private static let maxUsersAtOnce = 1_000_000
@@ -82,6 +88,8 @@ package struct AdminService: Sendable {
             guard let result = try backend.reload() else { throw Self.noServer }
             for line in result.rules.summary { try output(line) }
             try output("sessions told: \(result.told)")
+        case .reports: try reports(output)
+        case .closeReport(let id): try closeReport(id, output)
         }
     }
 

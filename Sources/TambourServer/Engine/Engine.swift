@@ -8,6 +8,7 @@ import TambourStore
 package final class Engine: Sendable {
     package let queue: DispatchQueue
     private let mailbox: Mailbox<Command>
+    private let loop: Loop
 
     init(
         core: EngineCore,
@@ -15,9 +16,18 @@ package final class Engine: Sendable {
         environment: Environment,
         router: PushRouter
     ) {
-        let loop = Loop(core: core, limits: limits, environment: environment, router: router)
-        queue = DispatchQueue(label: "tambour.engine")
+        let queue = DispatchQueue(label: "tambour.engine")
+        let loop = Loop(
+            core: core,
+            limits: limits,
+            environment: environment,
+            router: router,
+            queue: queue
+        )
+        self.queue = queue
+        self.loop = loop
         mailbox = Mailbox(queue: queue) { loop.run($0) }
+        queue.async { loop.workLater() }
     }
 
     /// Queues a command; its `done` is called on the engine's queue.
@@ -25,10 +35,12 @@ package final class Engine: Sendable {
         mailbox.post(command)
     }
 
-    /// Runs `body` on the engine's queue when everything posted before has run.
+    /// Runs `body` on the engine's queue when everything posted before has run; called once, at the
+    /// end: what the engine does in its spare time it does no more.
     package func whenIdle(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             self.mailbox.drainNow()
+            self.loop.stopWorking()
             body()
         }
     }
@@ -41,12 +53,57 @@ package final class Engine: Sendable {
         private let limits: Limits
         private let environment: Environment
         private let router: PushRouter
+        private let queue: DispatchQueue
+        private var isWorkDue = false
+        private var isStopped = false
+        /// When the last commands ran, and when the last step of spare work did.
+        private var lastRun = ContinuousClock.now
+        private var lastWork = ContinuousClock.now
 
-        init(core: EngineCore, limits: Limits, environment: Environment, router: PushRouter) {
+        /// So long nobody must have asked for anything before the engine does spare work ...
+        private static let pause: Duration = .milliseconds(10)
+        /// ... or so long it has not come to it: one step then costs a busy engine 2 % of its time.
+        private static let longestWait: Duration = .milliseconds(250)
+
+        init(
+            core: EngineCore,
+            limits: Limits,
+            environment: Environment,
+            router: PushRouter,
+            queue: DispatchQueue
+        ) {
             self.core = core
             self.limits = limits
             self.environment = environment
             self.router = router
+            self.queue = queue
+        }
+
+        /// Has a step of spare work done when there is time, if there is any to do.
+        func workLater() {
+            guard core.hasSpareWork, !isWorkDue, !isStopped else { return }
+            isWorkDue = true
+            queue.asyncAfter(deadline: .now() + .milliseconds(10)) { [weak self] in self?.work() }
+        }
+
+        private func work() {
+            isWorkDue = false
+            guard !isStopped else { return }
+            let now = ContinuousClock.now
+            let isIdle = now - lastRun >= Self.pause
+            if isIdle || now - lastWork >= Self.longestWait {
+                // A store that fails is asked again when it has served somebody.
+                guard core.runSpareWork(wall: environment.wallMs) else { return }
+                lastWork = .now
+            }
+            guard isIdle, core.hasSpareWork else { return workLater() }
+            // Behind what was asked meanwhile.
+            isWorkDue = true
+            queue.async { [weak self] in self?.work() }
+        }
+
+        func stopWorking() {
+            isStopped = true
         }
 
         func run(_ commands: [Command]) {
@@ -59,6 +116,8 @@ package final class Engine: Sendable {
                 for (command, answer) in zip(batch, result.answers) { command.done(answer) }
                 start = end
             }
+            lastRun = .now
+            workLater()
         }
     }
 }

@@ -64,6 +64,23 @@ package final class EngineCore {
         return result
     }
 
+    /// Whether there is something that can wait until nobody asks for anything.
+    package var hasSpareWork: Bool { writer.hasWordsToIndex }
+
+    /// Does a step of it: some milliseconds, in a transaction of its own, which tells nobody anything.
+    ///
+    /// - Returns: false when the store failed.
+    package func runSpareWork(wall: () -> Int64) -> Bool {
+        let step = Command { tx in
+            try tx.indexWords()
+            return .done
+        }
+        guard case .done? = run([step][...], wall: wall).answers.first?.outcome else {
+            return false
+        }
+        return true
+    }
+
     /// Nil when the batch was rolled back.
     private func attempt(_ commands: ArraySlice<Command>, wall: Int64) -> Result? {
         let stamp = clock.begin(wall: wall)

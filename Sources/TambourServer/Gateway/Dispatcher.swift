@@ -14,6 +14,9 @@ package struct Dispatcher: Sendable {
     private let reactions: ReactionsHandler
     private let drafts: DraftsHandler
     private let folders: FoldersHandler
+    private let search: SearchHandler
+    private let reports: ReportsHandler
+    private let bots = BotsHandler()
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
@@ -34,6 +37,8 @@ package struct Dispatcher: Sendable {
         reactions = ReactionsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits)
         folders = FoldersHandler(limits: limits)
+        search = SearchHandler(limits: limits)
+        reports = ReportsHandler(limits: limits)
         sync = LoginSync(limits: limits, presence: presence, settings: settings)
         self.report = report
     }
@@ -130,6 +135,12 @@ package struct Dispatcher: Sendable {
         case .foldersDelete(let request):
             let caller = requester.requireCaller()
             return .reply(try folders.foldersDelete(request, from: caller, in: tx))
+        case .chatComplain(let request):
+            try reports.chatComplain(request, from: requester.requireCaller(), in: tx)
+            return .reply(ChatComplainReply())
+        case .complain(let request):
+            try reports.complain(request, from: requester.requireCaller(), in: tx)
+            return .reply(ComplainReply())
         }
     }
 
@@ -215,6 +226,25 @@ package struct Dispatcher: Sendable {
             return page(try folders.foldersGet(request, from: caller, in: snapshot))
         case .foldersGetById(let request):
             return page(try folders.foldersGetByID(request, from: caller, in: snapshot))
+        case .chatMedia(let request):
+            return page(try search.chatMedia(request, from: caller, in: snapshot))
+        case .publicSearch(let request):
+            return page(try search.publicSearch(request, from: caller, in: snapshot))
+        case .chatSearch(let request):
+            return page(try search.chatSearch(request, from: caller, in: snapshot))
+        case .msgSearch(let request):
+            return page(try search.msgSearch(request, from: caller, in: snapshot))
+        case .msgSearchTouch:
+            return .reply(MsgSearchTouchReply())
+        case .msgGetStat(let request):
+            return page(try search.msgGetStat(request, from: caller, in: snapshot))
+        case .complainReasonsGet(let request):
+            return .reply(reports.complainReasonsGet(request))
+        case .chatBotCommands(let request):
+            return page(try bots.chatBotCommands(request, from: caller, in: snapshot))
+        case .suspendBot, .botInfo:
+            // Nobody is a bot.
+            throw RequestError.userNotFound
         case .sessionsInfo:
             return page(try auth.sessionsInfo(from: caller, in: snapshot))
         }

@@ -225,6 +225,53 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "BOT_INFO request: a bot", type: "BotInfoRequest", opcode: 145, command: 0, sequence: 62,
+            hex: "0a00003e00910000000a81a5626f744964cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "BOT_INFO reply: a bot that somebody wrote", type: "BotInfoReply", opcode: 145, command: 1, sequence: 62,
+            hex: "0a01003e00910000007a82a3626f7485a26964cd03f1ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a3426f74a966697273744e616d65a3426f74a474797065a54f4e454d45a76f7074696f6e7391a3424f54a870726573656e636581a47365656ece688fce98",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "BOT_INFO error: nobody is one", type: "ErrorReply", opcode: 145, command: 3, sequence: 62,
+            hex: "0a03003e00910000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_BOT_COMMANDS request: of a chat", type: "ChatBotCommandsRequest", opcode: 144, command: 0, sequence: 61,
+            hex: "0a00003d00900000000981a663686174496403",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003d00900000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_BOT_COMMANDS reply: none", type: "ChatBotCommandsReply", opcode: 144, command: 1, sequence: 61,
+            hex: "0a01003d00900000001582a8636f6d6d616e647390a8636f6e746163747390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_BOT_COMMANDS error: not a member", type: "ErrorReply", opcode: 144, command: 3, sequence: 61,
+            hex: "0a03003d00900000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SUSPEND_BOT request: a bot", type: "SuspendBotRequest", opcode: 119, command: 0, sequence: 60,
+            hex: "0a00003c00770000001282a663686174496403a5626f744964cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SUSPEND_BOT reply: stopped", type: "SuspendBotReply", opcode: 119, command: 1, sequence: 60,
+            hex: "0a01003c00770000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SUSPEND_BOT error: nobody is one", type: "ErrorReply", opcode: 119, command: 3, sequence: 60,
+            hex: "0a03003c00770000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_HISTORY request: the newest page", type: "ChatHistoryRequest", opcode: 49, command: 0, sequence: 15,
             hex: "0a00000f00310000004d87a663686174496403a466726f6dcf0000019871c20b18a7666f727761726400a86261636b7761726428ab6765744d65737361676573c3a767657443686174c2ab696e746572616374697665c3",
             accept: [
@@ -1418,6 +1465,184 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_COMPLAIN request: a chat", type: "ChatComplainRequest", opcode: 117, command: 0, sequence: 57,
+            hex: "0a00003900750000001782a369647391d3ffffc20f4408aac1a6726561736f6e03",
+            accept: [
+                .init(name: "with an id as a string", hex: "0a00003900750000001e82a369647391af2d3638313034313534393933393833a6726561736f6e03"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_COMPLAIN request: under other names", type: "ChatComplainRequest", opcode: 117, command: 0, sequence: 57,
+            hex: "0a00003900750000002083a369647390a6636861744964d3ffffc20f4408aac1a8726561736f6e496403",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_COMPLAIN reply: taken", type: "ChatComplainReply", opcode: 117, command: 1, sequence: 57,
+            hex: "0a01003900750000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_COMPLAIN error: not a member", type: "ErrorReply", opcode: 117, command: 3, sequence: 57,
+            hex: "0a03003900750000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN request: messages", type: "ComplainRequest", opcode: 161, command: 0, sequence: 58,
+            hex: "0a00003a00a10000002b84a369647391cf019871c1e7f00007a8706172656e74496403a674797065496403a8726561736f6e496407",
+            accept: [],
+            reject: [
+                .init(name: "no ids", hex: "0a00003a00a10000000b81a8706172656e74496403", limits: [:], error: "/ids: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "COMPLAIN request: a user", type: "ComplainRequest", opcode: 161, command: 0, sequence: 58,
+            hex: "0a00003a00a10000001982a369647391cd03eaa6726561736f6ea8d181d0bfd0b0d0bc",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN reply: taken", type: "ComplainReply", opcode: 161, command: 1, sequence: 58,
+            hex: "0a01003a00a10000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN error: not a member", type: "ErrorReply", opcode: 161, command: 3, sequence: 58,
+            hex: "0a03003a00a10000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN error: no such user", type: "ErrorReply", opcode: 161, command: 3, sequence: 58,
+            hex: "0a03003a00a10000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN error: no such message", type: "ErrorReply", opcode: 161, command: 3, sequence: 58,
+            hex: "0a03003a00a10000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN_REASONS_GET request: the first time", type: "ComplainReasonsGetRequest", opcode: 162, command: 0, sequence: 59,
+            hex: "0a00003b00a20000000f81ac636f6d706c61696e53796e6300",
+            accept: [
+                .init(name: "nothing", hex: "0a00003b00a20000000180"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "COMPLAIN_REASONS_GET reply: none", type: "ComplainReasonsGetReply", opcode: 162, command: 1, sequence: 59,
+            hex: "0a01003b00a20000001a82a9636f6d706c61696e7390ac636f6d706c61696e53796e6300",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEDIA request: by kinds", type: "ChatMediaRequest", opcode: 51, command: 0, sequence: 51,
+            hex: "0a00003300330000004885a663686174496403a96d6573736167654964cf019871c1fb780008ab617474616368547970657392a550484f544fa5564944454fa7666f727761726400a86261636b7761726414",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEDIA request: one kind", type: "ChatMediaRequest", opcode: 51, command: 0, sequence: 51,
+            hex: "0a00003300330000003b86a663686174496403ab617474616368547970657390a474797065a55348415245a7666f727761726400a86261636b7761726400a5636f756e7432",
+            accept: [
+                .init(name: "without lists", hex: "0a00003300330000001b83a663686174496403a474797065a55348415245a5636f756e7432"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEDIA reply: one of them", type: "ChatMediaReply", opcode: 51, command: 1, sequence: 51,
+            hex: "0a01003300330000008581a86d657373616765739188a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874a0a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a861747461636865739182a55f74797065a55348415245a375726cb468747470733a2f2f6578616d706c652e6f72672f",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEDIA error: not a member", type: "ErrorReply", opcode: 51, command: 3, sequence: 51,
+            hex: "0a03003300330000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SEARCH request: two words", type: "ChatSearchRequest", opcode: 68, command: 0, sequence: 53,
+            hex: "0a00003500440000002082a57175657279b1d095d096d098d09a20d182d183d0bcd0b0a5636f756e7414",
+            accept: [],
+            reject: [
+                .init(name: "no query", hex: "0a00003500440000000881a5636f756e7414", limits: [:], error: "/query: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_SEARCH request: the next page", type: "ChatSearchRequest", opcode: 68, command: 0, sequence: 53,
+            hex: "0a00003500440000001c82a57175657279a4d0b5d0b6a66d61726b6572cf019871c1fb780008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SEARCH reply: one of them", type: "ChatSearchReply", opcode: 68, command: 1, sequence: 53,
+            hex: "0a0100350044000000b482a6726573756c749183a663686174496403a76d65737361676588a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874b8d081d0b6d0b8d0ba20d0b220d182d183d0bcd0b0d0bdd0b5a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8617474616368657390aa686967686c696768747392a8d0b5d0b6d0b8d0baa8d182d183d0bcd0b0a66d61726b6572cf019871c1fb780008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SEARCH reply: nothing", type: "ChatSearchReply", opcode: 68, command: 1, sequence: 53,
+            hex: "0a01003500440000000981a6726573756c7490",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_STAT request: two ids", type: "MsgGetStatRequest", opcode: 74, command: 0, sequence: 56,
+            hex: "0a000038004a0000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            accept: [],
+            reject: [
+                .init(name: "no ids", hex: "0a000038004a0000000981a663686174496403", limits: [:], error: "/messageIds: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_GET_STAT reply: one of them", type: "MsgGetStatReply", opcode: 74, command: 1, sequence: 56,
+            hex: "0a010038004a0000002381a5737461747381b231313439363638363831333138343030303781a5766965777301",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_STAT error: not a member", type: "ErrorReply", opcode: 74, command: 3, sequence: 56,
+            hex: "0a030038004a0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH request: in a chat", type: "MsgSearchRequest", opcode: 73, command: 0, sequence: 54,
+            hex: "0a00003600490000001b83a663686174496403a57175657279a4d0b5d0b6a5636f756e7414",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003600490000000a81a57175657279a26869", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH reply: found", type: "MsgSearchReply", opcode: 73, command: 1, sequence: 54,
+            hex: "0a01003600490000009781a6726573756c749183a663686174496403a76d65737361676588a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874b8d081d0b6d0b8d0ba20d0b220d182d183d0bcd0b0d0bdd0b5a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8617474616368657390aa686967686c696768747391a4d0b5d0b6",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH error: not a member", type: "ErrorReply", opcode: 73, command: 3, sequence: 54,
+            hex: "0a03003600490000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH_TOUCH request: opened", type: "MsgSearchTouchRequest", opcode: 72, command: 0, sequence: 55,
+            hex: "0a00003700480000000180",
+            accept: [
+                .init(name: "with anything in it", hex: "0a00003700480000002883a663686174496403a96d6573736167654964cf019871c1fb780008aa666565646261636b496407"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH_TOUCH reply: ignored", type: "MsgSearchTouchReply", opcode: 72, command: 1, sequence: 55,
+            hex: "0a01003700480000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PUBLIC_SEARCH request: a name", type: "PublicSearchRequest", opcode: 60, command: 0, sequence: 52,
+            hex: "0a000034003c0000001d83a57175657279a5626f622072a5636f756e7414a474797065a3414c4c",
+            accept: [],
+            reject: [
+                .init(name: "no query", hex: "0a000034003c0000000881a5636f756e7414", limits: [:], error: "/query: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "PUBLIC_SEARCH request: the next page", type: "PublicSearchRequest", opcode: 60, command: 0, sequence: 52,
+            hex: "0a000034003c0000001a83a57175657279a3626f62a5636f756e7401a66d61726b657201",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PUBLIC_SEARCH reply: found", type: "PublicSearchReply", opcode: 60, command: 1, sequence: 52,
+            hex: "0a010034003c000000a783a6726573756c749182a7636f6e7461637485a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7391a54f4e454d45aa686967686c696768747392a3626f62a172a5746f74616c02a66d61726b657201",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PUBLIC_SEARCH reply: nobody", type: "PublicSearchReply", opcode: 60, command: 1, sequence: 52,
+            hex: "0a010034003c0000001082a6726573756c7490a5746f74616c00",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CONFIG request: privacy", type: "ConfigRequest", opcode: 22, command: 0, sequence: 15,
             hex: "0a00000f00160000003981a873657474696e677382a47573657282af5345415243485f42595f50484f4e45a8434f4e5441435453a648494444454ec3a5636861747380",
             accept: [],
@@ -1624,6 +1849,12 @@ extension ExampleVector {
             case "LogoutReply": try LogoutReply.decode(payload, limits: limits).encoded()
             case "AuthConfirmRequest": try AuthConfirmRequest.decode(payload, limits: limits).encoded()
             case "AuthConfirmReply": try AuthConfirmReply.decode(payload, limits: limits).encoded()
+            case "SuspendBotRequest": try SuspendBotRequest.decode(payload, limits: limits).encoded()
+            case "SuspendBotReply": try SuspendBotReply.decode(payload, limits: limits).encoded()
+            case "ChatBotCommandsRequest": try ChatBotCommandsRequest.decode(payload, limits: limits).encoded()
+            case "ChatBotCommandsReply": try ChatBotCommandsReply.decode(payload, limits: limits).encoded()
+            case "BotInfoRequest": try BotInfoRequest.decode(payload, limits: limits).encoded()
+            case "BotInfoReply": try BotInfoReply.decode(payload, limits: limits).encoded()
             case "ChatInfoRequest": try ChatInfoRequest.decode(payload, limits: limits).encoded()
             case "ChatInfoReply": try ChatInfoReply.decode(payload, limits: limits).encoded()
             case "ChatHistoryRequest": try ChatHistoryRequest.decode(payload, limits: limits).encoded()
@@ -1724,6 +1955,24 @@ extension ExampleVector {
             case "ChatReactionsSettingsGetByChatIdReply": try ChatReactionsSettingsGetByChatIdReply.decode(payload, limits: limits).encoded()
             case "NotifMsgReactionsChanged": try NotifMsgReactionsChanged.decode(payload, limits: limits).encoded()
             case "NotifMsgYouReacted": try NotifMsgYouReacted.decode(payload, limits: limits).encoded()
+            case "ChatComplainRequest": try ChatComplainRequest.decode(payload, limits: limits).encoded()
+            case "ChatComplainReply": try ChatComplainReply.decode(payload, limits: limits).encoded()
+            case "ComplainRequest": try ComplainRequest.decode(payload, limits: limits).encoded()
+            case "ComplainReply": try ComplainReply.decode(payload, limits: limits).encoded()
+            case "ComplainReasonsGetRequest": try ComplainReasonsGetRequest.decode(payload, limits: limits).encoded()
+            case "ComplainReasonsGetReply": try ComplainReasonsGetReply.decode(payload, limits: limits).encoded()
+            case "ChatMediaRequest": try ChatMediaRequest.decode(payload, limits: limits).encoded()
+            case "ChatMediaReply": try ChatMediaReply.decode(payload, limits: limits).encoded()
+            case "PublicSearchRequest": try PublicSearchRequest.decode(payload, limits: limits).encoded()
+            case "PublicSearchReply": try PublicSearchReply.decode(payload, limits: limits).encoded()
+            case "ChatSearchRequest": try ChatSearchRequest.decode(payload, limits: limits).encoded()
+            case "ChatSearchReply": try ChatSearchReply.decode(payload, limits: limits).encoded()
+            case "MsgSearchTouchRequest": try MsgSearchTouchRequest.decode(payload, limits: limits).encoded()
+            case "MsgSearchTouchReply": try MsgSearchTouchReply.decode(payload, limits: limits).encoded()
+            case "MsgSearchRequest": try MsgSearchRequest.decode(payload, limits: limits).encoded()
+            case "MsgSearchReply": try MsgSearchReply.decode(payload, limits: limits).encoded()
+            case "MsgGetStatRequest": try MsgGetStatRequest.decode(payload, limits: limits).encoded()
+            case "MsgGetStatReply": try MsgGetStatReply.decode(payload, limits: limits).encoded()
             case "PingRequest": try PingRequest.decode(payload, limits: limits).encoded()
             case "PingReply": try PingReply.decode(payload, limits: limits).encoded()
             case "LogRequest": try LogRequest.decode(payload, limits: limits).encoded()

@@ -15,7 +15,7 @@ struct HistorySeed {
 
     /// Makes it, or finds it made.
     init(_ bench: Bench) throws {
-        folder = try Seeder.cached("history-1", in: bench.cache) { folder in
+        folder = try Seeder.cached("history-2", in: bench.cache) { folder in
             Progress.note("W5: seeding \(Self.total) messages, once; this takes some minutes")
             let accounts = try TambourServer.makeUsers(
                 2 * (Self.lengths.count + Self.fillers),

@@ -1,0 +1,66 @@
+import TambourProtocol
+import TambourStore
+
+extension AdminService {
+    /// Longest piece of a text that a line shows, characters.
+    private static let shownText = 200
+    private static let reportsPerRead = 200
+
+    /// A line for each report: id, time, who, about what, reason, and in quotes what the reporter says
+    /// and what the message says now.
+    func reports(_ output: (String) throws -> Void) throws {
+        var last: Int64 = 0
+        while true {
+            let after = last
+            let page = Box<[(id: Int64, line: String)]>([])
+            try backend.read { store in
+                page.value = try store.read { snapshot in
+                    try snapshot.reports(after: after, limit: Self.reportsPerRead).map {
+                        ($0.id, try Self.line($0, in: snapshot))
+                    }
+                }
+            }
+            guard let newest = page.value.last else { return }
+            for (_, line) in page.value { try output(line) }
+            last = newest.id
+        }
+    }
+
+    private static func line(_ report: Report, in snapshot: ReadTransaction) throws -> String {
+        var words = ["\(report.id)", "\(report.created)", "by", "\(report.reporter.rawValue)"]
+        switch report.subject {
+        case .user(let user):
+            words += ["user", "\(user.rawValue)"]
+            if let account = try snapshot.account(user) { words.append(quoted(account.name)) }
+        case .chat(let chat):
+            words += ["chat", "\(chat.rawValue)"]
+        case .message(let id, let chat):
+            words += ["message", "\(id.rawValue)", "chat", "\(chat.rawValue)"]
+            if let record = try snapshot.record(id, in: chat) {
+                words += ["from", "\(record.sender.rawValue)"]
+                words.append(
+                    record.status == .removed ? "deleted" : quoted("\(record.text)")
+                )
+            }
+        }
+        words += ["reason", "\(report.reason)"]
+        if !report.words.isEmpty { words.append(quoted("\(report.words)")) }
+        return words.joined(separator: " ")
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "\"\(text.prefix(shownText))\""
+    }
+
+    func closeReport(_ id: String, _ output: (String) throws -> Void) throws {
+        guard let id = Int64(id) else {
+            throw Failure(description: "\(id) is no number of a report")
+        }
+        try backend.write { tx in
+            guard try tx.closeReport(id) else {
+                throw Failure(description: "there is no report \(id)")
+            }
+        }
+        try output("\(id) closed")
+    }
+}

@@ -1,0 +1,20 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `bots`: there are none. Wire: protocol-spec/opcodes/bots.yaml
+struct BotsHandler: Sendable {
+    /// Answers `CHAT_BOT_COMMANDS` (144): no bot is in any chat.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func chatBotCommands(
+        _ request: ChatBotCommandsRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatBotCommandsReply {
+        guard try snapshot.view(request.chatID, for: caller.userID) != nil else {
+            throw RequestError.chatNotFound
+        }
+        return ChatBotCommandsReply()
+    }
+}

@@ -1,0 +1,217 @@
+import TambourProtocol
+import TambourStore
+
+/// Family `search`: messages by their words and attachments, people by name and phone.
+/// Wire: protocol-spec/opcodes/search.yaml
+struct SearchHandler: Sendable {
+    let limits: Limits
+
+    // MARK: - Messages
+
+    /// Answers `CHAT_SEARCH` (68): messages of all the caller's chats, newest first.
+    ///
+    /// - Throws: `proto.payload` for a negative count.
+    /// - Note: A query.
+    func chatSearch(
+        _ request: ChatSearchRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatSearchReply {
+        let limit = try pageSize(request.count)
+        guard let query = SearchQuery(request.query) else { return ChatSearchReply() }
+        let page = try snapshot.search(
+            query,
+            for: caller.userID,
+            below: request.marker,
+            limit: limit
+        )
+        let (found, marker) = try results(page, of: query, for: caller, in: snapshot)
+        return ChatSearchReply(result: found, marker: marker)
+    }
+
+    /// Answers `MSG_SEARCH` (73): the same in one chat.
+    ///
+    /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for a negative count.
+    /// - Note: A query.
+    func msgSearch(
+        _ request: MsgSearchRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgSearchReply {
+        let limit = try pageSize(request.count)
+        guard let view = try view(request.chatID, for: caller, in: snapshot),
+            let query = SearchQuery(request.query)
+        else { return MsgSearchReply() }
+        let page = try snapshot.search(query, in: view, below: request.marker, limit: limit)
+        let (found, marker) = try results(page, of: query, for: caller, in: snapshot)
+        return MsgSearchReply(result: found, marker: marker)
+    }
+
+    private func results(
+        _ page: SearchPage,
+        of query: SearchQuery,
+        for caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> (found: [FoundMessage], marker: MessageID?) {
+        let highlights = query.highlights
+        let extra = highlights.reduce(16) { $0 + $1.bytes.count + 3 }
+        var budget = limits.maxReplyBytes
+        var found: [FoundMessage] = []
+        for hit in page.messages {
+            let message = try snapshot.message(
+                hit.record,
+                wireID: hit.view.wireID,
+                for: caller.userID
+            )
+            budget -= message.wireSizeEstimate + extra
+            // The next page begins below the last one that fits.
+            if budget < 0, let last = found.last { return (found, last.message.id) }
+            found.append(
+                FoundMessage(chatID: hit.view.wireID, message: message, highlights: highlights)
+            )
+        }
+        return (found, page.next)
+    }
+
+    /// Answers `CHAT_MEDIA` (51): messages by the kinds of their attachments, oldest first.
+    ///
+    /// - Throws: `chat.not.found`, `proto.payload` for negative counts.
+    /// - Note: A query.
+    func chatMedia(
+        _ request: ChatMediaRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatMediaReply {
+        guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
+        guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
+        let count = request.count ?? 0
+        guard count >= 0 else { throw RequestError.protoPayload("/count: negative") }
+        guard let view = try view(request.chatID, for: caller, in: snapshot) else {
+            return ChatMediaReply()
+        }
+        var kinds = request.attachTypes
+        if let type = request.type {
+            kinds.append(AttachType(name: type == "IMAGE" ? "PHOTO" : Text(type)))
+        }
+        var backward = max(request.backward, count)
+        if backward == 0, request.forward == 0 { backward = Int64(limits.searchPageSize) }
+        let records = try snapshot.attached(
+            in: view,
+            from: request.messageID ?? MessageID(.max),
+            backward: Int(min(backward, Int64(limits.maxHistoryPage))),
+            forward: Int(min(request.forward, Int64(limits.maxHistoryPage)))
+        ) { attach in
+            attach.type != .control && (kinds.isEmpty || kinds.contains(attach.type))
+        }
+        var budget = limits.maxReplyBytes
+        var messages: [Message] = []
+        // A reply that would be too long loses what is farthest from where the page is.
+        for record in request.forward > 0 && backward == 0 ? records : records.reversed() {
+            let message = try snapshot.message(
+                record,
+                wireID: view.wireID,
+                for: caller.userID
+            )
+            budget -= message.wireSizeEstimate
+            if budget < 0, !messages.isEmpty { break }
+            messages.append(message)
+        }
+        return ChatMediaReply(messages: messages.sorted { $0.id < $1.id })
+    }
+
+    /// Answers `MSG_GET_STAT` (74): how many members beside the author have read each message.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGetStat(
+        _ request: MsgGetStatRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgGetStatReply {
+        guard let view = try view(request.chatID, for: caller, in: snapshot) else {
+            return MsgGetStatReply(stats: IDMap([]))
+        }
+        let marks = try snapshot.readMarks(of: view.key)
+        var stats: [(MessageID, MessageStats)] = []
+        for id in Set(request.messageIDs).sorted() {
+            guard
+                let record = try snapshot.visibleRecord(
+                    id,
+                    in: view.key,
+                    for: caller.userID,
+                    above: view.floor
+                )
+            else { continue }
+            let views = marks.count { $0.user != record.sender && $0.time >= id.timeMs }
+            stats.append((id, MessageStats(views: Int64(views))))
+        }
+        return MsgGetStatReply(stats: IDMap(stats))
+    }
+
+    /// The chat as the caller has it; nil for a dialog with somebody that has not begun.
+    private func view(
+        _ id: ChatID,
+        for caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatView? {
+        if let view = try snapshot.view(id, for: caller.userID) { return view }
+        guard let partner = id.partner(of: caller.userID),
+            try snapshot.isReachable(partner, for: caller.userID)
+        else { throw RequestError.chatNotFound }
+        return nil
+    }
+
+    // MARK: - People
+
+    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone.
+    ///
+    /// - Throws: `proto.payload` for a negative count.
+    /// - Note: A query.
+    func publicSearch(
+        _ request: PublicSearchRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> PublicSearchReply {
+        let limit = try pageSize(request.count)
+        let highlights = SearchQuery(request.query)?.highlights ?? []
+        var people: [(account: Account, byPhone: Bool)] = []
+        if let phone = PhoneNumber.parse(String(describing: request.query)),
+            let account = try snapshot.account(phone: phone, findableBy: caller.userID)
+        {
+            people.append((account, true))
+        }
+        if let query = SearchQuery(request.query) {
+            for account in try snapshot.people(query, limit: limits.maxPeopleFound + 1)
+            where account.id != people.first?.account.id {
+                people.append((account, false))
+            }
+        }
+        people.removeAll { $0.account.id == caller.userID }
+        people = Array(people.prefix(limits.maxPeopleFound))
+        let start = Int(max(0, min(request.marker ?? request.from ?? 0, Int64(people.count))))
+        let end = min(start + limit, people.count)
+        return PublicSearchReply(
+            result: try people[start..<end].map { person in
+                let contact = try snapshot.contact(person.account, of: caller.userID)
+                return PublicResult(
+                    contact: (contact ?? Contact(stranger: person.account))
+                        .user(showingPhone: person.byPhone),
+                    highlights: highlights
+                )
+            },
+            total: Int64(people.count),
+            marker: end < people.count ? Int64(end) : nil
+        )
+    }
+
+    private func pageSize(_ count: Int64?) throws -> Int {
+        guard let count else { return limits.searchPageSize }
+        guard count >= 0 else { throw RequestError.protoPayload("/count: negative") }
+        return Int(min(max(1, count), Int64(limits.maxSearchPage)))
+    }
+}
+
+extension SearchQuery {
+    /// What clients may mark in the texts that were found.
+    fileprivate var highlights: [Text] { words.map { Text(unchecked: Bytes($0)) } }
+}

@@ -1,0 +1,95 @@
+package import TambourProtocol
+import TambourSQL
+
+/// The words of people's names, `account_word`, by which PUBLIC_SEARCH finds them.
+struct PeopleStatements {
+    let add: any SQLStatement
+    let forget: any SQLStatement
+    let byWord: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        add = try sql.prepare(
+            """
+            INSERT INTO account_word (word, user_id) VALUES ($1, $2)
+            ON CONFLICT (word, user_id) DO NOTHING
+            """
+        )
+        forget = try sql.prepare("DELETE FROM account_word WHERE user_id = $1")
+        byWord = try sql.prepare(
+            """
+            SELECT \(AccountStatements.columns), word
+            FROM account_word w JOIN account a ON a.id = w.user_id
+            WHERE w.word >= $1 AND w.word < $2
+            ORDER BY w.word, w.user_id LIMIT $3
+            """
+        )
+    }
+
+    /// Fills the table of a store that is older than it.
+    static func indexNames(on sql: any SQLConnection) throws {
+        let anybody = try sql.prepare(
+            """
+            SELECT 1 FROM account a
+            WHERE NOT EXISTS (SELECT 1 FROM account_word w WHERE w.user_id > 0) LIMIT 1
+            """
+        )
+        defer { anybody.reset() }
+        guard try anybody.step() else { return }
+        anybody.reset()
+        let statements = try PeopleStatements(sql)
+        let accounts = try sql.prepare("SELECT id, first_name, last_name FROM account ORDER BY id")
+        try sql.transaction(.immediate) {
+            defer { accounts.reset() }
+            while try accounts.step() {
+                let name = [accounts.string(1), accounts.string(2)].joined(separator: " ")
+                try statements.add(name, of: UserID(accounts.int(0)))
+            }
+        }
+    }
+
+    func add(_ name: String, of user: UserID) throws {
+        for word in SearchWords.words(of: Text(name)) {
+            add.bindBlob(1, word)
+            add.bind(2, user.rawValue)
+            try add.run()
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// Puts the words of a name in place of those that the user was found by before.
+    package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
+        store.people.forget.bind(1, user.rawValue)
+        try store.people.forget.run()
+        try store.people.add([firstName, lastName ?? ""].joined(separator: " "), of: user)
+    }
+}
+
+extension ReadTransaction {
+    /// Names that one search looks at: some milliseconds of a reader's time.
+    private static let namesPerSearch = 5_000
+
+    /// The people in whose names all words of `query` begin a word, in the order of the word that the
+    /// longest of them found; blocked accounts are nobody.
+    ///
+    /// - Parameter limit: how many, at most; who wants fewer asks for more letters.
+    package func people(_ query: SearchQuery, limit: Int) throws -> [Account] {
+        // The longest word is likely to be the rarest.
+        guard let longest = query.words.max(by: { $0.count < $1.count }) else { return [] }
+        let statement = store.people.byWord
+        defer { statement.reset() }
+        statement.bindBlob(1, longest)
+        statement.bindBlob(2, SearchIndex.end(ofPrefix: longest))
+        statement.bind(3, Int64(Self.namesPerSearch))
+        var people: [Account] = []
+        var seen: Set<UserID> = []
+        while people.count < limit, try statement.step() {
+            let account = Account(row: statement)
+            guard !account.isBlocked, seen.insert(account.id).inserted,
+                query.matches(Text(account.firstName), Text(account.lastName ?? ""))
+            else { continue }
+            people.append(account)
+        }
+        return people
+    }
+}

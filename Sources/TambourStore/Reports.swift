@@ -1,0 +1,116 @@
+package import TambourProtocol
+import TambourSQL
+
+struct ReportStatements {
+    let add: any SQLStatement
+    let page: any SQLStatement
+    let remove: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        add = try sql.prepare(
+            """
+            INSERT INTO report (id, reporter, chat, message, user_id, reason, words, created)
+            VALUES ((SELECT COALESCE(max(id), 0) + 1 FROM report), $1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (reporter, chat, message, user_id) DO UPDATE SET
+              reason = excluded.reason, words = excluded.words, created = excluded.created
+            """
+        )
+        page = try sql.prepare(
+            """
+            SELECT id, reporter, chat, message, user_id, reason, words, created FROM report
+            WHERE id > $1 ORDER BY id LIMIT $2
+            """
+        )
+        remove = try sql.prepare("DELETE FROM report WHERE id = $1")
+    }
+}
+
+/// Something that somebody wants an administrator to look at.
+package struct Report: Sendable {
+    /// What is complained about. It is named, not copied: what is deleted is gone here too.
+    package enum Subject: Hashable, Sendable {
+        case user(UserID)
+        case chat(ChatKey)
+        case message(MessageID, in: ChatKey)
+    }
+
+    package let id: Int64
+    package let reporter: UserID
+    package let subject: Subject
+    /// A number of COMPLAIN_REASONS_GET, or whatever else the client sent; 0 for none.
+    package let reason: Int64
+    /// What the reporter says, as sent.
+    package let words: Text
+    /// Commit clock of the last time, Unix milliseconds.
+    package let created: Int64
+}
+
+extension WriteTransaction {
+    /// Puts a report on the moderation list; the same one again replaces reason and words.
+    package func report(
+        _ subject: Report.Subject,
+        by reporter: UserID,
+        reason: Int64,
+        words: Text
+    ) throws {
+        writes += 1
+        let (chat, message, user): (Int64, Int64, Int64) =
+            switch subject {
+            case .user(let user): (0, 0, user.rawValue)
+            case .chat(let chat): (chat.rawValue, 0, 0)
+            case .message(let id, let chat): (chat.rawValue, id.rawValue, 0)
+            }
+        let statement = store.reports.add
+        statement.bind(1, reporter.rawValue)
+        statement.bind(2, chat)
+        statement.bind(3, message)
+        statement.bind(4, user)
+        statement.bind(5, reason)
+        statement.bindWords(6, words)
+        statement.bind(7, ct)
+        try statement.run()
+    }
+
+    /// Takes a report off the list.
+    ///
+    /// - Returns: false when it is not there.
+    package func closeReport(_ id: Int64) throws -> Bool {
+        store.reports.remove.bind(1, id)
+        guard try store.reports.remove.run() > 0 else { return false }
+        writes += 1
+        return true
+    }
+}
+
+extension ReadTransaction {
+    /// Reports in the order they came, from the one after `id`.
+    package func reports(after id: Int64, limit: Int) throws -> [Report] {
+        let statement = store.reports.page
+        defer { statement.reset() }
+        statement.bind(1, id)
+        statement.bind(2, Int64(limit))
+        var reports: [Report] = []
+        while try statement.step() {
+            let (chat, message) = (ChatKey(statement.int(2)), MessageID(statement.int(3)))
+            let subject: Report.Subject =
+                if statement.int(4) != 0 {
+                    .user(UserID(statement.int(4)))
+                } else if message.rawValue != 0 {
+                    .message(message, in: chat)
+                } else {
+                    .chat(chat)
+                }
+            reports.append(
+                Report(
+                    id: statement.int(0),
+                    reporter: UserID(statement.int(1)),
+                    subject: subject,
+                    reason: statement.int(5),
+                    words: Text(unchecked: Bytes(statement.bytes(6))),
+                    created: statement.int(7)
+                )
+            )
+        }
+        return reports
+    }
+}

@@ -1,0 +1,262 @@
+import Foundation
+import TambourProtocol
+import TambourStore
+import Testing
+
+/// Search is compared with what a person would do: read all that they can see, chat by chat.
+///
+/// Each play comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else.
+@Suite("Search finds what its asker can read, and nothing else")
+struct SearchOracleTests {
+    private static let environment = ProcessInfo.processInfo.environment
+    private static var seeds: [UInt64] {
+        if let seed = environment["TAMBOUR_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+        return Array(1...(environment["TAMBOUR_SOAK"] == "1" ? 200 : 3))
+    }
+
+    @Test("as a naive filter over the histories", arguments: SQLEngine.available, seeds)
+    func plays(engine: SQLEngine, seed: UInt64) throws {
+        do {
+            try SearchPlay(engine, seed: seed).run(steps: 90)
+        } catch {
+            Issue.record("TAMBOUR_SEED=\(seed): \(error)")
+        }
+    }
+}
+
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
+
+private final class SearchPlay {
+    private struct Mismatch: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let store: TestStore
+    private let users: [UserID]
+    private var chats: [ChatKey] = []
+    private var random: SplitMix
+    private var knownWords: [String: [String]] = [:]
+    private static let words = [
+        "ёж", "Ёжик", "еж", "туман", "ТУМАННЫЙ", "йод", "и\u{306}од", "cat", "Catalog", "dog",
+        "2026", "x",
+        "перенос", "🐈", "…",
+    ]
+    private static let queries = [
+        "е", "ёж", "ЕЖИК", "тум", "туманный еж", "й", "cat", "CAT dog", "cata", "20", "dog x",
+        "нет", "пере x",
+    ]
+
+    init(_ engine: SQLEngine, seed: UInt64) throws {
+        random = SplitMix(state: seed)
+        store = try TestStore(engine, limits: ["fanOutMembers": 3, "maxReplyBytes": 50_000_000])
+        users = try store.users(5)
+        for pair in [(0, 1), (0, 2), (3, 3)] {
+            chats.append(
+                try store.batch {
+                    try $0.createPairChat(users[pair.0], users[pair.1], by: users[pair.0]).key
+                }
+            )
+        }
+        chats.append(try store.group([users[0], users[1]]))
+        chats.append(try store.group(users))
+    }
+
+    func run(steps: Int) throws {
+        for step in 1...steps {
+            try act()
+            if step % 30 == 0 { try compare() }
+        }
+        try store.indexAll()
+        try compare()
+        let problems = try store.unexpectedWords()
+        guard problems.isEmpty else { throw Mismatch(description: "\(problems.prefix(5))") }
+    }
+
+    private func text() -> Text {
+        let count = Int.random(in: 0...4, using: &random)
+        let words = (0..<count).map { _ in Self.words.randomElement(using: &random) ?? "" }
+        return Text(words.joined(separator: Bool.random(using: &random) ? " " : "-"))
+    }
+
+    private func act() throws {
+        let action = Int.random(in: 0..<20, using: &random)
+        try store.batch { tx in
+            if action == 0 { return try tx.indexWords() }
+            guard let key = chats.randomElement(using: &random),
+                let user = users.randomElement(using: &random),
+                let chat = try tx.group(key, for: user) ?? tx.chat(holding: key, for: user)
+            else { return }
+            switch action {
+            case 1...8:
+                for _ in 0..<Int.random(in: 1...60, using: &random) {
+                    var draft = MessageDraft(cid: store.nextCID(), text: text())
+                    if Int.random(in: 0..<6, using: &random) == 0 {
+                        let carried = Message(id: MessageID(1), time: 0, type: "USER", text: text())
+                        draft.forward = Packed(
+                            MessageLink(type: .forward, chatID: ChatID(0), message: carried)
+                        )
+                    }
+                    _ = try tx.append(draft, to: chat, from: user, on: store.device)
+                }
+            case 9...11:
+                for id in try someMessages(of: chat, tx, 3) {
+                    guard var record = try tx.record(id, in: chat), record.status != .removed
+                    else { continue }
+                    record.text = text()
+                    _ = try tx.edit(record, in: chat)
+                }
+            case 12...13:
+                try tx.remove(try someMessages(of: chat, tx, 5), in: chat)
+            case 14...15:
+                try tx.hide(try someMessages(of: chat, tx, 5), in: chat, for: user)
+            case 16:
+                if Int.random(in: 0..<3, using: &random) == 0 {
+                    _ = try tx.remove(from: user, in: chat)
+                } else if let last = try someMessages(of: chat, tx, 1).first {
+                    _ = try tx.remove(upTo: last, in: chat)
+                }
+            case 17:
+                if let last = try someMessages(of: chat, tx, 1).first {
+                    try tx.clear(chat, upTo: last, for: user)
+                }
+            case 18 where chat.kind == .group && chat.memberCount > 1:
+                try tx.remove([user], from: chat)
+            case 19 where chat.kind == .group:
+                let others = users.filter { !chat.memberIDs.contains($0) }
+                guard let other = others.randomElement(using: &random) else { return }
+                try tx.add([other], to: chat, showingHistory: Bool.random(using: &random))
+            default: break
+            }
+        }
+    }
+
+    private func someMessages(
+        of chat: ChatState,
+        _ tx: WriteTransaction,
+        _ count: Int
+    ) throws -> [MessageID] {
+        let all = try tx.flushedReader().allIDs(of: chat.key)
+        return (0..<count).compactMap { _ in all.randomElement(using: &random) }
+    }
+
+    private func compare() throws {
+        for user in users {
+            let readable = try readable(by: user)
+            for text in Self.queries.shuffled(using: &random).prefix(5) {
+                let wanted = words(of: text)
+                let expected = readable.filter { message in
+                    wanted.allSatisfy { word in message.words.contains { $0.hasPrefix(word) } }
+                }.map { [$0.id, $0.chat] }
+                guard let query = SearchQuery(Text(text)) else { continue }
+                try store.read { snapshot in
+                    for limit in [1_000_000, 3] {
+                        var found: [[Int64]] = []
+                        var marker: MessageID?
+                        repeat {
+                            let page = try snapshot.search(
+                                query,
+                                for: user,
+                                below: marker,
+                                limit: limit
+                            )
+                            found += page.messages.map {
+                                [$0.record.id.rawValue, $0.record.chat.rawValue]
+                            }
+                            marker = page.next
+                        } while marker != nil && found.count < 60
+                        let wanted = limit == 3 ? Array(expected.prefix(found.count)) : expected
+                        guard found == wanted else {
+                            throw Mismatch(
+                                description: "\(text) for \(user.rawValue): \(found.count) found, "
+                                    + "\(wanted.count) expected, limit \(limit)"
+                            )
+                        }
+                    }
+                    for chat in chats {
+                        guard let view = try snapshot.view(chat, for: user) else { continue }
+                        let found = try snapshot.search(
+                            query,
+                            in: view,
+                            below: nil,
+                            limit: 1_000_000
+                        )
+                        let wanted = expected.filter { $0[1] == chat.rawValue }.map { $0[0] }
+                        guard found.messages.map(\.record.id.rawValue) == wanted else {
+                            throw Mismatch(description: "\(text) in \(chat.rawValue)")
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the user can read, newest first.
+    private func readable(
+        by user: UserID
+    ) throws -> [(id: Int64, chat: Int64, words: [String])] {
+        var found: [(id: Int64, chat: Int64, words: [String])] = []
+        try store.read { snapshot in
+            for chat in chats {
+                guard let view = try snapshot.view(chat, for: user) else { continue }
+                let page = try snapshot.history(
+                    of: chat,
+                    wireID: view.wireID,
+                    for: user,
+                    above: view.floor,
+                    from: .max,
+                    backward: 1_000_000,
+                    forward: 0
+                )
+                for message in page.messages {
+                    var text = String(message.text)
+                    if let link = message.link?.stored, link.type == .forward {
+                        text += " " + String(link.message.text)
+                    }
+                    found.append((message.id.rawValue, chat.rawValue, words(of: text)))
+                }
+            }
+        }
+        return found.sorted { ($0.id, $0.chat) > ($1.id, $1.chat) }
+    }
+
+    /// By Foundation's own means.
+    private func words(of text: String) -> [String] {
+        if let known = knownWords[text] { return known }
+        let words = text.precomposedStringWithCanonicalMapping.lowercased()
+            .replacingOccurrences(of: "ё", with: "е")
+            .components(separatedBy: CharacterSet.alphanumerics.inverted).filter { !$0.isEmpty }
+        knownWords[text] = words
+        return words
+    }
+}
+
+extension WriteTransaction {
+    /// The dialog or saved messages with this key, if the user is in it.
+    fileprivate func chat(holding key: ChatKey, for user: UserID) throws -> ChatState? {
+        guard let view = try flushedReader().view(key, for: user) else { return nil }
+        return try chat(view.wireID, visibleTo: user)
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func allIDs(of chat: ChatKey) throws -> [MessageID] {
+        var ids: [MessageID] = []
+        var id = try head(of: chat).id
+        while id.rawValue > 0 {
+            ids.append(id)
+            guard let previous = try previousID(of: id, in: chat) else { break }
+            id = previous
+        }
+        return ids
+    }
+}

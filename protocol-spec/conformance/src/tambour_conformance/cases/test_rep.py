@@ -1,0 +1,71 @@
+"""REP: reports are taken, and nobody hears of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tambour_conformance.fixtures import Cid, Group, LogIn
+from tambour_conformance.talk import NOBODY, dialog, say
+from tambour_conformance.verdict import case, equal
+
+
+@case("REP-01")
+def test_chat(login: LogIn, group: Group) -> None:
+    """A chat can be reported, and again."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    for value in ({"ids": [chat], "reason": 3}, {"chatId": chat, "reasonId": 3}):
+        equal(bob.call("CHAT_COMPLAIN", value).value, {}, "the reply")
+    alice.silence_by_fence()
+
+
+@case("REP-02")
+def test_strange_chat(login: LogIn, group: Group) -> None:
+    """A chat of others cannot be reported, nor can what is beside it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    own, strange = group(carol), group(alice, bob)
+    for chats in ([strange], [own, strange], [-1]):
+        carol.refused("chat.not.found", "CHAT_COMPLAIN", {"ids": chats})
+
+
+@case("REP-03")
+def test_message(login: LogIn, cid: Cid) -> None:
+    """A message can be reported; its author is not told."""
+    alice, bob = login("alice"), login("bob")
+    chat = dialog(alice, bob)
+    said = say(bob, chat, cid(), "buy now")
+    for fields in ({"reasonId": 7, "typeId": 3}, {"reason": "спам"}):
+        value = {"ids": [said["id"]], "parentId": chat, **fields}
+        equal(alice.call("COMPLAIN", value).value, {}, "the reply")
+    bob.silence_by_fence()
+
+
+@case("REP-04")
+def test_user(login: LogIn) -> None:
+    """A user can be reported, and is not told."""
+    alice, bob = login("alice"), login("bob")
+    for _ in range(2):
+        equal(alice.call("COMPLAIN", {"ids": [bob.user_id], "reason": 1}).value, {}, "the reply")
+    bob.silence_by_fence()
+
+
+@case("REP-05")
+def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
+    """What the caller does not see cannot be reported."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob)
+    said = say(alice, chat, cid())["id"]
+    carol.refused("chat.not.found", "COMPLAIN", {"ids": [said], "parentId": chat})
+    carol.refused("chat.not.found", "COMPLAIN", {"ids": [chat]})
+    bob.refused("not.found", "COMPLAIN", {"ids": [said, 1], "parentId": chat})
+    bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [said], "forMe": True})
+    bob.refused("not.found", "COMPLAIN", {"ids": [said], "parentId": chat})
+    bob.refused("user.not.found", "COMPLAIN", {"ids": [alice.user_id, NOBODY]})
+
+
+@case("REP-06")
+@pytest.mark.parametrize("sync", [None, 0, 1_754_255_000_000], ids=["absent", "zero", "time"])
+def test_reasons(login: LogIn, sync: int | None) -> None:
+    """There is no list of reasons."""
+    reply = login("alice").call("COMPLAIN_REASONS_GET", {} if sync is None else {"complainSync": sync})
+    equal((reply["complains"], reply["complainSync"]), ([], sync or 0), "reasons and their mark")
