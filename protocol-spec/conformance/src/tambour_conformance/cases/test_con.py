@@ -36,7 +36,7 @@ def contact_in(reply: Any, user: int) -> dict[str, Any] | None:
 
 
 @case("CON-01")
-def test_added(login: LogIn, newcomer: Newcomer) -> None:
+def test_contact_added(login: LogIn, newcomer: Newcomer) -> None:
     """The name that was given comes first, the own one behind it, with the phone."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     own = only(owner.call("CONTACT_INFO", {"contactIds": [nina.user_id]})["contacts"], "user")["names"]
@@ -53,7 +53,7 @@ def test_added(login: LogIn, newcomer: Newcomer) -> None:
 
 
 @case("CON-02")
-def test_removed(login: LogIn, newcomer: Newcomer) -> None:
+def test_contact_removed(login: LogIn, newcomer: Newcomer) -> None:
     """Who knew the contact hears that it is gone; who asks for everything does not hear of it."""
     owner, nina = login(newcomer("owner")), login(newcomer("nina"))
     update(owner, nina.user_id, "ADD", firstName="Nina")
@@ -234,7 +234,7 @@ def test_create_by_phone(login: LogIn, newcomer: Newcomer, phone: Phone) -> None
 
 
 @case("CON-07")
-def test_presence(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+def test_presence_asked_for(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
     """Presence comes of who is there and has not blocked the one who asks."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     for other in (nina, olga):

@@ -36,7 +36,7 @@ def phone_of(device: Device, user: int) -> Any:
 
 
 @case("SET-01")
-def test_changed(login: LogIn, newcomer: Newcomer) -> None:
+def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
     """All settings come back, now and at the next login that does not hold them."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
@@ -57,7 +57,7 @@ def test_changed(login: LogIn, newcomer: Newcomer) -> None:
 
 
 @case("SET-10")
-def test_nothing_new(login: LogIn, newcomer: Newcomer) -> None:
+def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
     """What changes nothing keeps the hash, and nobody is told."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
