@@ -24,7 +24,7 @@ def test_commands(login: LogIn, group: Group) -> None:
 
 
 @case("BOT-03")
-def test_strange_chat(login: LogIn, group: Group) -> None:
+def test_commands_of_a_strange_chat(login: LogIn, group: Group) -> None:
     """A chat of others has nothing to say."""
     chat = group(login("alice"), login("bob"))
     for id in (chat, -1):

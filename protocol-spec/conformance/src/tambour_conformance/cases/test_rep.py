@@ -20,7 +20,7 @@ def test_chat(login: LogIn, group: Group) -> None:
 
 
 @case("REP-02")
-def test_strange_chat(login: LogIn, group: Group) -> None:
+def test_report_of_a_strange_chat(login: LogIn, group: Group) -> None:
     """A chat of others cannot be reported, nor can what is beside it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     own, strange = group(carol), group(alice, bob)

@@ -129,7 +129,7 @@ def test_not_to_see(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("SRC-07")
-def test_removed(login: LogIn, group: Group, cid: Cid) -> None:
+def test_removed_is_not_found(login: LogIn, group: Group, cid: Cid) -> None:
     """What was deleted for everybody is found by nobody."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
