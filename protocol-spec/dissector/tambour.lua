@@ -1482,15 +1482,36 @@ local function float_of(is_negative, exponent, fraction, bias)
     return is_negative and -value or value
 end
 
+-- A decimal with one more in its last digit; nil when there is no room for that.
+local function next_decimal(text)
+    local digits, exponent = text:match("^([^e]*)(.*)$")
+    for at = #digits, 1, -1 do
+        local digit = tonumber(digits:sub(at, at))
+        if digit == 9 then
+            digits = digits:sub(1, at - 1) .. "0" .. digits:sub(at + 1)
+        elseif digit then
+            return string.format("%s%d%s%s", digits:sub(1, at - 1), digit + 1, digits:sub(at + 1), exponent)
+        end
+    end
+end
+
 -- The shortest decimal that reads as the same float.
 local function text_of_float(value)
     if value ~= value then return "nan" end
     if value == math.huge then return "inf" end
     if value == -math.huge then return "-inf" end
     local text
-    for precision = 15, 17 do
+    -- The floats next to 0 have fewer digits.
+    local fewest = math.abs(value) < 2.0 ^ -1022 and value ~= 0 and 1 or 15
+    for precision = fewest, 17 do
         text = string.format("%." .. precision .. "g", value)
         if tonumber(text) == value then break end
+        -- Below a power of two floats lie closer than above it: the nearest decimal may be another one's, the next one not.
+        local above = next_decimal(string.format("%." .. precision - 1 .. "e", value))
+        if above and tonumber(above) == value then
+            text = above
+            break
+        end
     end
     return text:find("[.e]") and text or text .. ".0"
 end

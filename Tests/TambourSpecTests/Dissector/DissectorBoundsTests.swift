@@ -9,7 +9,7 @@ import Testing
 @Suite(
     "Dissector on greedy packets",
     .enabled(if: Wireshark.isInstalled, "\(Wireshark.missing)"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(10))
 )
 struct DissectorBoundsTests {
     private static func packet(flags: UInt8 = 0, _ payload: [UInt8], length: Int? = nil) -> [UInt8]
