@@ -18,6 +18,9 @@ package final class StoreConnection {
     let drafts: DraftStatements
     let folders: FolderStatements
     let meta: MetaStatements
+    let passwords: PasswordStatements
+    let tracks: TrackStatements
+    let erasure: ErasureStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
     package init(_ sql: any SQLConnection, limits: Limits) throws {
@@ -34,6 +37,9 @@ package final class StoreConnection {
         drafts = try DraftStatements(sql)
         folders = try FolderStatements(sql)
         meta = try MetaStatements(sql)
+        passwords = try PasswordStatements(sql)
+        tracks = try TrackStatements(sql)
+        erasure = try ErasureStatements(sql)
     }
 
     /// Brings the schema of `sql` up to date.
