@@ -53,6 +53,7 @@ let package = Package(
             dependencies: [
                 "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

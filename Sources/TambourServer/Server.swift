@@ -35,6 +35,7 @@ package final class Server: @unchecked Sendable {
     private let gateways: [LaneGateway]
     private let state = Mutex(State())
     private let nextLane = Atomic<Int>(0)
+    package let housekeeper: Housekeeper
 
     /// How long a stop waits for what is under way.
     private static let stopDeadline: Duration = .seconds(5)
@@ -83,6 +84,14 @@ package final class Server: @unchecked Sendable {
         let stores = try (0..<Self.readers).map { _ in
             try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
         }
+        let dispatcher = Dispatcher(
+            limits: limits,
+            environment: environment,
+            fixedLoginCode: configuration.loginCodes.fixedDigits,
+            presence: presence,
+            settings: settings,
+            report: report
+        )
         shared = SharedServices(
             limits: limits,
             environment: environment,
@@ -98,15 +107,22 @@ package final class Server: @unchecked Sendable {
             clock: clock,
             presence: presence,
             router: router,
-            dispatcher: Dispatcher(
+            dispatcher: dispatcher,
+            settings: settings,
+            passwords: PasswordHasher(
+                store: try StoreConnection(
+                    SQLiteConnection(path: path, mode: .readOnly),
+                    limits: limits
+                ),
+                dispatcher: dispatcher,
                 limits: limits,
-                environment: environment,
-                fixedLoginCode: configuration.loginCodes.fixedDigits,
-                presence: presence,
-                settings: settings,
                 report: report
-            ),
-            settings: settings
+            )
+        )
+        housekeeper = Housekeeper(
+            engine: shared.engine,
+            eraser: AccountEraser(limits: limits),
+            intervalMs: limits.housekeepingIntervalMs
         )
         lanes = (0..<configuration.lanes).map { index in
             Lane(
@@ -138,6 +154,7 @@ package final class Server: @unchecked Sendable {
     /// - Returns: the addresses it listens on, ports filled in.
     package func start() throws -> [String] {
         for lane in lanes { lane.start() }
+        housekeeper.start()
         let admin = try AdminSocket(
             path: directory.adminSocketPath,
             backend: LiveAdminBackend(self),
@@ -222,6 +239,7 @@ package final class Server: @unchecked Sendable {
         guard let doors else { return }
         for listener in doors.listeners { listener.stop() }
         doors.admin?.stop()
+        housekeeper.stop()
         for gateway in gateways { gateway.post(.stop) }
         let deadline = ContinuousClock.now + Self.stopDeadline
         waitForSessions(until: deadline) { [self] in
@@ -231,19 +249,23 @@ package final class Server: @unchecked Sendable {
                 lane.stop { stopped.leave() }
             }
             stopped.notify(queue: .global()) { [self] in
-                shared.engine.whenIdle { [self] in
-                    shared.readers.close { [self] in
-                        shared.engine.queue.async { [self] in
-                            do {
-                                try writerConnection.checkpoint()
-                            } catch {
-                                configuration.logger.error("the last checkpoint failed: \(error)")
-                            }
-                            completion()
-                        }
+                shared.passwords.close { [self] in
+                    shared.engine.whenIdle { [self] in
+                        shared.readers.close { [self] in finish(completion) }
                     }
                 }
             }
+        }
+    }
+
+    private func finish(_ completion: @escaping @Sendable () -> Void) {
+        shared.engine.queue.async { [self] in
+            do {
+                try writerConnection.checkpoint()
+            } catch {
+                configuration.logger.error("the last checkpoint failed: \(error)")
+            }
+            completion()
         }
     }
 

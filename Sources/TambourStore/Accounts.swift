@@ -104,6 +104,7 @@ extension Account {
             registered: row.int(4),
             updated: row.int(5),
             isBlocked: row.int(6) != 0,
+            isErased: row.int(6) == 2,
             seen: row.int(7),
             description: row.isNull(8) ? nil : row.string(8),
             privacy: Privacy(column: row.int(9)),
@@ -130,7 +131,10 @@ extension Account {
     ///
     /// - Parameter showingPhone: true for the user itself and for who looked the number up.
     package func user(showingPhone: Bool) -> User {
-        User(
+        if isErased {
+            return User(id: id, accountStatus: 2, updateTime: updated)
+        }
+        return User(
             id: id,
             accountStatus: isBlocked ? 1 : 0,
             updateTime: updated,

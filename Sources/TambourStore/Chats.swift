@@ -15,6 +15,7 @@ struct ChatStatements {
 
     let byID: any SQLStatement
     let byPair: any SQLStatement
+    let begun: any SQLStatement
     let lastPositiveID: any SQLStatement
     let insert: any SQLStatement
     let setClock: any SQLStatement
@@ -39,6 +40,12 @@ struct ChatStatements {
             """
         )
         byPair = try sql.prepare("SELECT id FROM chat WHERE low_user = $1 AND high_user = $2")
+        begun = try sql.prepare(
+            """
+            SELECT created FROM chat WHERE kind = 0 AND owner = $1 AND created > $2
+            ORDER BY created DESC LIMIT 1 OFFSET $3
+            """
+        )
         lastPositiveID = try sql.prepare("SELECT max(id) FROM chat WHERE id > 0")
         insert = try sql.prepare(
             """
@@ -286,6 +293,17 @@ extension ReadTransaction {
         statement.bind(1, min(a.rawValue, b.rawValue))
         statement.bind(2, max(a.rawValue, b.rawValue))
         return try statement.step() ? ChatKey(statement.int(0)) : nil
+    }
+
+    /// When the dialog was made that is so many-th, counted from the newest, of those that `user`
+    /// began after `time` (both Unix milliseconds); nil when there are fewer.
+    package func dialog(begunBy user: UserID, after time: Int64, place: Int) throws -> Int64? {
+        let statement = store.chats.begun
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, time)
+        statement.bind(3, Int64(place - 1))
+        return try statement.step() ? statement.int(0) : nil
     }
 
     /// The chat that `wireID` means to `viewer`, if it exists and the viewer is a member.

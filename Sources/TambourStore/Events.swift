@@ -10,8 +10,15 @@ package enum Event: Sendable {
     case unfollowed([UserID], by: UserID)
     /// A user's settings: every connection but `except` is told.
     case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
-    /// A login code to hand to the person who owns `phone`.
-    case loginCode(phone: Int64, code: String)
+    /// A code to hand to a person.
+    case code(String, to: CodeRecipient)
+}
+
+/// Where a code goes.
+package enum CodeRecipient: Hashable, Sendable {
+    /// Digits of the international number, without the plus.
+    case phone(Int64)
+    case email(String)
 }
 
 /// A change of a user's settings.

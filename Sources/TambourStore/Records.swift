@@ -27,6 +27,8 @@ package struct Account: Sendable {
     /// Commit clock of the last change of the profile.
     package let updated: Int64
     package let isBlocked: Bool
+    /// Nothing but the id is left; counts as blocked.
+    package let isErased: Bool
     /// When the user was last online, Unix milliseconds; 0 for never.
     package let seen: Int64
     /// What the user says about themselves.

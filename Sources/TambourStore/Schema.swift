@@ -282,5 +282,52 @@ package enum Schema {
             );
             """
         ),
+        Migration(
+            8,
+            "safety",
+            """
+            CREATE INDEX chat_begun ON chat (owner, created) WHERE kind = 0;
+
+            ALTER TABLE login_code ADD COLUMN user_id {int64} NOT NULL DEFAULT 0;
+
+            CREATE TABLE password (
+              user_id {int64} PRIMARY KEY,
+              salt {blob} NOT NULL,
+              hash {blob} NOT NULL,
+              log_rounds {int64} NOT NULL,
+              hint {blob},
+              email {blob},
+              tries {int64} NOT NULL,
+              tries_since {int64} NOT NULL
+            );
+
+            CREATE TABLE track (
+              id_hash {blob} PRIMARY KEY,
+              kind {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              session {int64} NOT NULL,
+              link_hash {blob},
+              created {int64} NOT NULL,
+              expires {int64} NOT NULL,
+              checked {int64} NOT NULL DEFAULT 0,
+              email {blob},
+              email_checked {int64} NOT NULL DEFAULT 0,
+              code_hash {blob},
+              code_expires {int64} NOT NULL DEFAULT 0,
+              code_tries {int64} NOT NULL DEFAULT 0,
+              codes_sent {int64} NOT NULL DEFAULT 0
+            );
+            CREATE UNIQUE INDEX track_link ON track (link_hash);
+            CREATE INDEX track_user ON track (user_id, created);
+            CREATE INDEX track_created ON track (created);
+
+            CREATE TABLE account_end (
+              user_id {int64} PRIMARY KEY,
+              delete_at {int64} NOT NULL DEFAULT 0,
+              inactive_days {int64} NOT NULL DEFAULT 0,
+              erasing {int64} NOT NULL DEFAULT 0
+            );
+            """
+        ),
     ]
 }

@@ -53,12 +53,13 @@ struct SessionStatements {
 
         insertCode = try sql.prepare(
             """
-            INSERT INTO login_code (token_hash, phone, code_hash, address, created, expires, tries)
-            VALUES ($1, $2, $3, $4, $5, $6, 0)
+            INSERT INTO login_code
+              (token_hash, phone, code_hash, address, created, expires, tries, user_id)
+            VALUES ($1, $2, $3, $4, $5, $6, 0, $7)
             """
         )
         code = try sql.prepare(
-            "SELECT phone, code_hash, expires, tries FROM login_code WHERE token_hash = $1"
+            "SELECT phone, code_hash, expires, tries, user_id FROM login_code WHERE token_hash = $1"
         )
         countTry = try sql.prepare(
             "UPDATE login_code SET tries = tries + 1 WHERE token_hash = $1"
@@ -89,6 +90,8 @@ package struct LoginCode: Sendable {
     /// Unix milliseconds; 0 once the code was used.
     package let expires: Int64
     package let tries: Int
+    /// Whom it moves to the phone; nil for a code to sign in with.
+    package let user: UserID?
 }
 
 extension ReadTransaction {
@@ -127,7 +130,8 @@ extension ReadTransaction {
             phone: statement.int(0),
             codeHash: statement.bytes(1),
             expires: statement.int(2),
-            tries: Int(statement.int(3))
+            tries: Int(statement.int(3)),
+            user: statement.int(4) == 0 ? nil : UserID(statement.int(4))
         )
     }
 

@@ -21,6 +21,9 @@ package final class StoreConnection {
     let people: PeopleStatements
     let reports: ReportStatements
     let meta: MetaStatements
+    let passwords: PasswordStatements
+    let tracks: TrackStatements
+    let erasure: ErasureStatements
 
     /// Prepares everything; the schema must be there (`migrate`).
     package init(_ sql: any SQLConnection, limits: Limits) throws {
@@ -40,6 +43,9 @@ package final class StoreConnection {
         people = try PeopleStatements(sql)
         reports = try ReportStatements(sql)
         meta = try MetaStatements(sql)
+        passwords = try PasswordStatements(sql)
+        tracks = try TrackStatements(sql)
+        erasure = try ErasureStatements(sql)
     }
 
     /// Brings the schema of `sql` up to date.

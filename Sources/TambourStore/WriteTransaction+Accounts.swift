@@ -104,10 +104,13 @@ extension WriteTransaction {
     }
 
     /// Stores a code request and forgets those older than `keptSince` (Unix milliseconds).
+    ///
+    /// - Parameter user: whom it moves to the phone; nil for a code to sign in with.
     package func createLoginCode(
         tokenHash: [UInt8],
         codeHash: [UInt8],
         phone: Int64,
+        user: UserID? = nil,
         address: String,
         now: Int64,
         expires: Int64,
@@ -125,6 +128,7 @@ extension WriteTransaction {
         statement.bindText(4, address)
         statement.bind(5, now)
         statement.bind(6, expires)
+        statement.bind(7, user?.rawValue ?? 0)
         try statement.run()
     }
 

@@ -19,18 +19,18 @@ package final class TestServer: Sendable {
 
     /// Codes as a person's phone would show them.
     private final class Codes: Sendable {
-        private let known = Mutex<[Int64: String]>([:])
+        private let known = Mutex<[CodeRecipient: String]>([:])
         private let arrived = DispatchSemaphore(value: 0)
 
-        func deliver(_ phone: Int64, _ code: String) {
-            known.withLock { $0[phone] = code }
+        func deliver(_ recipient: CodeRecipient, _ code: String) {
+            known.withLock { $0[recipient] = code }
             arrived.signal()
         }
 
-        func wait(for phone: Int64) throws -> String {
+        func wait(for recipient: CodeRecipient) throws -> String {
             let deadline = DispatchTime.now() + 20
             while true {
-                if let code = known.withLock({ $0.removeValue(forKey: phone) }) { return code }
+                if let code = known.withLock({ $0.removeValue(forKey: recipient) }) { return code }
                 guard arrived.wait(timeout: deadline) == .success else {
                     throw WireClient.Failure.timedOut("a login code")
                 }
@@ -46,7 +46,7 @@ package final class TestServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - overrides: limits by name; codes per address are not limited unless named.
+    ///   - overrides: limits by name; how often something may be done is not limited unless named.
     ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
     ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
     package init(
@@ -61,7 +61,9 @@ package final class TestServer: Sendable {
         self.features = features
         self.dataDirectory = try dataDirectory ?? Self.temporaryDirectory()
         ownsDirectory = dataDirectory == nil
-        var limits = ["maxCodesPerAddressPerHour": 1_000_000, "maxCodesPerPhonePerHour": 1_000_000]
+        var limits = Unhurried.limits
+        // What is slow on purpose is quick here.
+        limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .error
@@ -199,7 +201,12 @@ package final class TestServer: Sendable {
 
     /// The code that was sent to `phone` and not looked at yet; waits for it.
     package func receivedCode(of phone: Int64) throws -> String {
-        try codes.wait(for: phone)
+        try codes.wait(for: .phone(phone))
+    }
+
+    /// The code that was sent to an e-mail address and not looked at yet; waits for it.
+    package func receivedCode(of email: String) throws -> String {
+        try codes.wait(for: .email(email))
     }
 
     /// A phone that nobody of this server has.
@@ -211,7 +218,7 @@ package final class TestServer: Sendable {
         let asked = try client.call(
             AuthRequestRequest(phone: PhoneNumber.format(phone), type: "START_AUTH")
         )
-        let code = try codes.wait(for: phone)
+        let code = try codes.wait(for: .phone(phone))
         return try client.call(
             AuthCodeRequest(token: asked.token, verifyCode: code, authTokenType: "CHECK_CODE")
         ).tokenAttrs

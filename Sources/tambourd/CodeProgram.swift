@@ -2,8 +2,9 @@ import Logging
 import Subprocess
 import SystemPackage
 import TambourServer
+import TambourStore
 
-/// Runs a program for each code, phone and code on its standard input, one line each.
+/// Runs a program for each code, phone or e-mail address and code on its standard input, one line each.
 ///
 /// A program that fails or hangs is tried again after 1, 2, 4 … s; after five tries the code is
 /// given up: the person asks for another one. Nothing here ever blocks the server.
@@ -14,8 +15,8 @@ struct CodeProgram: Sendable {
     let path: String
     let logger: Logger
 
-    func deliver(_ phone: Int64, _ code: String) {
-        let input = "\(PhoneNumber.format(phone))\n\(code)\n"
+    func deliver(_ recipient: CodeRecipient, _ code: String) {
+        let input = "\(recipient.address)\n\(code)\n"
         Task {
             for number in 1...Self.tries {
                 guard let reason = await failure(input) else { return }

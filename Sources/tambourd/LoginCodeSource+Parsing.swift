@@ -10,13 +10,13 @@ extension LoginCodeSource {
         let argument = parts.count == 2 ? String(parts[1]) : nil
         switch (parts[0], argument) {
         case ("console", nil):
-            return LoginCodeSource { phone, code in
-                StandardOutput.writeLine("login code for \(PhoneNumber.format(phone)): \(code)")
+            return LoginCodeSource { recipient, code in
+                StandardOutput.writeLine("login code for \(recipient.address): \(code)")
             }
         case ("file", let path?) where !path.isEmpty:
-            return LoginCodeSource { phone, code in
+            return LoginCodeSource { recipient, code in
                 do {
-                    try append("\(PhoneNumber.format(phone)) \(code)\n", to: path)
+                    try append("\(recipient.address) \(code)\n", to: path)
                 } catch {
                     logger.error(
                         "a login code could not be written",
@@ -29,7 +29,7 @@ extension LoginCodeSource {
                 throw Failure("login codes: \(program) is not a program")
             }
             let runner = CodeProgram(path: program, logger: logger)
-            return LoginCodeSource { phone, code in runner.deliver(phone, code) }
+            return LoginCodeSource { recipient, code in runner.deliver(recipient, code) }
         case ("fixed", let digits?):
             guard (1...9).contains(digits.count), digits.allSatisfy({ ("0"..."9").contains($0) })
             else { throw Failure("login codes: fixed:DIGITS takes 1 to 9 digits") }

@@ -28,6 +28,19 @@ struct StockClientTests {
     @Test("lists its devices and closes the others")
     func sessions() async throws { try await StockClient.play("sessions") }
 
+    @Test("sets a password, answers for it, changes and removes it")
+    func secondFactor() async throws {
+        try await StockClient.play("second_factor", limits: ["passwordHashLogRounds": 8])
+    }
+
+    @Test("logs in by a QR code")
+    func qrLogin() async throws {
+        try await StockClient.play(
+            "qr_login",
+            limits: ["passwordHashLogRounds": 8, "qrPollingIntervalMs": 50]
+        )
+    }
+
     @Test("chats in a dialog")
     func dialog() async throws { try await StockClient.play("dialog") }
 

@@ -25,8 +25,9 @@ struct SuiteCoverageTests {
             "everybody who sees a message sees who reacted, in all kinds of chats there are",
         Sight(opcode: .suspendBot, code: nil): "nobody is a bot",
         Sight(opcode: .botInfo, code: nil): "nobody is a bot",
-        Sight(opcode: .login, code: .loginFlood): "logins are not limited in number yet",
-        Sight(opcode: .login2, code: .loginToken): "an account cannot vanish under a session yet",
+        Sight(opcode: .login, code: .loginFlood): "nobody hurries here; RateTests does",
+        Sight(opcode: .login2, code: .loginToken):
+            "an account that ends takes its sessions with it",
         Sight(opcode: .removeContactPhoto, code: nil): "there are no photos before uploads",
         Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
@@ -35,8 +36,8 @@ struct SuiteCoverageTests {
     /// Errors any opcode may answer that need a server that fails.
     private static let commonGaps: [RequestError.Code: String] = [
         .internalError: "needs a store that fails; the engine's own tests have one",
-        .overloaded: "nothing is shed yet",
-        .tooManyRequests: "no rate is limited yet",
+        .overloaded: "needs passwords in a queue; TwoFactorTests has one",
+        .tooManyRequests: "nobody hurries here; RateTests does",
     ]
 
     /// What any opcode may answer without declaring it.
@@ -89,6 +90,8 @@ struct SuiteCoverageTests {
     func everything() throws {
         let limits = [
             "maxCodesPerPhonePerHour": 3, "maxSoftErrors": 1_000, "maxReactionKinds": 1,
+            "maxPasswordTriesPerHour": 2,
+            "maxEmailCodesPerTrack": 1, "maxTracksPerHour": 4,
         ]
         try withServer(limits: limits) { server in
             let tour = Tour()
@@ -101,6 +104,10 @@ struct SuiteCoverageTests {
             try reactions(tour, server, alice, bob)
             try draftsAndFolders(tour, server, alice)
             try searching(tour, alice, bob)
+            try passwords(tour, server)
+            try restoring(tour, server)
+            try quickResponses(tour, server)
+            try ends(tour, server)
             try sessions(tour, server, alice, bob)
             try breaking(tour, server)
 
@@ -418,6 +425,125 @@ struct SuiteCoverageTests {
         try tour.collect(modern)
         try tour.play(alice, SessionsCloseRequest())
         try tour.play(alice, LogoutRequest())
+    }
+
+    private func passwords(_ tour: Tour, _ server: TestServer) throws {
+        let nina = try server.signUp("Nina")
+        func track() throws -> String {
+            try #require(try tour.play(nina, AuthCreateTrackRequest())).trackID
+        }
+        let first = try track()
+        for track in [first, "x"] {
+            try tour.play(nina, AuthValidateHintRequest(trackID: track, hint: "a"))
+            try tour.play(nina, AuthValidatePasswordRequest(trackID: track, password: "secret"))
+            try tour.play(nina, AuthCheckPasswordRequest(trackID: track, password: "secret"))
+            try tour.play(nina, AuthVerifyEmailRequest(trackID: track, email: "n@example.org"))
+            try tour.play(nina, AuthCheckEmailRequest(trackID: track, verifyCode: "x"))
+        }
+        try tour.play(nina, AuthVerifyEmailRequest(trackID: first, email: "n@example.org"))
+        let code = try server.receivedCode(of: "n@example.org")
+        for _ in 0..<2 {
+            try tour.play(nina, AuthCheckEmailRequest(trackID: first, verifyCode: code))
+        }
+        for _ in 0..<2 {
+            try tour.play(nina, AuthSet2faRequest(trackID: first, password: "secret"))
+        }
+        let second = try track()
+        try tour.play(nina, AuthSet2faRequest(trackID: second, removes: true))
+        try tour.play(nina, AuthValidatePasswordRequest(trackID: second, password: "secret"))
+        try tour.play(nina, AuthVerifyEmailRequest(trackID: second, email: "n@example.org"))
+        for password in ["secret", "wrong", "wrong", "wrong"] {
+            try tour.play(nina, AuthCheckPasswordRequest(trackID: second, password: password))
+        }
+        try tour.play(nina, Auth2faDetailsRequest())
+        for _ in 0..<3 { try tour.play(nina, AuthCreateTrackRequest()) }
+        try tour.collect(nina)
+    }
+
+    private func restoring(_ tour: Tour, _ server: TestServer) throws {
+        let otto = try server.signUp("Otto")
+        let address = "o@example.org"
+        let track = try otto.call(AuthCreateTrackRequest()).trackID
+        try otto.call(AuthVerifyEmailRequest(trackID: track, email: address))
+        let code = try server.receivedCode(of: address)
+        try otto.call(AuthCheckEmailRequest(trackID: track, verifyCode: code))
+        let phone = try otto.phone
+        let client = try server.connect(device: "new")
+        func challenge() throws -> String {
+            try #require(try server.enterCode(phone: phone, on: client).passwordChallenge).trackID
+        }
+        func answer(_ track: String, _ password: String) throws {
+            try tour.play(
+                client,
+                AuthLoginCheckPasswordRequest(trackID: track, password: password)
+            )
+        }
+        func restore(_ track: String, _ code: String?) throws {
+            try tour.play(
+                client,
+                AuthLoginRestorePasswordRequest(trackID: track, verifyCode: code)
+            )
+        }
+        try otto.call(AuthSet2faRequest(trackID: track, password: "secret"))
+        try answer(try challenge(), "secret")
+        let second = try challenge()
+        try answer("x", "secret")
+        for _ in 0..<3 { try answer(second, "wrong") }
+        try restore("x", nil)
+        try restore(second, "x")
+        try restore(second, nil)
+        let sent = try server.receivedCode(of: address)
+        try restore(second, nil)
+        try restore(second, "x")
+        try restore(second, sent)
+
+        let pia = try server.signUp("Pia")
+        try pia.setPassword("secret")
+        let reply = try server.enterCode(phone: pia.phone, on: client)
+        let third = try #require(reply.passwordChallenge).trackID
+        try restore(third, nil)
+        try server.block(pia.userID)
+        try restore(third, nil)
+        try answer(third, "secret")
+    }
+
+    private func quickResponses(_ tour: Tour, _ server: TestServer) throws {
+        let quinn = try server.signUp("Quinn")
+        let web = try server.connect(device: "web")
+        for isBlocked in [false, true] {
+            let shown = try #require(try tour.play(web, GetQrRequest()))
+            try tour.play(web, LoginByQrRequest(trackID: shown.trackID))
+            for link in ["x", shown.qrLink] {
+                try tour.play(quinn, AuthQrApproveRequest(qrLink: link))
+            }
+            for track in ["x", shown.trackID] {
+                try tour.play(web, GetQrStatusRequest(trackID: track))
+            }
+            if isBlocked { try server.block(quinn.userID) }
+            for track in ["x", shown.trackID] {
+                try tour.play(web, LoginByQrRequest(trackID: track))
+            }
+        }
+    }
+
+    private func ends(_ tour: Tour, _ server: TestServer) throws {
+        let rosa = try server.signUp("Rosa")
+        let taken = try server.signUp("Sam").phone
+        let free = server.freshPhone()
+        try tour.play(rosa, PhoneBindRequestRequest(phone: "x"))
+        for phone in [taken, free, free, free, free] {
+            let ask = PhoneBindRequestRequest(phone: PhoneNumber.format(phone))
+            guard let asked = try tour.play(rosa, ask) else { continue }
+            let code = try server.receivedCode(of: phone)
+            for code in ["x", code, code] {
+                try tour.play(
+                    rosa,
+                    PhoneBindConfirmRequest(token: asked.token, verifyCode: code)
+                )
+            }
+        }
+        try tour.play(rosa, ProfileDeleteTimeRequest())
+        try tour.play(rosa, ProfileDeleteRequest())
     }
 
     private func breaking(_ tour: Tour, _ server: TestServer) throws {

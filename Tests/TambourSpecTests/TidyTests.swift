@@ -18,7 +18,7 @@ struct TidyTests {
         // Faces.
         "TambourServer": [
             "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
-            "Crypto", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
+            "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Programs.
         "tambourd": [

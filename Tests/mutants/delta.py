@@ -23,6 +23,7 @@ MESSAGES = STORE + "WriteTransaction+Messages.swift"
 MEMBERS = STORE + "WriteTransaction+Members.swift"
 CONTACTS = STORE + "WriteTransaction+Contacts.swift"
 DRAFTS = STORE + "Drafts.swift"
+ERASURE = STORE + "Erasure.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [
@@ -162,6 +163,14 @@ MUTANTS = [
     ("folder: its mark when it changes",
      STORE + "Folders.swift", "updated = excluded.updated",
      'updated = \\(mutant == @ ? "folder.updated" : "excluded.updated")', None),
+    ("erase: the members of a chat that the user had left",
+     ERASURE, "around: numbers)\n        touch(chat)",
+     "around: numbers)\n        if mutant != @ { touch(chat) }", None),
+    ("erase: the partners' contacts",
+     ERASURE, "        try store.erasure.forgetContacts.run()",
+     "        if mutant != @ { try store.erasure.forgetContacts.run() }", None),
+    ("another phone: the partners' contacts",
+     ERASURE, "        try touchContacts(of: user)", "        if mutant != @ { try touchContacts(of: user) }", None),
 ]
 
 

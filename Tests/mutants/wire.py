@@ -85,8 +85,8 @@ MUTANTS = [
            "if mutant != @ { deadline = min(deadline, openedAt + Int64(limits.sessionInitTimeoutMs)) }"),
     # Signing in
     Mutant("a code is good for ever", ["AUT"], HANDLERS + "AuthHandler.swift",
-           "            try tx.spendLoginCode(tokenHash: tokenHash)\n            let token = try openSession",
-           "            if mutant != @ { try tx.spendLoginCode(tokenHash: tokenHash) }\n            let token = try openSession"),
+           "            try tx.spendLoginCode(tokenHash: tokenHash)\n            return .success(try admit",
+           "            if mutant != @ { try tx.spendLoginCode(tokenHash: tokenHash) }\n            return .success(try admit"),
     Mutant("tries are not counted", ["AUT"], HANDLERS + "AuthHandler.swift",
            "try tx.countLoginTry(tokenHash: tokenHash)", "if mutant != @ { try tx.countLoginTry(tokenHash: tokenHash) }"),
     Mutant("a token outlives its logout", ["AUT"], HANDLERS + "AuthHandler.swift",

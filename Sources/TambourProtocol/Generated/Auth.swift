@@ -1336,3 +1336,1904 @@ extension AuthConfirmRequest: WireRequest {
     /// The opcode it travels under.
     package static var opcode: Opcode { .authConfirm }
 }
+
+/// Asks for a code that moves the caller's account to another phone. Counts as AUTH_REQUEST does.
+package struct PhoneBindRequestRequest: WirePayload, Hashable {
+    /// The new phone: digits, with or without a plus and separators.
+    package var phone: String
+    /// START_AUTH or RESEND; ignored.
+    package var type: String?
+    /// Language of the message; ignored.
+    package var language: String?
+
+    package init(
+        phone: String,
+        type: String? = nil,
+        language: String? = nil
+    ) {
+        self.phone = phone
+        self.type = type
+        self.language = language
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var phone: String?
+        var type: String?
+        var language: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "phone") {
+                    fieldName = "phone"
+                    try claim(0, in: &fieldsSeen)
+                    phone = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { type = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "language") {
+                    fieldName = "language"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { language = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let phone else { throw missing("phone") }
+        return Self(phone: phone, type: type, language: language)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if type != nil { fieldCount += 1 }
+        if language != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("phone")
+        writer.writeString(phone)
+        if let type {
+            writer.writeKey("type")
+            writer.writeString(type)
+        }
+        if let language {
+            writer.writeKey("language")
+            writer.writeString(language)
+        }
+    }
+}
+
+extension PhoneBindRequestRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "phone": "(secret)",
+            "type": type as Any,
+            "language": language as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to PHONE_BIND_REQUEST.
+package struct PhoneBindRequestReply: WirePayload, Hashable {
+    /// Names the code request; goes into PHONE_BIND_CONFIRM.
+    package var token: String
+    /// Digits of the code.
+    package var codeLength: Int64
+    /// How long to wait before asking again; ms.
+    package var requestMaxDuration: Int64
+    /// How often a code may still be asked for.
+    package var requestCountLeft: Int64
+    /// How long until another way is offered; ms.
+    package var altActionDuration: Int64
+
+    package init(
+        token: String,
+        codeLength: Int64,
+        requestMaxDuration: Int64,
+        requestCountLeft: Int64,
+        altActionDuration: Int64
+    ) {
+        self.token = token
+        self.codeLength = codeLength
+        self.requestMaxDuration = requestMaxDuration
+        self.requestCountLeft = requestCountLeft
+        self.altActionDuration = altActionDuration
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var token: String?
+        var codeLength: Int64?
+        var requestMaxDuration: Int64?
+        var requestCountLeft: Int64?
+        var altActionDuration: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "token") {
+                    fieldName = "token"
+                    try claim(0, in: &fieldsSeen)
+                    token = try reader.readString()
+                } else if reader.matches(wireKey, "codeLength") {
+                    fieldName = "codeLength"
+                    try claim(1, in: &fieldsSeen)
+                    codeLength = try reader.readInt()
+                } else if reader.matches(wireKey, "requestMaxDuration") {
+                    fieldName = "requestMaxDuration"
+                    try claim(2, in: &fieldsSeen)
+                    requestMaxDuration = try reader.readInt()
+                } else if reader.matches(wireKey, "requestCountLeft") {
+                    fieldName = "requestCountLeft"
+                    try claim(3, in: &fieldsSeen)
+                    requestCountLeft = try reader.readInt()
+                } else if reader.matches(wireKey, "altActionDuration") {
+                    fieldName = "altActionDuration"
+                    try claim(4, in: &fieldsSeen)
+                    altActionDuration = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let token else { throw missing("token") }
+        guard let codeLength else { throw missing("codeLength") }
+        guard let requestMaxDuration else { throw missing("requestMaxDuration") }
+        guard let requestCountLeft else { throw missing("requestCountLeft") }
+        guard let altActionDuration else { throw missing("altActionDuration") }
+        return Self(token: token, codeLength: codeLength, requestMaxDuration: requestMaxDuration, requestCountLeft: requestCountLeft, altActionDuration: altActionDuration)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(5)
+        writer.writeKey("token")
+        writer.writeString(token)
+        writer.writeKey("codeLength")
+        writer.writeInt(codeLength)
+        writer.writeKey("requestMaxDuration")
+        writer.writeInt(requestMaxDuration)
+        writer.writeKey("requestCountLeft")
+        writer.writeInt(requestCountLeft)
+        writer.writeKey("altActionDuration")
+        writer.writeInt(altActionDuration)
+    }
+}
+
+extension PhoneBindRequestReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+            "codeLength": codeLength as Any,
+            "requestMaxDuration": requestMaxDuration as Any,
+            "requestCountLeft": requestCountLeft as Any,
+            "altActionDuration": altActionDuration as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+extension PhoneBindRequestRequest: WireRequest {
+    package typealias Reply = PhoneBindRequestReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .phoneBindRequest }
+}
+
+/// Moves the caller's account to the phone that the code was sent to.
+package struct PhoneBindConfirmRequest: WirePayload, Hashable {
+    /// From PHONE_BIND_REQUEST.
+    package var token: String
+    /// The code.
+    package var verifyCode: String
+
+    package init(
+        token: String,
+        verifyCode: String
+    ) {
+        self.token = token
+        self.verifyCode = verifyCode
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var token: String?
+        var verifyCode: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "token") {
+                    fieldName = "token"
+                    try claim(0, in: &fieldsSeen)
+                    token = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "verifyCode") {
+                    fieldName = "verifyCode"
+                    try claim(1, in: &fieldsSeen)
+                    verifyCode = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let token else { throw missing("token") }
+        guard let verifyCode else { throw missing("verifyCode") }
+        return Self(token: token, verifyCode: verifyCode)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("token")
+        writer.writeString(token)
+        writer.writeKey("verifyCode")
+        writer.writeString(verifyCode)
+    }
+}
+
+extension PhoneBindConfirmRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "token": "(secret)",
+            "verifyCode": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to PHONE_BIND_CONFIRM.
+package struct PhoneBindConfirmReply: WirePayload, Hashable {
+    /// The caller.
+    package var profile: Profile
+
+    package init(
+        profile: Profile
+    ) {
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(0, in: &fieldsSeen)
+                    profile = try Profile.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let profile else { throw missing("profile") }
+        return Self(profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("profile")
+        profile.write(to: &writer)
+    }
+}
+
+extension PhoneBindConfirmRequest: WireRequest {
+    package typealias Reply = PhoneBindConfirmReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .phoneBindConfirm }
+}
+
+/// Opens a track: the steps that set, change or remove the caller's password belong to it. It lasts
+/// `trackLifetimeMs` and belongs to the session.
+package struct AuthCreateTrackRequest: WirePayload, Hashable {
+    /// 0: the password of the caller; nothing else is known.
+    package var type: Int64
+
+    package init(
+        type: Int64 = 0
+    ) {
+        self.type = type
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var type: Int64 = 0
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { type = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(type: type)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("type")
+        writer.writeInt(type)
+    }
+}
+
+/// The answer to AUTH_CREATE_TRACK.
+package struct AuthCreateTrackReply: WirePayload, Hashable {
+    /// Names the track.
+    package var trackID: String
+
+    package init(
+        trackID: String
+    ) {
+        self.trackID = trackID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        return Self(trackID: trackID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+    }
+}
+
+extension AuthCreateTrackReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+extension AuthCreateTrackRequest: WireRequest {
+    package typealias Reply = AuthCreateTrackReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authCreateTrack }
+}
+
+/// Whether a new password is good enough. It is stored by AUTH_SET_2FA alone, which asks for it again.
+package struct AuthValidatePasswordRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// The new password.
+    package var password: String
+
+    package init(
+        trackID: String,
+        password: String
+    ) {
+        self.trackID = trackID
+        self.password = password
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var password: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "password") {
+                    fieldName = "password"
+                    try claim(1, in: &fieldsSeen)
+                    password = try reader.readString(maxBytes: reader.limits.maxPasswordBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let password else { throw missing("password") }
+        return Self(trackID: trackID, password: password)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("password")
+        writer.writeString(password)
+    }
+}
+
+extension AuthValidatePasswordRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "password": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_VALIDATE_PASSWORD.
+package struct AuthValidatePasswordReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension AuthValidatePasswordRequest: WireRequest {
+    package typealias Reply = AuthValidatePasswordReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authValidatePassword }
+}
+
+/// Whether a hint is good enough. It is stored by AUTH_SET_2FA alone, which asks for it again.
+package struct AuthValidateHintRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// What reminds of the password. Whoever has the code sees it.
+    package var hint: Text
+
+    package init(
+        trackID: String,
+        hint: Text
+    ) {
+        self.trackID = trackID
+        self.hint = hint
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var hint: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "hint") {
+                    fieldName = "hint"
+                    try claim(1, in: &fieldsSeen)
+                    hint = try reader.readText(maxUTF16: reader.limits.maxHintUnits)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let hint else { throw missing("hint") }
+        return Self(trackID: trackID, hint: hint)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("hint")
+        writer.writeText(hint)
+    }
+}
+
+extension AuthValidateHintRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "hint": hint as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_VALIDATE_HINT.
+package struct AuthValidateHintReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension AuthValidateHintRequest: WireRequest {
+    package typealias Reply = AuthValidateHintReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authValidateHint }
+}
+
+/// Sends a code to an e-mail address, by which a forgotten password can be restored later.
+package struct AuthVerifyEmailRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// The address.
+    package var email: String
+
+    package init(
+        trackID: String,
+        email: String
+    ) {
+        self.trackID = trackID
+        self.email = email
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var email: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "email") {
+                    fieldName = "email"
+                    try claim(1, in: &fieldsSeen)
+                    email = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let email else { throw missing("email") }
+        return Self(trackID: trackID, email: email)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("email")
+        writer.writeString(email)
+    }
+}
+
+extension AuthVerifyEmailRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "email": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_VERIFY_EMAIL.
+package struct AuthVerifyEmailReply: WirePayload, Hashable {
+    /// How long to wait before asking again; ms.
+    package var blockingDuration: Int64?
+    /// Digits of the code.
+    package var codeLength: Int64?
+
+    package init(
+        blockingDuration: Int64? = nil,
+        codeLength: Int64? = nil
+    ) {
+        self.blockingDuration = blockingDuration
+        self.codeLength = codeLength
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var blockingDuration: Int64?
+        var codeLength: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "blockingDuration") {
+                    fieldName = "blockingDuration"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { blockingDuration = try reader.readInt() }
+                } else if reader.matches(wireKey, "codeLength") {
+                    fieldName = "codeLength"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { codeLength = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(blockingDuration: blockingDuration, codeLength: codeLength)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if blockingDuration != nil { fieldCount += 1 }
+        if codeLength != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let blockingDuration {
+            writer.writeKey("blockingDuration")
+            writer.writeInt(blockingDuration)
+        }
+        if let codeLength {
+            writer.writeKey("codeLength")
+            writer.writeInt(codeLength)
+        }
+    }
+}
+
+extension AuthVerifyEmailRequest: WireRequest {
+    package typealias Reply = AuthVerifyEmailReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authVerifyEmail }
+}
+
+/// Checks the code that was sent to an e-mail address. The address is stored by AUTH_SET_2FA.
+package struct AuthCheckEmailRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// The code.
+    package var verifyCode: String
+
+    package init(
+        trackID: String,
+        verifyCode: String
+    ) {
+        self.trackID = trackID
+        self.verifyCode = verifyCode
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var verifyCode: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "verifyCode") {
+                    fieldName = "verifyCode"
+                    try claim(1, in: &fieldsSeen)
+                    verifyCode = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let verifyCode else { throw missing("verifyCode") }
+        return Self(trackID: trackID, verifyCode: verifyCode)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("verifyCode")
+        writer.writeString(verifyCode)
+    }
+}
+
+extension AuthCheckEmailRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "verifyCode": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_CHECK_EMAIL.
+package struct AuthCheckEmailReply: WirePayload, Hashable {
+    /// The address that is known now.
+    package var email: String?
+
+    package init(
+        email: String? = nil
+    ) {
+        self.email = email
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var email: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "email") {
+                    fieldName = "email"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { email = try reader.readString() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(email: email)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if email != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let email {
+            writer.writeKey("email")
+            writer.writeString(email)
+        }
+    }
+}
+
+extension AuthCheckEmailReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "email": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+extension AuthCheckEmailRequest: WireRequest {
+    package typealias Reply = AuthCheckEmailReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authCheckEmail }
+}
+
+/// Checks the caller's password. From then on the track may change or remove it.
+package struct AuthCheckPasswordRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// The caller's password.
+    package var password: String
+
+    package init(
+        trackID: String,
+        password: String
+    ) {
+        self.trackID = trackID
+        self.password = password
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var password: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "password") {
+                    fieldName = "password"
+                    try claim(1, in: &fieldsSeen)
+                    password = try reader.readString(maxBytes: reader.limits.maxPasswordBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let password else { throw missing("password") }
+        return Self(trackID: trackID, password: password)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("password")
+        writer.writeString(password)
+    }
+}
+
+extension AuthCheckPasswordRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "password": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_CHECK_PASSWORD.
+package struct AuthCheckPasswordReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension AuthCheckPasswordRequest: WireRequest {
+    package typealias Reply = AuthCheckPasswordReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authCheckPassword }
+}
+
+/// Ends a track: sets or changes the caller's password with its hint and e-mail address, or removes all of
+/// them. A change without a hint or an address that was checked keeps the old one.
+package struct AuthSet2faRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK.
+    package var trackID: String
+    /// The new password. Absent keeps the old one.
+    package var password: String?
+    /// What reminds of the password.
+    package var hint: Text?
+    /// Removes the password.
+    package var removes: Bool
+    /// What the client expects to happen. 0: a password is set, 1: changed, 2: restored, 3: there is a hint,
+    /// 4: an address, 5: it is removed.
+    package var expectedCapabilities: [Int64]
+
+    package init(
+        trackID: String,
+        password: String? = nil,
+        hint: Text? = nil,
+        removes: Bool = false,
+        expectedCapabilities: [Int64] = []
+    ) {
+        self.trackID = trackID
+        self.password = password
+        self.hint = hint
+        self.removes = removes
+        self.expectedCapabilities = expectedCapabilities
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var password: String?
+        var hint: Text?
+        var removes: Bool = false
+        var expectedCapabilities: [Int64] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "password") {
+                    fieldName = "password"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { password = try reader.readString(maxBytes: reader.limits.maxPasswordBytes) }
+                } else if reader.matches(wireKey, "hint") {
+                    fieldName = "hint"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { hint = try reader.readText(maxUTF16: reader.limits.maxHintUnits) }
+                } else if reader.matches(wireKey, "remove2fa") {
+                    fieldName = "remove2fa"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { removes = try reader.readBool() }
+                } else if reader.matches(wireKey, "expectedCapabilities") {
+                    fieldName = "expectedCapabilities"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { expectedCapabilities = try reader.readList(maxItems: reader.limits.maxCapabilities) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        return Self(trackID: trackID, password: password, hint: hint, removes: removes, expectedCapabilities: expectedCapabilities)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if password != nil { fieldCount += 1 }
+        if hint != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        if let password {
+            writer.writeKey("password")
+            writer.writeString(password)
+        }
+        if let hint {
+            writer.writeKey("hint")
+            writer.writeText(hint)
+        }
+        writer.writeKey("remove2fa")
+        writer.writeBool(removes)
+        writer.writeKey("expectedCapabilities")
+        writer.writeArrayHeader(expectedCapabilities.count)
+        for item in expectedCapabilities {
+            writer.writeInt(item)
+        }
+    }
+}
+
+extension AuthSet2faRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "password": "(secret)",
+            "hint": hint as Any,
+            "removes": removes as Any,
+            "expectedCapabilities": expectedCapabilities as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_SET_2FA.
+package struct AuthSet2faReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension AuthSet2faRequest: WireRequest {
+    package typealias Reply = AuthSet2faReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authSet2fa }
+}
+
+/// Whether the caller has a password, and what belongs to it.
+package struct Auth2faDetailsRequest: WirePayload, Hashable {
+    /// From AUTH_CREATE_TRACK; not needed.
+    package var trackID: String?
+
+    package init(
+        trackID: String? = nil
+    ) {
+        self.trackID = trackID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(trackID: trackID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if trackID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let trackID {
+            writer.writeKey("trackId")
+            writer.writeString(trackID)
+        }
+    }
+}
+
+extension Auth2faDetailsRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_2FA_DETAILS.
+package struct Auth2faDetailsReply: WirePayload, Hashable {
+    /// The second factor.
+    package var password: TwoFactorDetails
+
+    package init(
+        password: TwoFactorDetails
+    ) {
+        self.password = password
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var password: TwoFactorDetails?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "password") {
+                    fieldName = "password"
+                    try claim(0, in: &fieldsSeen)
+                    password = try TwoFactorDetails.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let password else { throw missing("password") }
+        return Self(password: password)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("password")
+        password.write(to: &writer)
+    }
+}
+
+extension Auth2faDetailsRequest: WireRequest {
+    package typealias Reply = Auth2faDetailsReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .auth2faDetails }
+}
+
+/// Answers the `passwordChallenge` of AUTH or LOGIN_BY_QR; the reply holds the LOGIN token.
+package struct AuthLoginCheckPasswordRequest: WirePayload, Hashable {
+    /// From the passwordChallenge.
+    package var trackID: String
+    /// The user's password.
+    package var password: String
+
+    package init(
+        trackID: String,
+        password: String
+    ) {
+        self.trackID = trackID
+        self.password = password
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var password: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "password") {
+                    fieldName = "password"
+                    try claim(1, in: &fieldsSeen)
+                    password = try reader.readString(maxBytes: reader.limits.maxPasswordBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        guard let password else { throw missing("password") }
+        return Self(trackID: trackID, password: password)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("password")
+        writer.writeString(password)
+    }
+}
+
+extension AuthLoginCheckPasswordRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "password": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_LOGIN_CHECK_PASSWORD.
+package struct AuthLoginCheckPasswordReply: WirePayload, Hashable {
+    /// LOGIN.
+    package var tokenAttrs: TokenAttrs
+    /// The account.
+    package var profile: Profile?
+
+    package init(
+        tokenAttrs: TokenAttrs,
+        profile: Profile? = nil
+    ) {
+        self.tokenAttrs = tokenAttrs
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var tokenAttrs: TokenAttrs?
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "tokenAttrs") {
+                    fieldName = "tokenAttrs"
+                    try claim(0, in: &fieldsSeen)
+                    tokenAttrs = try TokenAttrs.read(from: &reader)
+                } else if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { profile = try Profile.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let tokenAttrs else { throw missing("tokenAttrs") }
+        return Self(tokenAttrs: tokenAttrs, profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if profile != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("tokenAttrs")
+        tokenAttrs.write(to: &writer)
+        if let profile {
+            writer.writeKey("profile")
+            profile.write(to: &writer)
+        }
+    }
+}
+
+extension AuthLoginCheckPasswordRequest: WireRequest {
+    package typealias Reply = AuthLoginCheckPasswordReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authLoginCheckPassword }
+}
+
+/// For who has forgotten the password: without a code it sends one to the account's e-mail address; with the
+/// right one it removes the password and logs in.
+package struct AuthLoginRestorePasswordRequest: WirePayload, Hashable {
+    /// From the passwordChallenge.
+    package var trackID: String
+    /// The code; absent asks for one.
+    package var verifyCode: String?
+
+    package init(
+        trackID: String,
+        verifyCode: String? = nil
+    ) {
+        self.trackID = trackID
+        self.verifyCode = verifyCode
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var verifyCode: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "verifyCode") {
+                    fieldName = "verifyCode"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { verifyCode = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        return Self(trackID: trackID, verifyCode: verifyCode)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if verifyCode != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        if let verifyCode {
+            writer.writeKey("verifyCode")
+            writer.writeString(verifyCode)
+        }
+    }
+}
+
+extension AuthLoginRestorePasswordRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+            "verifyCode": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_LOGIN_RESTORE_PASSWORD.
+package struct AuthLoginRestorePasswordReply: WirePayload, Hashable {
+    /// Where the code went, all but its ends hidden.
+    package var email: String?
+    /// Digits of the code.
+    package var codeLength: Int64?
+    /// LOGIN.
+    package var tokenAttrs: TokenAttrs?
+    /// The account.
+    package var profile: Profile?
+
+    package init(
+        email: String? = nil,
+        codeLength: Int64? = nil,
+        tokenAttrs: TokenAttrs? = nil,
+        profile: Profile? = nil
+    ) {
+        self.email = email
+        self.codeLength = codeLength
+        self.tokenAttrs = tokenAttrs
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var email: String?
+        var codeLength: Int64?
+        var tokenAttrs: TokenAttrs?
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "email") {
+                    fieldName = "email"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { email = try reader.readString() }
+                } else if reader.matches(wireKey, "codeLength") {
+                    fieldName = "codeLength"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { codeLength = try reader.readInt() }
+                } else if reader.matches(wireKey, "tokenAttrs") {
+                    fieldName = "tokenAttrs"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { tokenAttrs = try TokenAttrs.read(from: &reader) }
+                } else if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { profile = try Profile.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(email: email, codeLength: codeLength, tokenAttrs: tokenAttrs, profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if email != nil { fieldCount += 1 }
+        if codeLength != nil { fieldCount += 1 }
+        if tokenAttrs != nil { fieldCount += 1 }
+        if profile != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let email {
+            writer.writeKey("email")
+            writer.writeString(email)
+        }
+        if let codeLength {
+            writer.writeKey("codeLength")
+            writer.writeInt(codeLength)
+        }
+        if let tokenAttrs {
+            writer.writeKey("tokenAttrs")
+            tokenAttrs.write(to: &writer)
+        }
+        if let profile {
+            writer.writeKey("profile")
+            profile.write(to: &writer)
+        }
+    }
+}
+
+extension AuthLoginRestorePasswordReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "email": "(secret)",
+            "codeLength": codeLength as Any,
+            "tokenAttrs": tokenAttrs as Any,
+            "profile": profile as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+extension AuthLoginRestorePasswordRequest: WireRequest {
+    package typealias Reply = AuthLoginRestorePasswordReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authLoginRestorePassword }
+}
+
+/// Asks for a link to show as a QR code. Somebody who is logged in reads it and approves.
+package struct GetQrRequest: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+/// The answer to GET_QR.
+package struct GetQrReply: WirePayload, Hashable {
+    /// What to show.
+    package var qrLink: String
+    /// What to ask with, and to get the token by: shown to nobody.
+    package var trackID: String
+    /// How long to wait between two GET_QR_STATUS; ms.
+    package var pollingInterval: Int64
+    /// How long it lasts; ms.
+    package var ttl: Int64
+    /// When it ends.
+    package var expiresAt: Int64
+
+    package init(
+        qrLink: String,
+        trackID: String,
+        pollingInterval: Int64,
+        ttl: Int64,
+        expiresAt: Int64
+    ) {
+        self.qrLink = qrLink
+        self.trackID = trackID
+        self.pollingInterval = pollingInterval
+        self.ttl = ttl
+        self.expiresAt = expiresAt
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var qrLink: String?
+        var trackID: String?
+        var pollingInterval: Int64?
+        var ttl: Int64?
+        var expiresAt: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "qrLink") {
+                    fieldName = "qrLink"
+                    try claim(0, in: &fieldsSeen)
+                    qrLink = try reader.readString()
+                } else if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(1, in: &fieldsSeen)
+                    trackID = try reader.readString()
+                } else if reader.matches(wireKey, "pollingInterval") {
+                    fieldName = "pollingInterval"
+                    try claim(2, in: &fieldsSeen)
+                    pollingInterval = try reader.readInt()
+                } else if reader.matches(wireKey, "ttl") {
+                    fieldName = "ttl"
+                    try claim(3, in: &fieldsSeen)
+                    ttl = try reader.readInt()
+                } else if reader.matches(wireKey, "expiresAt") {
+                    fieldName = "expiresAt"
+                    try claim(4, in: &fieldsSeen)
+                    expiresAt = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let qrLink else { throw missing("qrLink") }
+        guard let trackID else { throw missing("trackId") }
+        guard let pollingInterval else { throw missing("pollingInterval") }
+        guard let ttl else { throw missing("ttl") }
+        guard let expiresAt else { throw missing("expiresAt") }
+        return Self(qrLink: qrLink, trackID: trackID, pollingInterval: pollingInterval, ttl: ttl, expiresAt: expiresAt)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(5)
+        writer.writeKey("qrLink")
+        writer.writeString(qrLink)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+        writer.writeKey("pollingInterval")
+        writer.writeInt(pollingInterval)
+        writer.writeKey("ttl")
+        writer.writeInt(ttl)
+        writer.writeKey("expiresAt")
+        writer.writeInt(expiresAt)
+    }
+}
+
+extension GetQrReply: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "qrLink": "(secret)",
+            "trackID": "(secret)",
+            "pollingInterval": pollingInterval as Any,
+            "ttl": ttl as Any,
+            "expiresAt": expiresAt as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+extension GetQrRequest: WireRequest {
+    package typealias Reply = GetQrReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .getQr }
+}
+
+/// Whether the link was approved.
+package struct GetQrStatusRequest: WirePayload, Hashable {
+    /// From GET_QR.
+    package var trackID: String
+
+    package init(
+        trackID: String
+    ) {
+        self.trackID = trackID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        return Self(trackID: trackID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+    }
+}
+
+extension GetQrStatusRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to GET_QR_STATUS.
+package struct GetQrStatusReply: WirePayload, Hashable {
+    /// How it stands.
+    package var status: QRStatus
+
+    package init(
+        status: QRStatus
+    ) {
+        self.status = status
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var status: QRStatus?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "status") {
+                    fieldName = "status"
+                    try claim(0, in: &fieldsSeen)
+                    status = try QRStatus.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let status else { throw missing("status") }
+        return Self(status: status)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("status")
+        status.write(to: &writer)
+    }
+}
+
+extension GetQrStatusRequest: WireRequest {
+    package typealias Reply = GetQrStatusReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .getQrStatus }
+}
+
+/// Lets the device that shows the link log in as the caller.
+package struct AuthQrApproveRequest: WirePayload, Hashable {
+    /// What the code says.
+    package var qrLink: String
+
+    package init(
+        qrLink: String
+    ) {
+        self.qrLink = qrLink
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var qrLink: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "qrLink") {
+                    fieldName = "qrLink"
+                    try claim(0, in: &fieldsSeen)
+                    qrLink = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let qrLink else { throw missing("qrLink") }
+        return Self(qrLink: qrLink)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("qrLink")
+        writer.writeString(qrLink)
+    }
+}
+
+extension AuthQrApproveRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "qrLink": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to AUTH_QR_APPROVE.
+package struct AuthQrApproveReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension AuthQrApproveRequest: WireRequest {
+    package typealias Reply = AuthQrApproveReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .authQrApprove }
+}
+
+/// Exchanges an approved track for a LOGIN token, or for a challenge if the user has a password.
+package struct LoginByQrRequest: WirePayload, Hashable {
+    /// From GET_QR.
+    package var trackID: String
+
+    package init(
+        trackID: String
+    ) {
+        self.trackID = trackID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var trackID: String?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "trackId") {
+                    fieldName = "trackId"
+                    try claim(0, in: &fieldsSeen)
+                    trackID = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let trackID else { throw missing("trackId") }
+        return Self(trackID: trackID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("trackId")
+        writer.writeString(trackID)
+    }
+}
+
+extension LoginByQrRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "trackID": "(secret)",
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to LOGIN_BY_QR.
+package struct LoginByQrReply: WirePayload, Hashable {
+    /// LOGIN.
+    package var tokenAttrs: TokenAttrs
+    /// A second factor is asked for.
+    package var passwordChallenge: PasswordChallenge?
+    /// The account.
+    package var profile: Profile?
+
+    package init(
+        tokenAttrs: TokenAttrs,
+        passwordChallenge: PasswordChallenge? = nil,
+        profile: Profile? = nil
+    ) {
+        self.tokenAttrs = tokenAttrs
+        self.passwordChallenge = passwordChallenge
+        self.profile = profile
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var tokenAttrs: TokenAttrs?
+        var passwordChallenge: PasswordChallenge?
+        var profile: Profile?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "tokenAttrs") {
+                    fieldName = "tokenAttrs"
+                    try claim(0, in: &fieldsSeen)
+                    tokenAttrs = try TokenAttrs.read(from: &reader)
+                } else if reader.matches(wireKey, "passwordChallenge") {
+                    fieldName = "passwordChallenge"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { passwordChallenge = try PasswordChallenge.read(from: &reader) }
+                } else if reader.matches(wireKey, "profile") {
+                    fieldName = "profile"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { profile = try Profile.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let tokenAttrs else { throw missing("tokenAttrs") }
+        return Self(tokenAttrs: tokenAttrs, passwordChallenge: passwordChallenge, profile: profile)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if passwordChallenge != nil { fieldCount += 1 }
+        if profile != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("tokenAttrs")
+        tokenAttrs.write(to: &writer)
+        if let passwordChallenge {
+            writer.writeKey("passwordChallenge")
+            passwordChallenge.write(to: &writer)
+        }
+        if let profile {
+            writer.writeKey("profile")
+            profile.write(to: &writer)
+        }
+    }
+}
+
+extension LoginByQrRequest: WireRequest {
+    package typealias Reply = LoginByQrReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .loginByQr }
+}

@@ -59,6 +59,18 @@ package enum ClientRequest: Sendable {
             case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
+            case .phoneBindRequest: .command(.phoneBindRequest(try .decode(payload, limits: limits)))
+            case .phoneBindConfirm: .command(.phoneBindConfirm(try .decode(payload, limits: limits)))
+            case .authLoginRestorePassword: .command(.authLoginRestorePassword(try .decode(payload, limits: limits)))
+            case .auth2faDetails: .query(.auth2faDetails(try .decode(payload, limits: limits)))
+            case .authValidatePassword: .query(.authValidatePassword(try .decode(payload, limits: limits)))
+            case .authValidateHint: .query(.authValidateHint(try .decode(payload, limits: limits)))
+            case .authVerifyEmail: .command(.authVerifyEmail(try .decode(payload, limits: limits)))
+            case .authCheckEmail: .command(.authCheckEmail(try .decode(payload, limits: limits)))
+            case .authSet2fa: .command(.authSet2fa(try .decode(payload, limits: limits)))
+            case .authCreateTrack: .command(.authCreateTrack(try .decode(payload, limits: limits)))
+            case .authCheckPassword: .command(.authCheckPassword(try .decode(payload, limits: limits)))
+            case .authLoginCheckPassword: .command(.authLoginCheckPassword(try .decode(payload, limits: limits)))
             case .chatComplain: .command(.chatComplain(try .decode(payload, limits: limits)))
             case .suspendBot: .query(.suspendBot(try .decode(payload, limits: limits)))
             case .notifMessage: .session(.notifMessage(try .decode(payload, limits: limits)))
@@ -73,6 +85,8 @@ package enum ClientRequest: Sendable {
             case .msgGetReactions: .query(.msgGetReactions(try .decode(payload, limits: limits)))
             case .msgGetDetailedReactions: .query(.msgGetDetailedReactions(try .decode(payload, limits: limits)))
             case .chatSearchCommonParticipants: .query(.chatSearchCommonParticipants(try .decode(payload, limits: limits)))
+            case .profileDelete: .command(.profileDelete(try .decode(payload, limits: limits)))
+            case .profileDeleteTime: .query(.profileDeleteTime(try .decode(payload, limits: limits)))
             case .chatReactionsSettingsSet: .command(.chatReactionsSettingsSet(try .decode(payload, limits: limits)))
             case .chatReactionsSettingsGetByChatId: .query(.chatReactionsSettingsGetByChatId(try .decode(payload, limits: limits)))
             case .foldersGet: .query(.foldersGet(try .decode(payload, limits: limits)))
@@ -80,6 +94,10 @@ package enum ClientRequest: Sendable {
             case .foldersUpdate: .command(.foldersUpdate(try .decode(payload, limits: limits)))
             case .foldersReorder: .command(.foldersReorder(try .decode(payload, limits: limits)))
             case .foldersDelete: .command(.foldersDelete(try .decode(payload, limits: limits)))
+            case .getQr: .command(.getQr(try .decode(payload, limits: limits)))
+            case .getQrStatus: .query(.getQrStatus(try .decode(payload, limits: limits)))
+            case .authQrApprove: .command(.authQrApprove(try .decode(payload, limits: limits)))
+            case .loginByQr: .command(.loginByQr(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
             default: nil
         }
@@ -143,6 +161,9 @@ package indirect enum QueryRequest: Sendable {
     case chatSubscribe(ChatSubscribeRequest)
     case linkInfo(LinkInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
+    case auth2faDetails(Auth2faDetailsRequest)
+    case authValidatePassword(AuthValidatePasswordRequest)
+    case authValidateHint(AuthValidateHintRequest)
     case suspendBot(SuspendBotRequest)
     case chatBotCommands(ChatBotCommandsRequest)
     case botInfo(BotInfoRequest)
@@ -150,9 +171,11 @@ package indirect enum QueryRequest: Sendable {
     case msgGetReactions(MsgGetReactionsRequest)
     case msgGetDetailedReactions(MsgGetDetailedReactionsRequest)
     case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
+    case profileDeleteTime(ProfileDeleteTimeRequest)
     case chatReactionsSettingsGetByChatId(ChatReactionsSettingsGetByChatIdRequest)
     case foldersGet(FoldersGetRequest)
     case foldersGetById(FoldersGetByIdRequest)
+    case getQrStatus(GetQrStatusRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -180,6 +203,9 @@ package indirect enum QueryRequest: Sendable {
             case .chatSubscribe: .chatSubscribe
             case .linkInfo: .linkInfo
             case .sessionsInfo: .sessionsInfo
+            case .auth2faDetails: .auth2faDetails
+            case .authValidatePassword: .authValidatePassword
+            case .authValidateHint: .authValidateHint
             case .suspendBot: .suspendBot
             case .chatBotCommands: .chatBotCommands
             case .botInfo: .botInfo
@@ -187,9 +213,11 @@ package indirect enum QueryRequest: Sendable {
             case .msgGetReactions: .msgGetReactions
             case .msgGetDetailedReactions: .msgGetDetailedReactions
             case .chatSearchCommonParticipants: .chatSearchCommonParticipants
+            case .profileDeleteTime: .profileDeleteTime
             case .chatReactionsSettingsGetByChatId: .chatReactionsSettingsGetByChatId
             case .foldersGet: .foldersGet
             case .foldersGetById: .foldersGetById
+            case .getQrStatus: .getQrStatus
         }
     }
 }
@@ -218,16 +246,29 @@ package indirect enum CommandRequest: Sendable {
     case msgEdit(MsgEditRequest)
     case chatMembersUpdate(ChatMembersUpdateRequest)
     case sessionsClose(SessionsCloseRequest)
+    case phoneBindRequest(PhoneBindRequestRequest)
+    case phoneBindConfirm(PhoneBindConfirmRequest)
+    case authLoginRestorePassword(AuthLoginRestorePasswordRequest)
+    case authVerifyEmail(AuthVerifyEmailRequest)
+    case authCheckEmail(AuthCheckEmailRequest)
+    case authSet2fa(AuthSet2faRequest)
+    case authCreateTrack(AuthCreateTrackRequest)
+    case authCheckPassword(AuthCheckPasswordRequest)
+    case authLoginCheckPassword(AuthLoginCheckPasswordRequest)
     case chatComplain(ChatComplainRequest)
     case complain(ComplainRequest)
     case draftSave(DraftSaveRequest)
     case draftDiscard(DraftDiscardRequest)
     case msgReaction(MsgReactionRequest)
     case msgCancelReaction(MsgCancelReactionRequest)
+    case profileDelete(ProfileDeleteRequest)
     case chatReactionsSettingsSet(ChatReactionsSettingsSetRequest)
     case foldersUpdate(FoldersUpdateRequest)
     case foldersReorder(FoldersReorderRequest)
     case foldersDelete(FoldersDeleteRequest)
+    case getQr(GetQrRequest)
+    case authQrApprove(AuthQrApproveRequest)
+    case loginByQr(LoginByQrRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -252,16 +293,29 @@ package indirect enum CommandRequest: Sendable {
             case .msgEdit: .msgEdit
             case .chatMembersUpdate: .chatMembersUpdate
             case .sessionsClose: .sessionsClose
+            case .phoneBindRequest: .phoneBindRequest
+            case .phoneBindConfirm: .phoneBindConfirm
+            case .authLoginRestorePassword: .authLoginRestorePassword
+            case .authVerifyEmail: .authVerifyEmail
+            case .authCheckEmail: .authCheckEmail
+            case .authSet2fa: .authSet2fa
+            case .authCreateTrack: .authCreateTrack
+            case .authCheckPassword: .authCheckPassword
+            case .authLoginCheckPassword: .authLoginCheckPassword
             case .chatComplain: .chatComplain
             case .complain: .complain
             case .draftSave: .draftSave
             case .draftDiscard: .draftDiscard
             case .msgReaction: .msgReaction
             case .msgCancelReaction: .msgCancelReaction
+            case .profileDelete: .profileDelete
             case .chatReactionsSettingsSet: .chatReactionsSettingsSet
             case .foldersUpdate: .foldersUpdate
             case .foldersReorder: .foldersReorder
             case .foldersDelete: .foldersDelete
+            case .getQr: .getQr
+            case .authQrApprove: .authQrApprove
+            case .loginByQr: .loginByQr
         }
     }
 }

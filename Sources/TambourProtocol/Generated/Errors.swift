@@ -6,10 +6,13 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
     package var code: Code
     /// English; sometimes read by machines, see `Code.loginToken`.
     package var message: String
+    /// In how many milliseconds the same request may succeed; nil when nobody knows.
+    package var retryAfterMs: Int64?
 
-    package init(code: Code, message: String) {
+    package init(code: Code, message: String, retryAfterMs: Int64? = nil) {
         self.code = code
         self.message = message
+        self.retryAfterMs = retryAfterMs
     }
 
     package var description: String { "\(code.rawValue): \(message)" }
@@ -18,6 +21,9 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
     package enum Class: Sendable { case soft, hard }
     /// When the same request may be sent again.
     package enum Retry: Sendable { case never, later, afterLogin, refresh }
+
+    /// A language that people are told in why something was refused.
+    package enum Language: String, Sendable, CaseIterable { case en, ru }
 
     /// Every code there is. A code is never reused.
     package enum Code: String, Hashable, Sendable, CaseIterable {
@@ -65,6 +71,13 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorTooManyLikes = "error.too-many-likes"
         /// The chat allows no reactions, or not this one.
         case errorReactionsNotAllowed = "error.reactions.not.allowed"
+        /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's.
+        /// Begin with a new one.
+        case trackNotFound = "track.not.found"
+        /// The password does not match; some tries are left.
+        case errorPasswordWrong = "error.password.wrong"
+        /// The phone that an account was to move to belongs to another one.
+        case errorPhoneTaken = "error.phone.taken"
         /// The server failed. Nothing was stored; the request may be sent again.
         case internalError = "internal"
         /// The server has more work than it can finish in time. Nothing was stored.
@@ -84,11 +97,87 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// When the same request may be sent again.
         package var retry: Retry {
             switch self {
-                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed: .never
+                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed, .errorPasswordWrong, .errorPhoneTaken: .never
                 case .loginFlood, .tooManyRequests, .authBlocked, .internalError, .overloaded: .later
                 case .protoState: .afterLogin
-                case .errorCodeExpired: .refresh
+                case .errorCodeExpired, .trackNotFound: .refresh
             }
+        }
+    }
+}
+
+extension RequestError.Code {
+    /// What people read; nil where nothing was written for them.
+    package func text(in language: RequestError.Language) -> String? {
+        switch (self, language) {
+            case (.protoVer, .en): "This app is too old or too new for the server"
+            case (.protoVer, .ru): "Приложение и сервер не понимают друг друга"
+            case (.protoFrame, .en): "The connection broke down"
+            case (.protoFrame, .ru): "Соединение прервалось из-за ошибки"
+            case (.protoState, .en): "Please sign in first"
+            case (.protoState, .ru): "Сначала войдите в аккаунт"
+            case (.protoOpcode, .en): "This server cannot do that"
+            case (.protoOpcode, .ru): "Этот сервер так не умеет"
+            case (.protoPayload, .en): "The app sent something wrong"
+            case (.protoPayload, .ru): "Приложение отправило неверный запрос"
+            case (.loginToken, .en): "Your session has ended. Please sign in again"
+            case (.loginToken, .ru): "Сеанс завершён. Войдите снова"
+            case (.loginBlocked, .en): "The account is blocked"
+            case (.loginBlocked, .ru): "Аккаунт заблокирован"
+            case (.loginFlood, .en): "Too many sign-ins. Please try again later"
+            case (.loginFlood, .ru): "Слишком много входов. Попробуйте позже"
+            case (.tooManyRequests, .en): "Too often. Please try again later"
+            case (.tooManyRequests, .ru): "Слишком часто. Попробуйте позже"
+            case (.errorPhoneWrong, .en): "Please check the phone number"
+            case (.errorPhoneWrong, .ru): "Проверьте номер телефона"
+            case (.errorCodeWrong, .en): "Wrong code"
+            case (.errorCodeWrong, .ru): "Неверный код"
+            case (.errorCodeExpired, .en): "The code has expired. Ask for a new one"
+            case (.errorCodeExpired, .ru): "Код устарел. Запросите новый"
+            case (.authBlocked, .en): "Too many tries. Please try again later"
+            case (.authBlocked, .ru): "Слишком много попыток. Попробуйте позже"
+            case (.chatNotFound, .en): "There is no such chat"
+            case (.chatNotFound, .ru): "Чат не найден"
+            case (.userNotFound, .en): "There is no such user"
+            case (.userNotFound, .ru): "Пользователь не найден"
+            case (.notFound, .en): "There is nothing here any more"
+            case (.notFound, .ru): "Здесь больше ничего нет"
+            case (.notAllowed, .en): "You may not do that"
+            case (.notAllowed, .ru): "У вас нет на это прав"
+            case (.errorMessageInvalid, .en): "This message cannot be sent"
+            case (.errorMessageInvalid, .ru): "Это сообщение нельзя отправить"
+            case (.errorMessageLikeUnknownReaction, .en): "There is no such reaction"
+            case (.errorMessageLikeUnknownReaction, .ru): "Такой реакции нет"
+            case (.errorTooManyLikes, .en): "This message has too many different reactions"
+            case (.errorTooManyLikes, .ru): "У этого сообщения слишком много разных реакций"
+            case (.errorReactionsNotAllowed, .en): "This reaction is not allowed here"
+            case (.errorReactionsNotAllowed, .ru): "Эта реакция здесь не разрешена"
+            case (.trackNotFound, .en): "This took too long. Please start again"
+            case (.trackNotFound, .ru): "Время вышло. Начните сначала"
+            case (.errorPasswordWrong, .en): "Wrong password"
+            case (.errorPasswordWrong, .ru): "Неверный пароль"
+            case (.errorPhoneTaken, .en): "Another account has this number"
+            case (.errorPhoneTaken, .ru): "Этот номер занят другим аккаунтом"
+            case (.internalError, .en): "Something went wrong. Please try again later"
+            case (.internalError, .ru): "Что-то пошло не так. Попробуйте позже"
+            case (.overloaded, .en): "The server is busy. Please try again later"
+            case (.overloaded, .ru): "Сервер перегружен. Попробуйте позже"
+            default: nil
+        }
+    }
+
+    /// What a dialog about it is headed; nil where none is worth it.
+    package func title(in language: RequestError.Language) -> String? {
+        switch (self, language) {
+            case (.loginBlocked, .en): "Account blocked"
+            case (.loginBlocked, .ru): "Аккаунт заблокирован"
+            case (.loginFlood, .en): "Please wait"
+            case (.loginFlood, .ru): "Подождите"
+            case (.tooManyRequests, .en): "Please wait"
+            case (.tooManyRequests, .ru): "Подождите"
+            case (.authBlocked, .en): "Please wait"
+            case (.authBlocked, .ru): "Подождите"
+            default: nil
         }
     }
 }
@@ -195,6 +284,22 @@ extension RequestError {
     package static let errorReactionsNotAllowed = RequestError(code: .errorReactionsNotAllowed, message: "This reaction is not allowed here")
     package static func errorReactionsNotAllowed(_ message: String) -> RequestError {
         RequestError(code: .errorReactionsNotAllowed, message: message)
+    }
+    /// The track of a password, a QR code or a sign-in is unknown, too old, used up or somebody else's. Begin
+    /// with a new one.
+    package static let trackNotFound = RequestError(code: .trackNotFound, message: "The track is unknown or has expired")
+    package static func trackNotFound(_ message: String) -> RequestError {
+        RequestError(code: .trackNotFound, message: message)
+    }
+    /// The password does not match; some tries are left.
+    package static let errorPasswordWrong = RequestError(code: .errorPasswordWrong, message: "The password is wrong")
+    package static func errorPasswordWrong(_ message: String) -> RequestError {
+        RequestError(code: .errorPasswordWrong, message: message)
+    }
+    /// The phone that an account was to move to belongs to another one.
+    package static let errorPhoneTaken = RequestError(code: .errorPhoneTaken, message: "The phone has an account")
+    package static func errorPhoneTaken(_ message: String) -> RequestError {
+        RequestError(code: .errorPhoneTaken, message: message)
     }
     /// The server failed. Nothing was stored; the request may be sent again.
     package static let internalError = RequestError(code: .internalError, message: "Internal server error")

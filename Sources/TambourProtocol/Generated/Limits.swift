@@ -52,8 +52,75 @@ package final class Limits: Sendable {
     package let maxCodesPerPhonePerHour: Int
     /// 20 codes an hour. An office behind one address still signs in.
     package let maxCodesPerAddressPerHour: Int
+    /// 6 UTF-16 units. The length clients are told; tries are bounded, so short ones do.
+    package let minPasswordUnits: Int
+    /// 64 UTF-16 units. The length clients are told.
+    package let maxPasswordUnits: Int
+    /// 256 bytes. Four bytes for each unit is more than UTF-8 ever needs.
+    package let maxPasswordBytes: Int
+    /// 30 UTF-16 units. The length clients are told.
+    package let maxHintUnits: Int
+    /// 15 powers of two. scrypt with 2^15 rounds takes 32 MiB and about a tenth of a second for each guess.
+    package let passwordHashLogRounds: Int
+    /// 10 tries an hour. Who forgot it asks for the e-mail after fewer.
+    package let maxPasswordTriesPerHour: Int
+    /// 64 passwords. Hashing is slow on purpose; who comes behind so many is told to come again.
+    package let maxPasswordsWaiting: Int
+    /// 600_000 ms. As long as a login code.
+    package let trackLifetimeMs: Int
+    /// 20 tracks an hour. Each may send e-mail.
+    package let maxTracksPerHour: Int
+    /// 3 codes. The address was mistyped twice.
+    package let maxEmailCodesPerTrack: Int
+    /// 120_000 ms. As long as it takes to find the phone; a photo of the code is worth nothing soon.
+    package let qrLifetimeMs: Int
+    /// 3000 ms. Nobody notices three seconds while unlocking a phone.
+    package let qrPollingIntervalMs: Int
+    /// 604_800_000 ms. A week to think about it.
+    package let profileDeleteDelayMs: Int
+    /// 60_000 ms. How late an account may be erased.
+    package let housekeepingIntervalMs: Int
+    /// 16 chats. Erasing an account must not keep others waiting.
+    package let erasedChatsPerStep: Int
     /// 200 ms. Slows guessing of tokens, and lets a PING sent along be answered first.
     package let loginRefusalDelayMs: Int
+    /// 300 messages. An outbox that was offline for a day is emptied at once.
+    package let sendBurst: Int
+    /// 120 messages a minute. Two a second, for hours: faster than people write, slower than a flood.
+    package let sendsPerMinute: Int
+    /// 20 groups. Who moves a community here makes its groups in one go.
+    package let createBurst: Int
+    /// 2 groups a minute. Each tells all its members.
+    package let createsPerMinute: Int
+    /// 500 users. A large group is filled in one go; a longer list counts as so many.
+    package let inviteBurst: Int
+    /// 30 users a minute. Each is told of a chat that they did not ask for.
+    package let invitesPerMinute: Int
+    /// 30 groups. Who is new follows the links of a whole community.
+    package let joinBurst: Int
+    /// 3 groups a minute. Each join is an event for all members.
+    package let joinsPerMinute: Int
+    /// 120 searches. One search for each letter that is typed.
+    package let searchBurst: Int
+    /// 60 searches a minute. Walking through all numbers must take years.
+    package let searchesPerMinute: Int
+    /// 5000 numbers. A phone book of many years.
+    package let phoneBookBurst: Int
+    /// 20 numbers a minute. People add a few a day.
+    package let phoneBookPerMinute: Int
+    /// 100 tries. An office behind one address signs in on Monday morning.
+    package let authBurst: Int
+    /// 30 tries a minute. Slows guessing of codes, passwords and tokens from one address.
+    package let authsPerMinute: Int
+    /// 60 logins. A few devices on a bad network.
+    package let loginBurst: Int
+    /// 20 logins a minute. A client that reconnects in a loop must not cost its snapshot each time.
+    package let loginsPerMinute: Int
+    /// 100_000 buckets. Some 5 MB; a bucket that is full is not kept, and of more than so many the oldest are
+    /// forgotten.
+    package let maxRateBuckets: Int
+    /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
+    package let maxNewDialogsPerHour: Int
     /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
@@ -174,7 +241,40 @@ package final class Limits: Sendable {
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
         maxCodesPerPhonePerHour = overrides.value(of: "maxCodesPerPhonePerHour", standard: 5)
         maxCodesPerAddressPerHour = overrides.value(of: "maxCodesPerAddressPerHour", standard: 20)
+        minPasswordUnits = overrides.value(of: "minPasswordUnits", standard: 6)
+        maxPasswordUnits = overrides.value(of: "maxPasswordUnits", standard: 64)
+        maxPasswordBytes = overrides.value(of: "maxPasswordBytes", standard: 256)
+        maxHintUnits = overrides.value(of: "maxHintUnits", standard: 30)
+        passwordHashLogRounds = overrides.value(of: "passwordHashLogRounds", standard: 15, max: 20)
+        maxPasswordTriesPerHour = overrides.value(of: "maxPasswordTriesPerHour", standard: 10)
+        maxPasswordsWaiting = overrides.value(of: "maxPasswordsWaiting", standard: 64)
+        trackLifetimeMs = overrides.value(of: "trackLifetimeMs", standard: 600_000)
+        maxTracksPerHour = overrides.value(of: "maxTracksPerHour", standard: 20)
+        maxEmailCodesPerTrack = overrides.value(of: "maxEmailCodesPerTrack", standard: 3)
+        qrLifetimeMs = overrides.value(of: "qrLifetimeMs", standard: 120_000)
+        qrPollingIntervalMs = overrides.value(of: "qrPollingIntervalMs", standard: 3000)
+        profileDeleteDelayMs = overrides.value(of: "profileDeleteDelayMs", standard: 604_800_000)
+        housekeepingIntervalMs = overrides.value(of: "housekeepingIntervalMs", standard: 60_000)
+        erasedChatsPerStep = overrides.value(of: "erasedChatsPerStep", standard: 16)
         loginRefusalDelayMs = overrides.value(of: "loginRefusalDelayMs", standard: 200)
+        sendBurst = overrides.value(of: "sendBurst", standard: 300)
+        sendsPerMinute = overrides.value(of: "sendsPerMinute", standard: 120)
+        createBurst = overrides.value(of: "createBurst", standard: 20)
+        createsPerMinute = overrides.value(of: "createsPerMinute", standard: 2)
+        inviteBurst = overrides.value(of: "inviteBurst", standard: 500)
+        invitesPerMinute = overrides.value(of: "invitesPerMinute", standard: 30)
+        joinBurst = overrides.value(of: "joinBurst", standard: 30)
+        joinsPerMinute = overrides.value(of: "joinsPerMinute", standard: 3)
+        searchBurst = overrides.value(of: "searchBurst", standard: 120)
+        searchesPerMinute = overrides.value(of: "searchesPerMinute", standard: 60)
+        phoneBookBurst = overrides.value(of: "phoneBookBurst", standard: 5000)
+        phoneBookPerMinute = overrides.value(of: "phoneBookPerMinute", standard: 20)
+        authBurst = overrides.value(of: "authBurst", standard: 100)
+        authsPerMinute = overrides.value(of: "authsPerMinute", standard: 30)
+        loginBurst = overrides.value(of: "loginBurst", standard: 60)
+        loginsPerMinute = overrides.value(of: "loginsPerMinute", standard: 20)
+        maxRateBuckets = overrides.value(of: "maxRateBuckets", standard: 100_000)
+        maxNewDialogsPerHour = overrides.value(of: "maxNewDialogsPerHour", standard: 50)
         maxTextUnits = overrides.value(of: "maxTextUnits", standard: 4000)
         maxTextBytes = overrides.value(of: "maxTextBytes", standard: 16_000)
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)

@@ -613,6 +613,9 @@ package enum SettingName: WireValue, Hashable {
     case phoneNumberPrivacy
     /// Whether the presence is shown to nobody; false when nothing is set.
     case hidden
+    /// After how long without a sign of life the account is erased: a number and D, M or Y, as 6M; never when
+    /// nothing is set.
+    case inactiveTtl
     /// A value this build does not know.
     case other(Text)
 
@@ -623,6 +626,7 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: "CHATS_INVITE"
             case .phoneNumberPrivacy: "PHONE_NUMBER_PRIVACY"
             case .hidden: "HIDDEN"
+            case .inactiveTtl: "INACTIVE_TTL"
             case .other(let name): name
         }
     }
@@ -637,6 +641,8 @@ package enum SettingName: WireValue, Hashable {
             self = .phoneNumberPrivacy
         } else if name.equals("HIDDEN") {
             self = .hidden
+        } else if name.equals("INACTIVE_TTL") {
+            self = .inactiveTtl
         } else {
             self = .other(name)
         }
@@ -653,6 +659,7 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: writer.writeKey("CHATS_INVITE")
             case .phoneNumberPrivacy: writer.writeKey("PHONE_NUMBER_PRIVACY")
             case .hidden: writer.writeKey("HIDDEN")
+            case .inactiveTtl: writer.writeKey("INACTIVE_TTL")
             case .other(let name): writer.writeText(name)
         }
     }
@@ -731,21 +738,25 @@ package struct ErrorReply: WirePayload, Hashable {
     package var error: Text
     /// English; sometimes read by machines.
     package var message: Text
-    /// What to show people.
+    /// What to show people, in the language of the client's `locale`; absent for clients that named none.
     package var localizedMessage: Text?
-    /// Title of a dialog.
+    /// Title of a dialog about it.
     package var title: Text?
+    /// In how many milliseconds the same request may succeed.
+    package var retryAfter: Int64?
 
     package init(
         error: Text,
         message: Text,
         localizedMessage: Text? = nil,
-        title: Text? = nil
+        title: Text? = nil,
+        retryAfter: Int64? = nil
     ) {
         self.error = error
         self.message = message
         self.localizedMessage = localizedMessage
         self.title = title
+        self.retryAfter = retryAfter
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -753,6 +764,7 @@ package struct ErrorReply: WirePayload, Hashable {
         var message: Text?
         var localizedMessage: Text?
         var title: Text?
+        var retryAfter: Int64?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -775,6 +787,10 @@ package struct ErrorReply: WirePayload, Hashable {
                     fieldName = "title"
                     try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { title = try reader.readText() }
+                } else if reader.matches(wireKey, "retryAfter") {
+                    fieldName = "retryAfter"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { retryAfter = try reader.readInt() }
                 } else {
                     try reader.skip()
                 }
@@ -785,13 +801,14 @@ package struct ErrorReply: WirePayload, Hashable {
         reader.endContainer()
         guard let error else { throw missing("error") }
         guard let message else { throw missing("message") }
-        return Self(error: error, message: message, localizedMessage: localizedMessage, title: title)
+        return Self(error: error, message: message, localizedMessage: localizedMessage, title: title, retryAfter: retryAfter)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
         if localizedMessage != nil { fieldCount += 1 }
         if title != nil { fieldCount += 1 }
+        if retryAfter != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("error")
         writer.writeText(error)
@@ -804,6 +821,10 @@ package struct ErrorReply: WirePayload, Hashable {
         if let title {
             writer.writeKey("title")
             writer.writeText(title)
+        }
+        if let retryAfter {
+            writer.writeKey("retryAfter")
+            writer.writeInt(retryAfter)
         }
     }
 }
@@ -864,6 +885,141 @@ package struct PhoneBookEntry: WireValue, Hashable {
             writer.writeKey("lastName")
             writer.writeText(lastName)
         }
+    }
+}
+
+/// The password beside the login code.
+package struct TwoFactorDetails: WireValue, Hashable {
+    /// Whether there is one.
+    package var enabled: Bool
+    /// The address it can be restored by, all but its ends hidden.
+    package var email: String?
+    /// What reminds of it.
+    package var hint: Text?
+
+    package init(
+        enabled: Bool,
+        email: String? = nil,
+        hint: Text? = nil
+    ) {
+        self.enabled = enabled
+        self.email = email
+        self.hint = hint
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var enabled: Bool?
+        var email: String?
+        var hint: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "enabled") {
+                    fieldName = "enabled"
+                    try claim(0, in: &fieldsSeen)
+                    enabled = try reader.readBool()
+                } else if reader.matches(wireKey, "email") {
+                    fieldName = "email"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { email = try reader.readString() }
+                } else if reader.matches(wireKey, "hint") {
+                    fieldName = "hint"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { hint = try reader.readText() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let enabled else { throw missing("enabled") }
+        return Self(enabled: enabled, email: email, hint: hint)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if email != nil { fieldCount += 1 }
+        if hint != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("enabled")
+        writer.writeBool(enabled)
+        if let email {
+            writer.writeKey("email")
+            writer.writeString(email)
+        }
+        if let hint {
+            writer.writeKey("hint")
+            writer.writeText(hint)
+        }
+    }
+}
+
+extension TwoFactorDetails: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "enabled": enabled as Any,
+            "email": "(secret)",
+            "hint": hint as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// How a QR login stands.
+package struct QRStatus: WireValue, Hashable {
+    /// When it ends.
+    package var expiresAt: Int64
+    /// Whether it was approved.
+    package var loginAvailable: Bool
+
+    package init(
+        expiresAt: Int64,
+        loginAvailable: Bool = false
+    ) {
+        self.expiresAt = expiresAt
+        self.loginAvailable = loginAvailable
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var expiresAt: Int64?
+        var loginAvailable: Bool = false
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "expiresAt") {
+                    fieldName = "expiresAt"
+                    try claim(0, in: &fieldsSeen)
+                    expiresAt = try reader.readInt()
+                } else if reader.matches(wireKey, "loginAvailable") {
+                    fieldName = "loginAvailable"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { loginAvailable = try reader.readBool() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let expiresAt else { throw missing("expiresAt") }
+        return Self(expiresAt: expiresAt, loginAvailable: loginAvailable)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("expiresAt")
+        writer.writeInt(expiresAt)
+        writer.writeKey("loginAvailable")
+        writer.writeBool(loginAvailable)
     }
 }
 
@@ -961,7 +1117,7 @@ package struct User: WireValue, Hashable {
         get { shared.value.id }
         set { shared = shared.changed { $0.id = newValue } }
     }
-    /// 0 is active.
+    /// 0 is active, 1 blocked by an administrator, 2 erased.
     package var accountStatus: Int64 {
         get { shared.value.accountStatus }
         set { shared = shared.changed { $0.accountStatus = newValue } }

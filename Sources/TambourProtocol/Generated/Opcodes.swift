@@ -104,6 +104,32 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
     package static let sessionsClose = Opcode(rawValue: 97)
+    /// Asks for a code that moves the caller's account to another phone.
+    package static let phoneBindRequest = Opcode(rawValue: 98)
+    /// Moves the caller's account to the phone that the code was sent to.
+    package static let phoneBindConfirm = Opcode(rawValue: 99)
+    /// For who has forgotten the password: without a code it sends one to the account's e-mail address; with
+    /// the right one it removes the password and logs in.
+    package static let authLoginRestorePassword = Opcode(rawValue: 101)
+    /// Whether the caller has a password, and what belongs to it.
+    package static let auth2faDetails = Opcode(rawValue: 104)
+    /// Whether a new password is good enough.
+    package static let authValidatePassword = Opcode(rawValue: 107)
+    /// Whether a hint is good enough.
+    package static let authValidateHint = Opcode(rawValue: 108)
+    /// Sends a code to an e-mail address, by which a forgotten password can be restored later.
+    package static let authVerifyEmail = Opcode(rawValue: 109)
+    /// Checks the code that was sent to an e-mail address.
+    package static let authCheckEmail = Opcode(rawValue: 110)
+    /// Ends a track: sets or changes the caller's password with its hint and e-mail address, or removes all
+    /// of them.
+    package static let authSet2fa = Opcode(rawValue: 111)
+    /// Opens a track: the steps that set, change or remove the caller's password belong to it.
+    package static let authCreateTrack = Opcode(rawValue: 112)
+    /// Checks the caller's password.
+    package static let authCheckPassword = Opcode(rawValue: 113)
+    /// Answers the `passwordChallenge` of AUTH or LOGIN_BY_QR; the reply holds the LOGIN token.
+    package static let authLoginCheckPassword = Opcode(rawValue: 115)
     /// Reports chats.
     package static let chatComplain = Opcode(rawValue: 117)
     /// Stops a bot.
@@ -137,7 +163,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
     /// The receiver reacted on another device, or took that back.
     package static let notifMsgYouReacted = Opcode(rawValue: 156)
-    /// The user's own profile changed on another device.
+    /// The user's own account changed, on another device or as to its second factor.
     package static let notifProfile = Opcode(rawValue: 159)
     /// Reports messages of a chat, or users.
     package static let complain = Opcode(rawValue: 161)
@@ -157,6 +183,11 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGetDetailedReactions = Opcode(rawValue: 181)
     /// Groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
+    /// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that
+    /// back.
+    package static let profileDelete = Opcode(rawValue: 199)
+    /// When the caller's account is erased.
+    package static let profileDeleteTime = Opcode(rawValue: 200)
     /// Says which reactions a group allows.
     package static let chatReactionsSettingsSet = Opcode(rawValue: 257)
     /// Which reactions chats allow.
@@ -173,6 +204,14 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let foldersDelete = Opcode(rawValue: 276)
     /// The receiver changed folders on another device.
     package static let notifFolders = Opcode(rawValue: 277)
+    /// Asks for a link to show as a QR code.
+    package static let getQr = Opcode(rawValue: 288)
+    /// Whether the link was approved.
+    package static let getQrStatus = Opcode(rawValue: 289)
+    /// Lets the device that shows the link log in as the caller.
+    package static let authQrApprove = Opcode(rawValue: 290)
+    /// Exchanges an approved track for a LOGIN token, or for a challenge if the user has a password.
+    package static let loginByQr = Opcode(rawValue: 291)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
 
@@ -282,6 +321,18 @@ package struct OpInfo: Sendable {
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(98, "PHONE_BIND_REQUEST", .clientToServer, [.loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
+        served(99, "PHONE_BIND_CONFIRM", .clientToServer, [.loggedIn], .command, .unsafe, [.errorCodeWrong, .errorCodeExpired, .errorPhoneTaken])
+        served(101, "AUTH_LOGIN_RESTORE_PASSWORD", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
+        served(104, "AUTH_2FA_DETAILS", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(107, "AUTH_VALIDATE_PASSWORD", .clientToServer, [.loggedIn], .query, .safe, [.trackNotFound, .notAllowed])
+        served(108, "AUTH_VALIDATE_HINT", .clientToServer, [.loggedIn], .query, .safe, [.trackNotFound])
+        served(109, "AUTH_VERIFY_EMAIL", .clientToServer, [.loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .authBlocked])
+        served(110, "AUTH_CHECK_EMAIL", .clientToServer, [.loggedIn], .command, .unsafe, [.trackNotFound, .errorCodeWrong, .errorCodeExpired])
+        served(111, "AUTH_SET_2FA", .clientToServer, [.loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed])
+        served(112, "AUTH_CREATE_TRACK", .clientToServer, [.loggedIn], .command, .unsafe, [.authBlocked])
+        served(113, "AUTH_CHECK_PASSWORD", .clientToServer, [.loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .errorPasswordWrong, .authBlocked])
+        served(115, "AUTH_LOGIN_CHECK_PASSWORD", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.trackNotFound, .errorPasswordWrong, .authBlocked, .loginBlocked])
         served(117, "CHAT_COMPLAIN", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(119, "SUSPEND_BOT", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
         served(128, "NOTIF_MESSAGE", .both, [.loggedIn], .session, .safe, [])
@@ -308,6 +359,8 @@ package struct OpInfo: Sendable {
         served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(199, "PROFILE_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [])
+        served(200, "PROFILE_DELETE_TIME", .clientToServer, [.loggedIn], .query, .safe, [])
         served(257, "CHAT_REACTIONS_SETTINGS_SET", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed, .errorMessageLikeUnknownReaction])
         served(258, "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID", .clientToServer, [.loggedIn], .query, .safe, [])
         served(272, "FOLDERS_GET", .clientToServer, [.loggedIn], .query, .safe, [])
@@ -316,6 +369,10 @@ package struct OpInfo: Sendable {
         served(275, "FOLDERS_REORDER", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound])
         served(276, "FOLDERS_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.notAllowed])
         served(277, "NOTIF_FOLDERS", .serverToClient, [], nil, nil, [])
+        served(288, "GET_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [])
+        served(289, "GET_QR_STATUS", .clientToServer, [.initialized, .loggedIn], .query, .safe, [.trackNotFound])
+        served(290, "AUTH_QR_APPROVE", .clientToServer, [.loggedIn], .command, .idempotent, [.trackNotFound])
+        served(291, "LOGIN_BY_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .loginBlocked])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
@@ -352,22 +409,10 @@ package struct OpInfo: Sendable {
         known(91, "MSG_GET_COMMENTS_INFO", .clientToServer)
         known(92, "MSG_DELETE_RANGE", .clientToServer)
         known(94, "MSG_DELETE_USER_COMMENTS", .clientToServer)
-        known(98, "PHONE_BIND_REQUEST", .clientToServer)
-        known(99, "PHONE_BIND_CONFIRM", .clientToServer)
         known(100, "UNBIND_OK_PROFILE", .clientToServer)
-        known(101, "AUTH_LOGIN_RESTORE_PASSWORD", .clientToServer)
         known(102, "VIDEO_CHAT_JOIN_BY_LINK", .clientToServer)
         known(103, "VIDEO_CHAT_INBOUND_CALLS", .clientToServer)
-        known(104, "AUTH_2FA_DETAILS", .clientToServer)
         known(105, "EXTERNAL_CALLBACK", .clientToServer)
-        known(107, "AUTH_VALIDATE_PASSWORD", .clientToServer)
-        known(108, "AUTH_VALIDATE_HINT", .clientToServer)
-        known(109, "AUTH_VERIFY_EMAIL", .clientToServer)
-        known(110, "AUTH_CHECK_EMAIL", .clientToServer)
-        known(111, "AUTH_SET_2FA", .clientToServer)
-        known(112, "AUTH_CREATE_TRACK", .clientToServer)
-        known(113, "AUTH_CHECK_PASSWORD", .clientToServer)
-        known(115, "AUTH_LOGIN_CHECK_PASSWORD", .clientToServer)
         known(116, "AUTH_LOGIN_PROFILE_DELETE", .clientToServer)
         known(118, "MSG_SEND_CALLBACK", .clientToServer)
         known(124, "LOCATION_STOP", .clientToServer)
@@ -395,8 +440,6 @@ package struct OpInfo: Sendable {
         known(194, "STICKER_SUGGEST", .clientToServer)
         known(195, "VIDEO_CHAT_MEMBERS", .clientToServer)
         known(196, "CHAT_HIDE", .clientToServer)
-        known(199, "PROFILE_DELETE", .clientToServer)
-        known(200, "PROFILE_DELETE_TIME", .clientToServer)
         known(202, "TRANSCRIBE_MEDIA", .clientToServer)
         known(203, "PHOTO_URL_REFRESH", .clientToServer)
         known(208, "STORIES_FEED", .clientToServer)
@@ -421,10 +464,6 @@ package struct OpInfo: Sendable {
         known(260, "ASSETS_MOVE", .clientToServer)
         known(261, "ASSETS_LIST_MODIFY", .clientToServer)
         known(263, "AUTH_CHECK_SCENARIO", .clientToServer)
-        known(288, "GET_QR", .clientToServer)
-        known(289, "GET_QR_STATUS", .clientToServer)
-        known(290, "AUTH_QR_APPROVE", .clientToServer)
-        known(291, "LOGIN_BY_QR", .clientToServer)
         known(292, "NOTIF_BANNERS", .serverToClient)
         known(293, "NOTIF_TRANSCRIPTION", .serverToClient)
         known(300, "CHAT_SUGGEST", .clientToServer)

@@ -936,7 +936,7 @@ extension ConfigRequest: WireRequest {
     package static var opcode: Opcode { .config }
 }
 
-/// The user's own profile changed on another device.
+/// The user's own account changed, on another device or as to its second factor.
 package struct NotifProfile: WirePayload, Hashable {
     /// The profile as it is now.
     package var profile: Profile
@@ -976,4 +976,138 @@ package struct NotifProfile: WirePayload, Hashable {
         writer.writeKey("profile")
         profile.write(to: &writer)
     }
+}
+
+/// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that
+/// back. Until then everything goes on. Again leaves the time as it is.
+package struct ProfileDeleteRequest: WirePayload, Hashable {
+    /// Takes it back.
+    package var cancel: Bool
+
+    package init(
+        cancel: Bool = false
+    ) {
+        self.cancel = cancel
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var cancel: Bool = false
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "cancel") {
+                    fieldName = "cancel"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { cancel = try reader.readBool() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(cancel: cancel)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("cancel")
+        writer.writeBool(cancel)
+    }
+}
+
+/// The answer to PROFILE_DELETE.
+package struct ProfileDeleteReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension ProfileDeleteRequest: WireRequest {
+    package typealias Reply = ProfileDeleteReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .profileDelete }
+}
+
+/// When the caller's account is erased.
+package struct ProfileDeleteTimeRequest: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+/// The answer to PROFILE_DELETE_TIME.
+package struct ProfileDeleteTimeReply: WirePayload, Hashable {
+    /// When; 0 if that was not asked for.
+    package var time: Int64
+
+    package init(
+        time: Int64
+    ) {
+        self.time = time
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var time: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "time") {
+                    fieldName = "time"
+                    try claim(0, in: &fieldsSeen)
+                    time = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let time else { throw missing("time") }
+        return Self(time: time)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("time")
+        writer.writeInt(time)
+    }
+}
+
+extension ProfileDeleteTimeRequest: WireRequest {
+    package typealias Reply = ProfileDeleteTimeReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .profileDeleteTime }
 }

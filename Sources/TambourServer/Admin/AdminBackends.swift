@@ -4,17 +4,17 @@ import TambourSQL
 package import TambourStore
 
 /// A running server: admin commands are engine commands like any other.
-struct LiveAdminBackend: AdminBackend {
+package struct LiveAdminBackend: AdminBackend {
     private unowned let server: Server
 
-    init(_ server: Server) {
+    package init(_ server: Server) {
         self.server = server
     }
 
-    var environment: Environment { server.configuration.environment }
-    var limits: Limits { server.configuration.limits }
+    package var environment: Environment { server.configuration.environment }
+    package var limits: Limits { server.configuration.limits }
 
-    func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+    package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)
         let command = Command { tx in
@@ -38,7 +38,7 @@ struct LiveAdminBackend: AdminBackend {
         if let error = failure.value { throw error }
     }
 
-    func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
+    package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)
         server.shared.readers.post { store in
@@ -49,7 +49,7 @@ struct LiveAdminBackend: AdminBackend {
         if let error = failure.value { throw error }
     }
 
-    var metricsText: String? {
+    package var metricsText: String? {
         // Health checks ask for this: a lane, an engine or a reader that hangs must not look healthy.
         guard let lanes = server.laneReports(), (try? write { _ in }) != nil,
             (try? read { _ in }) != nil
@@ -82,7 +82,9 @@ struct LiveAdminBackend: AdminBackend {
         ])
     }
 
-    func reload() throws -> (rules: FeatureRules, told: Int)? { try server.reloadFeatures() }
+    package func reload() throws -> (rules: FeatureRules, told: Int)? {
+        try server.reloadFeatures()
+    }
 }
 
 /// A store that no server has open: commands run here, under the directory's lock.

@@ -152,7 +152,7 @@ package struct AdminService: Sendable {
                 page.value = try store.read { try $0.accounts(after: after, limit: 500) }
             }
             guard let newest = page.value.last else { return }
-            for account in page.value {
+            for account in page.value where !account.isErased {
                 let state = account.isBlocked ? "blocked" : "active"
                 try output(
                     "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) \(state) "
@@ -170,7 +170,7 @@ package struct AdminService: Sendable {
     ) throws {
         let done = Box("")
         try backend.write { tx in
-            guard let account = try Self.account(user, in: tx.reader) else {
+            guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
                 throw Failure(description: "no user has the phone or id \(user)")
             }
             if account.isBlocked != isBlocked {

@@ -1,6 +1,7 @@
 package import Logging
 package import TambourNet
 package import TambourProtocol
+package import TambourStore
 
 /// Everything `tambourd serve` can be told.
 package struct ServerConfiguration: Sendable {
@@ -42,18 +43,28 @@ package struct ServerConfiguration: Sendable {
     }
 }
 
-/// Where login codes come from and how they reach the person who asked.
+/// Where codes come from and how they reach the person who asked.
 package struct LoginCodeSource: Sendable {
     /// The same digits for everybody; nil for fresh random ones. Never beyond a loopback listener.
     package var fixedDigits: String?
     /// Hands over a code; called on a queue of its own, may block it.
-    package var deliver: @Sendable (_ phone: Int64, _ code: String) -> Void
+    package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
 
     package init(
         fixedDigits: String? = nil,
-        deliver: @escaping @Sendable (_ phone: Int64, _ code: String) -> Void
+        deliver: @escaping @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
     ) {
         self.fixedDigits = fixedDigits
         self.deliver = deliver
+    }
+}
+
+extension CodeRecipient {
+    /// The phone with its plus, or the address; on one line and without blanks.
+    package var address: String {
+        switch self {
+        case .phone(let phone): PhoneNumber.format(phone)
+        case .email(let address): address
+        }
     }
 }

@@ -5,7 +5,7 @@ package import TambourStore
 /// Calls the handler of each request. Exhaustive switches: an opcode without a handler does not
 /// compile.
 package struct Dispatcher: Sendable {
-    private let auth: AuthHandler
+    let auth: AuthHandler
     private let profile: ProfileHandler
     private let contacts: ContactsHandler
     private let chats: ChatsHandler
@@ -46,9 +46,12 @@ package struct Dispatcher: Sendable {
     // MARK: - Commands
 
     /// Runs a command in the engine's transaction.
+    ///
+    /// - Parameter password: the request's password, hashed; nil where none is to be hashed.
     package func command(
         _ request: CommandRequest,
         from requester: Requester,
+        password: HashedPassword? = nil,
         in tx: WriteTransaction
     ) throws -> Answer {
         switch request {
@@ -61,6 +64,10 @@ package struct Dispatcher: Sendable {
             }
         case .authConfirm(let request):
             return .reply(try auth.authConfirm(request, from: requester, in: tx))
+        case .phoneBindRequest, .phoneBindConfirm, .authCreateTrack, .authVerifyEmail,
+            .authCheckEmail, .authCheckPassword, .authSet2fa, .authLoginCheckPassword,
+            .authLoginRestorePassword, .getQr, .authQrApprove, .loginByQr, .profileDelete:
+            return try safety(request, from: requester, password: password, in: tx)
         case .logout:
             try auth.logout(from: requester.requireCaller(), in: tx)
             return .reply(LogoutReply())
@@ -152,6 +159,13 @@ package struct Dispatcher: Sendable {
         from requester: Requester,
         on store: StoreConnection
     ) -> (answer: Answer, events: [Event]) {
+        // The one query of strangers.
+        if case .getQrStatus(let request) = request {
+            let answer = guardedAnswer {
+                try store.read { .reply(try auth.getQrStatus(request, in: $0)) }
+            }
+            return (answer, [])
+        }
         let caller = requester.requireCaller()
         var events: [Event] = []
         let answer = guardedAnswer {
@@ -247,6 +261,29 @@ package struct Dispatcher: Sendable {
             throw RequestError.userNotFound
         case .sessionsInfo:
             return page(try auth.sessionsInfo(from: caller, in: snapshot))
+        case .authValidatePassword(let request):
+            return page(try auth.authValidatePassword(request, from: caller, in: snapshot))
+        case .authValidateHint(let request):
+            return page(try auth.authValidateHint(request, from: caller, in: snapshot))
+        case .auth2faDetails:
+            return page(try auth.auth2faDetails(from: caller, in: snapshot))
+        case .getQrStatus(let request):
+            return page(try auth.getQrStatus(request, in: snapshot))
+        case .profileDeleteTime:
+            return page(try auth.profileDeleteTime(from: caller, in: snapshot))
+        }
+    }
+
+    /// The password that has to be hashed before a command can run, and with what.
+    ///
+    /// - Returns: nil when there is none, or nothing to compare it with.
+    func passwordToHash(
+        of request: CommandRequest,
+        from requester: Requester,
+        on store: StoreConnection
+    ) throws -> PasswordToHash? {
+        try store.read { snapshot in
+            try auth.passwordToHash(of: request, from: requester, in: snapshot)
         }
     }
 

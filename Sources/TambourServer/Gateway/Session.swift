@@ -59,6 +59,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private(set) var features: SessionFeatures?
     /// The answers that its lane has counted.
     var countedAnswers: [SessionFeature] = []
+    /// What people are told refusals in; nil for clients that named no locale.
+    private var language: RequestError.Language?
     private var token: String? { didSet { knownRequester = nil } }
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
@@ -321,6 +323,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             address: origin.address
         )
         capabilities = Capabilities(names: hello.capabilities ?? [])
+        language = RequestError.Language(locale: agent?.locale)
         features = SessionFeatures(hello)
         decideFeatures()
         gateway.namedFeatures(self)
@@ -359,8 +362,36 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func admit(_ request: Request) {
         let (ticket, starts) = machine.arrived(request.turn)
-        if starts { start(request) } else { waiting[ticket] = request }
+        if !starts {
+            waiting[ticket] = request
+        } else if let refusal = refusalOfRate(request) {
+            send(refusal, request.sequence, request.opcode)
+            startWaiting(machine.finished(request.turn))
+        } else {
+            start(request)
+        }
     }
+
+    /// Nil when the user, before LOGIN the address, has not asked for this too often.
+    private func refusalOfRate(_ request: Request) -> RequestError? {
+        let charges: (first: RateRules.Charge, second: RateRules.Charge?)?
+        switch request.work {
+        case .login: return nil
+        case .query(let query): charges = RateRules.charge(for: query).map { ($0, nil) }
+        case .command(let command): charges = RateRules.charges(for: command)
+        }
+        guard let charges else { return nil }
+        let subject = caller.map { RateLimiter.Subject.user($0.userID) } ?? rateOfAddress
+        guard
+            let wait = shared.rates.take(charges.first.kind, of: subject, cost: charges.first.cost)
+                ?? charges.second.flatMap({
+                    shared.rates.take($0.kind, of: subject, cost: $0.cost)
+                })
+        else { return nil }
+        return .tooManyRequests.retrying(afterMs: wait)
+    }
+
+    private var rateOfAddress: RateLimiter.Subject { .init(address: origin.address) }
 
     /// Starts what waited for others to end, if the session may still ask it: what was sent in trust
     /// of a LOGIN that was refused is refused as well.
@@ -377,6 +408,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             } else if isOff(info) {
                 send(.protoOpcode, request.sequence, request.opcode)
                 tickets += machine.finished(request.turn)
+            } else if let refusal = refusalOfRate(request) {
+                send(refusal, request.sequence, request.opcode)
+                tickets += machine.finished(request.turn)
             } else {
                 start(request)
             }
@@ -391,12 +425,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .login(let login):
             startLogin(login, request)
         case .command(let asked):
-            let command = Command { tx in
-                try shared.dispatcher.command(asked, from: requester, in: tx)
-            } done: { answer in
-                gateway.post(.answered(self, request, answer))
+            let post = { @Sendable (password: HashedPassword?) in
+                let command = Command { tx in
+                    try shared.dispatcher.command(
+                        asked,
+                        from: requester,
+                        password: password,
+                        in: tx
+                    )
+                } done: { answer in
+                    gateway.post(.answered(self, request, answer))
+                }
+                shared.engine.post(command)
             }
-            shared.engine.post(command)
+            guard PasswordHasher.concerns(asked) else { return post(nil) }
+            let isTaken = shared.passwords.post(asked, from: requester) { result in
+                switch result {
+                case .success(let password): post(password)
+                case .failure(let error):
+                    gateway.post(.answered(self, request, .refusal(error)))
+                }
+            }
+            if !isTaken { gateway.post(.answered(self, request, .refusal(.overloaded))) }
         case .query(let asked):
             shared.readers.post { store in
                 let result = shared.dispatcher.query(asked, from: requester, on: store)
@@ -467,7 +517,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     ) {
         guard machine.phase == .loggingIn else { return }
         let session: SessionRecord
-        switch found {
+        switch limited(found) {
         case .failure(let error):
             // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
             // when the answer to PING comes on the heels of a refusal. So PING is answered first.
@@ -490,6 +540,20 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)
             gateway.post(.answered(self, request, answer))
         }
+    }
+
+    /// Whoever logs in too often is told to wait: an account, and an address that tries bad tokens.
+    private func limited(
+        _ found: Result<SessionRecord, RequestError>
+    ) -> Result<SessionRecord, RequestError> {
+        let wait =
+            switch found {
+            case .success(let session):
+                shared.rates.take(.login, of: .user(session.userID))
+            case .failure(let error):
+                error.code == .loginToken ? shared.rates.take(.auth, of: rateOfAddress) : nil
+            }
+        return wait.map { .failure(.loginFlood.retrying(afterMs: $0)) } ?? found
     }
 
     private func register(_ session: SessionRecord) {
@@ -681,7 +745,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func send(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         shared.metrics.countRefusal(error.code)
-        ErrorReply(error: Text(error.code.rawValue), message: Text(error.message))
+        ErrorReply(error, in: language)
             .withEncoded(for: capabilities) { send(.error, sequence, opcode, $0) }
     }
 

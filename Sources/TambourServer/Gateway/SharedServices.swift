@@ -17,7 +17,9 @@ final class SharedServices: Sendable {
     let router: PushRouter
     let dispatcher: Dispatcher
     let settings: ServiceConfig
+    let passwords: PasswordHasher
     let tokens: TokenConnections
+    let rates: RateLimiter
 
     init(
         limits: Limits,
@@ -30,7 +32,8 @@ final class SharedServices: Sendable {
         presence: PresenceRegistry,
         router: PushRouter,
         dispatcher: Dispatcher,
-        settings: ServiceConfig
+        settings: ServiceConfig,
+        passwords: PasswordHasher
     ) {
         self.limits = limits
         self.environment = environment
@@ -43,7 +46,9 @@ final class SharedServices: Sendable {
         self.router = router
         self.dispatcher = dispatcher
         self.settings = settings
+        self.passwords = passwords
         tokens = TokenConnections(limit: limits.maxConnectionsPerToken)
+        rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
     }
 }
 

@@ -9,6 +9,8 @@ struct AuthHandler: Sendable {
     /// The same code for everybody, for tests and demonstrations on loopback.
     let fixedCode: String?
     private static let codeWindowMs: Int64 = 3_600_000
+    /// What clients are told to wait before they ask for another code.
+    static let resendMs: Int64 = 60_000
 
     /// Answers `AUTH_REQUEST` (17): makes a code and sends it to the phone, known or not.
     ///
@@ -19,9 +21,17 @@ struct AuthHandler: Sendable {
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> AuthRequestReply {
-        guard let phone = PhoneNumber.parse(request.phone) else {
-            throw RequestError.errorPhoneWrong
-        }
+        try sendCode(to: request.phone, moving: nil, from: requester, in: tx)
+    }
+
+    /// - Parameter user: whom the code moves to the phone; nil for a code to sign in with.
+    func sendCode(
+        to phone: String,
+        moving user: UserID?,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthRequestReply {
+        guard let phone = PhoneNumber.parse(phone) else { throw RequestError.errorPhoneWrong }
         let now = tx.ct
         let windowStart = now - Self.codeWindowMs
         let address = requester.origin.address
@@ -37,18 +47,19 @@ struct AuthHandler: Sendable {
             tokenHash: Tokens.hash(token),
             codeHash: Tokens.hash(code: code, request: token),
             phone: phone,
+            user: user,
             address: address,
             now: now,
             expires: now + Int64(limits.loginCodeLifetimeMs),
             keptSince: windowStart
         )
-        tx.emit(.loginCode(phone: phone, code: code))
+        tx.emit(.code(code, to: .phone(phone)))
         return AuthRequestReply(
             token: token,
             codeLength: Int64(code.count),
-            requestMaxDuration: 60_000,
+            requestMaxDuration: Self.resendMs,
             requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - ofPhone - 1),
-            altActionDuration: 60_000
+            altActionDuration: Self.resendMs
         )
     }
 
@@ -63,24 +74,15 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> Result<AuthCodeReply, RequestError> {
         let tokenHash = Tokens.hash(request.token)
-        guard let code = try tx.reader.loginCode(tokenHash: tokenHash), code.expires > tx.ct,
-            code.tries < limits.loginCodeTries
-        else { throw RequestError.errorCodeExpired }
-        let given = Tokens.hash(code: request.verifyCode, request: request.token)
-        guard Tokens.areEqual(given, code.codeHash) else {
-            try tx.countLoginTry(tokenHash: tokenHash)
-            return .failure(.errorCodeWrong)
+        let code: LoginCode
+        switch try checked(request.verifyCode, of: request.token, moving: nil, in: tx) {
+        case .failure(let error): return .failure(error)
+        case .success(let known): code = known
         }
         if let account = try tx.reader.account(phone: code.phone) {
             guard !account.isBlocked else { throw RequestError.loginBlocked }
             try tx.spendLoginCode(tokenHash: tokenHash)
-            let token = try openSession(of: account.id, from: requester, in: tx)
-            return .success(
-                AuthCodeReply(
-                    tokenAttrs: TokenAttrs(login: TokenAttr(token: token)),
-                    profile: Profile(contact: account.user(showingPhone: true))
-                )
-            )
+            return .success(try admit(account, from: requester, in: tx))
         }
         try tx.spendLoginCode(tokenHash: tokenHash)
         let token = Tokens.make(environment)
@@ -92,6 +94,55 @@ struct AuthHandler: Sendable {
         return .success(
             AuthCodeReply(tokenAttrs: TokenAttrs(register: TokenAttr(token: token)))
         )
+    }
+
+    /// The code request behind a token, if the code is its own.
+    ///
+    /// - Throws: `error.code.expired`.
+    /// - Returns: `error.code.wrong`, when that was counted.
+    func checked(
+        _ code: String,
+        of token: String,
+        moving user: UserID?,
+        in tx: WriteTransaction
+    ) throws -> Result<LoginCode, RequestError> {
+        let tokenHash = Tokens.hash(token)
+        guard let known = try tx.reader.loginCode(tokenHash: tokenHash), known.expires > tx.ct,
+            known.tries < limits.loginCodeTries, known.user == user
+        else { throw RequestError.errorCodeExpired }
+        guard Tokens.areEqual(Tokens.hash(code: code, request: token), known.codeHash) else {
+            try tx.countLoginTry(tokenHash: tokenHash)
+            return .failure(.errorCodeWrong)
+        }
+        return .success(known)
+    }
+
+    /// What somebody gets who has shown that the phone, or a device that is logged in, is theirs: a
+    /// login token, or a challenge if there is a password.
+    func admit(
+        _ account: Account,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> AuthCodeReply {
+        if let second = try tx.reader.password(of: account.id) {
+            let track = try openTrack(.challenge, user: account.id, in: tx)
+            return AuthCodeReply(
+                tokenAttrs: TokenAttrs(),
+                passwordChallenge: PasswordChallenge(trackID: track, hint: second.hint)
+            )
+        }
+        return AuthCodeReply(
+            tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
+            profile: try tx.reader.profile(of: account)
+        )
+    }
+
+    func tokenAttributes(
+        of user: UserID,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> TokenAttrs {
+        TokenAttrs(login: TokenAttr(token: try openSession(of: user, from: requester, in: tx)))
     }
 
     /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in.
@@ -112,6 +163,10 @@ struct AuthHandler: Sendable {
         // Somebody may have registered the phone since the code was checked.
         let known = try tx.reader.account(phone: phone)
         if let known, known.isBlocked { throw RequestError.authBlocked }
+        // What was shown for this token is no second factor.
+        if let known, try tx.reader.password(of: known.id) != nil {
+            throw RequestError.errorCodeExpired
+        }
         try tx.spendRegistration(tokenHash: tokenHash)
         let id =
             try known?.id
@@ -122,7 +177,7 @@ struct AuthHandler: Sendable {
         }
         return AuthConfirmReply(
             userToken: id.rawValue,
-            profile: Profile(contact: account.user(showingPhone: true)),
+            profile: try tx.reader.profile(of: account),
             tokenType: .login,
             token: token
         )

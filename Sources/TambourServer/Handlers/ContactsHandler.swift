@@ -133,7 +133,7 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ContactUpdateReply {
-        guard let account = try tx.reader.account(request.contactID) else {
+        guard let account = try tx.reader.account(request.contactID), !account.isErased else {
             throw RequestError.userNotFound
         }
         guard account.id != caller.userID else { throw RequestError.notAllowed }

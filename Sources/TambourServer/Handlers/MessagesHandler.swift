@@ -64,6 +64,8 @@ struct MessagesHandler: Sendable {
         )
         if let chat = target.chat {
             try ChatRules.require(.send, of: caller.userID, in: chat, tx)
+        } else if target.partner != caller.userID {
+            try requireRoom(forDialogOf: caller.userID, with: target.partner, in: tx)
         }
         try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
@@ -92,6 +94,24 @@ struct MessagesHandler: Sendable {
             for: caller,
             in: tx
         )
+    }
+
+    /// The brake on writing to people who do not know the writer.
+    ///
+    /// - Throws: `too.many.requests` once `maxNewDialogsPerHour` were begun within an hour.
+    private func requireRoom(
+        forDialogOf user: UserID,
+        with partner: UserID,
+        in tx: WriteTransaction
+    ) throws {
+        let hour: Int64 = 3_600_000
+        let last = try tx.reader.dialog(
+            begunBy: user,
+            after: tx.ct - hour,
+            place: limits.maxNewDialogsPerHour
+        )
+        guard let last, try !tx.reader.hasAdded(partner, user) else { return }
+        throw RequestError.tooManyRequests.retrying(afterMs: last + hour - tx.ct)
     }
 
     /// Where a message goes: an existing chat, or the dialog that it begins with somebody who may

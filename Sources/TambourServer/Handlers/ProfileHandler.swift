@@ -33,7 +33,7 @@ struct ProfileHandler: Sendable {
         guard
             firstName != account.firstName || lastName != account.lastName
                 || description != account.description
-        else { return ProfileReply(profile: account.profile) }
+        else { return ProfileReply(profile: try tx.reader.profile(of: account)) }
 
         try tx.setProfile(
             of: account.id,
@@ -42,13 +42,11 @@ struct ProfileHandler: Sendable {
             description: description
         )
         let changed = try self.account(of: caller, in: tx)
-        let push = NotifProfile(profile: changed.profile)
+        let profile = try tx.reader.profile(of: changed)
+        let push = NotifProfile(profile: profile)
         tx.emit(.push(.notifProfile(push), to: [account.id], except: caller.connectionID))
-        for contact in try tx.reader.owners(of: changed, limit: limits.maxContactAudience) {
-            let push = NotifContact(contact: contact.contact.user())
-            tx.emit(.push(.notifContact(push), to: [contact.owner], except: nil))
-        }
-        return ProfileReply(profile: changed.profile)
+        try tx.tellContacts(of: changed, limit: limits.maxContactAudience)
+        return ProfileReply(profile: profile)
     }
 
     private func account(of caller: Caller, in tx: WriteTransaction) throws -> Account {
@@ -80,6 +78,7 @@ struct ProfileHandler: Sendable {
             at: "/settings/user"
         )
         let privacy = try SettingRules.privacy(user, at: "/settings/user")
+        let inactiveDays = try SettingRules.inactiveDays(user, at: "/settings/user")
         var chats: [(id: ChatID, before: AnyValue?, after: AnyValue?)] = []
         for (id, change) in change.chats.pairs {
             guard try isKnown(id, to: caller, in: tx) else { throw RequestError.chatNotFound }
@@ -112,6 +111,9 @@ struct ProfileHandler: Sendable {
             }
             for chat in changedChats { try tx.set(chat.after, of: chat.id, for: caller.userID) }
             version = try tx.settingsChanged(of: account, privacy: privacy)
+            if try tx.reader.end(of: caller.userID).inactiveDays != inactiveDays {
+                try tx.setInactivity(days: inactiveDays, of: caller.userID)
+            }
             let news = SettingsNews(
                 version: version,
                 isHidden: privacy.isHidden,
@@ -135,6 +137,12 @@ struct ProfileHandler: Sendable {
     }
 }
 
-extension Account {
-    fileprivate var profile: Profile { Profile(contact: user(showingPhone: true)) }
+extension WriteTransaction {
+    /// Tells those who have a user as a contact what has become of them, the first `limit` of them.
+    func tellContacts(of account: Account, limit: Int) throws {
+        for contact in try reader.owners(of: account, limit: limit) {
+            let push = NotifContact(contact: contact.contact.user())
+            emit(.push(.notifContact(push), to: [contact.owner], except: nil))
+        }
+    }
 }

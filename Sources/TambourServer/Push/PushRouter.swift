@@ -24,9 +24,9 @@ package final class PushRouter: Sendable {
         guard !events.isEmpty else { return }
         var pushes: [Event] = []
         for event in events {
-            if case .loginCode(let phone, let code) = event {
+            if case .code(let code, let recipient) = event {
                 let deliver = codes.deliver
-                codeQueue.async { deliver(phone, code) }
+                codeQueue.async { deliver(recipient, code) }
             } else {
                 pushes.append(event)
             }

@@ -64,10 +64,28 @@ enum SettingRules {
                     throw RequestError.protoPayload("\(path)/\(name): not a boolean")
                 }
                 privacy.isHidden = isHidden
-            case .other: break
+            case .inactiveTtl, .other: break
             }
         }
         return privacy
+    }
+
+    /// After how many days without a sign of life the account is to be erased; 0 for never.
+    ///
+    /// - Throws: `proto.payload` for what is not a number from 1 to 999 and D, M or Y behind it.
+    static func inactiveDays(_ settings: NameMap<AnyValue>, at path: String) throws -> Int {
+        guard let value = settings["INACTIVE_TTL"] else { return 0 }
+        let text = value.text.map { "\($0)" } ?? ""
+        let days = ["D": 1, "M": 30, "Y": 365][text.suffix(1)]
+        let digits = text.dropLast()
+        guard let days, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = Int(digits), 1...999 ~= number
+        else {
+            throw RequestError.protoPayload(
+                "\(path)/INACTIVE_TTL: no number and D, M or Y behind it"
+            )
+        }
+        return number * days
     }
 
     /// The settings of a chat as they were stored.

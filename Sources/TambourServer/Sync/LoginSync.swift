@@ -93,7 +93,7 @@ struct LoginSync: Sendable {
         // Followed before it is read: what changes in between is pushed behind the reply.
         presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
-            profile: Profile(contact: account.user(showingPhone: true)),
+            profile: try snapshot.profile(of: account),
             chats: chats + gone,
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts.map { $0.user(showingRemoval: true) },
@@ -135,7 +135,7 @@ struct LoginSync: Sendable {
             }
         }
         return Login2Reply(
-            profile: Profile(contact: account.user(showingPhone: true)),
+            profile: try snapshot.profile(of: account),
             contactInfos: contacts,
             contacts: contacts,
             config: try config(account, requester, unlessKnown: request.configHash, snapshot)

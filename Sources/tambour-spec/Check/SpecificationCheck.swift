@@ -247,7 +247,9 @@ struct SpecificationCheck {
                 type.fields.contains { $0.key == replacement && $0.key != field.key }
             }
             let secrets = ["token", "phone", "verifyCode", "password"]
-            if secrets.contains(field.key), !field.isSensitive {
+            // An object says of each of its own fields whether it is a secret.
+            let isObject = specification.structs.contains { .named($0.name) == field.type }
+            if secrets.contains(field.key), !field.isSensitive, !isObject {
                 complain(field.origin, "\(place): must be sensitive")
             }
         }

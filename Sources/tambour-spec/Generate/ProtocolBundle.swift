@@ -93,6 +93,8 @@ struct ProtocolBundle {
             "common": error.isCommon, "when": error.when, "since": error.since,
         ]
         result["message"] = error.message
+        result["texts"] = error.texts?.words
+        result["title"] = error.title?.words
         return result
     }
 

@@ -301,10 +301,16 @@ struct ErrorsSource {
             source.line("package var code: Code")
             source.doc("English; sometimes read by machines, see `Code.loginToken`.")
             source.line("package var message: String")
+            source.doc(
+                "In how many milliseconds the same request may succeed; nil when nobody knows."
+            )
+            source.line("package var retryAfterMs: Int64?")
             source.line()
-            source.block("package init(code: Code, message: String)") { source in
+            source.block("package init(code: Code, message: String, retryAfterMs: Int64? = nil)") {
+                source in
                 source.line("self.code = code")
                 source.line("self.message = message")
+                source.line("self.retryAfterMs = retryAfterMs")
             }
             source.line()
             source.line("package var description: String { \"\\(code.rawValue): \\(message)\" }")
@@ -313,6 +319,12 @@ struct ErrorsSource {
             source.line("package enum Class: Sendable { case soft, hard }")
             source.doc("When the same request may be sent again.")
             source.line("package enum Retry: Sendable { case never, later, afterLogin, refresh }")
+            source.line()
+            let languages = Specification.ErrorCode.Texts.languages
+            source.doc("A language that people are told in why something was refused.")
+            source.line(
+                "package enum Language: String, Sendable, CaseIterable { case \(languages.joined(separator: ", ")) }"
+            )
             source.line()
             source.doc("Every code there is. A code is never reused.")
             source.block("package enum Code: String, Hashable, Sendable, CaseIterable") { source in
@@ -359,6 +371,22 @@ struct ErrorsSource {
             }
         }
         source.line()
+        source.block("extension RequestError.Code") { source in
+            words(
+                "text",
+                "What people read; nil where nothing was written for them.",
+                \.texts,
+                &source
+            )
+            source.line()
+            words(
+                "title",
+                "What a dialog about it is headed; nil where none is worth it.",
+                \.title,
+                &source
+            )
+        }
+        source.line()
         source.block("extension RequestError") { source in
             for error in specification.errors {
                 let name = Names.escaped(error.swiftName)
@@ -375,6 +403,31 @@ struct ErrorsSource {
             }
         }
         return source.text
+    }
+}
+
+extension ErrorsSource {
+    private func words(
+        _ name: String,
+        _ doc: String,
+        _ texts: KeyPath<Specification.ErrorCode, Specification.ErrorCode.Texts?>,
+        _ source: inout SourceText
+    ) {
+        source.doc(doc)
+        source.block(
+            "package func \(name)(in language: RequestError.Language) -> String?"
+        ) { source in
+            source.block("switch (self, language)") { source in
+                for error in specification.errors {
+                    guard let words = error[keyPath: texts]?.words else { continue }
+                    for language in Specification.ErrorCode.Texts.languages {
+                        let text = literal(words[language] ?? "")
+                        source.line("case (.\(error.swiftName), .\(language)): \(text)")
+                    }
+                }
+                source.line("default: nil")
+            }
+        }
     }
 }
 

@@ -91,9 +91,20 @@ struct Specification: Sendable {
         /// Whether any opcode may answer it.
         var isCommon: Bool
         var message: String?
+        /// What people read, and what a dialog about it is headed.
+        var texts: Texts?
+        var title: Texts?
         var when: String
         var since: Int
         var origin: Origin
+
+        /// The same in each language that refusals are told in.
+        struct Texts: Sendable {
+            static let languages = ["en", "ru"]
+
+            /// By language.
+            var words: [String: String]
+        }
     }
 
     /// Opcodes of one subject: one file under `opcodes/`.

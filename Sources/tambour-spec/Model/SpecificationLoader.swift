@@ -191,6 +191,19 @@ struct SpecificationLoader {
         }
     }
 
+    private mutating func texts(
+        _ entry: YAMLMap,
+        _ key: String
+    ) -> Specification.ErrorCode.Texts? {
+        guard let node = entry.node(key), let map = map(node, file: "errors.yaml") else {
+            return nil
+        }
+        let languages = Specification.ErrorCode.Texts.languages
+        let words = languages.map { ($0, map.required($0)) }
+        finish(map)
+        return .init(words: Dictionary(uniqueKeysWithValues: words))
+    }
+
     private mutating func loadErrors(into specification: inout Specification) {
         guard let map = document("errors.yaml") else { return }
         for entry in maps(map, "errors") {
@@ -203,6 +216,8 @@ struct SpecificationLoader {
                     retry: entry.choice("retry") ?? .never,
                     isCommon: entry.bool("common") ?? false,
                     message: entry.string("message"),
+                    texts: texts(entry, "texts"),
+                    title: texts(entry, "title"),
                     when: entry.required("when"),
                     since: entry.requiredInt("since"),
                     origin: entry.origin

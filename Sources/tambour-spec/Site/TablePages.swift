@@ -102,11 +102,13 @@ struct TablePages {
             let message =
                 error.message.map { "Message: \(HTML.escaped($0))." }
                 ?? "The message names what it found."
+            let words =
+                error.texts?.words["en"].map { " People read: \(HTML.escaped($0))." } ?? ""
             table.row(
                 [
                     HTML.link(HTML.code(error.code), to: "#\(error.code)"),
                     error.errorClass.rawValue,
-                    prose.html(error.when) + "<span class=\"reason\">\(message)</span>",
+                    prose.html(error.when) + "<span class=\"reason\">\(message)\(words)</span>",
                     prose.html(AnswerSet.advice(on: error)), answered,
                 ],
                 id: error.code

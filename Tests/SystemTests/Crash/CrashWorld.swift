@@ -48,6 +48,7 @@ final class CrashWorld: @unchecked Sendable {
     var repeated = 0
 
     private var data: String { directory.appendingPathComponent("data").path }
+    private var limits: String { directory.appendingPathComponent("limits.yaml").path }
 
     /// - Parameters:
     ///   - synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
@@ -62,6 +63,7 @@ final class CrashWorld: @unchecked Sendable {
             atPath: directory.appendingPathComponent("data").path,
             withIntermediateDirectories: true
         )
+        try Data(Unhurried.file().utf8).write(to: URL(fileURLWithPath: limits))
         do {
             if let firstCut { try await cutFirstStart(at: firstCut) }
             try await makeUsers(6)
@@ -157,7 +159,8 @@ final class CrashWorld: @unchecked Sendable {
             TambourdProcess.program(),
             [
                 "serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", "fixed:111111",
-                "--log-level", "error", "--lanes", "\(Int.random(in: 1...4, using: &random))",
+                "--limits", limits, "--log-level", "error",
+                "--lanes", "\(Int.random(in: 1...4, using: &random))",
             ],
             environment: environment
         )

@@ -38,6 +38,7 @@ import tempfile
 import traceback
 
 import signing_in  # noqa: F401
+import second_factor  # noqa: F401
 import chatting  # noqa: F401
 import reading  # noqa: F401
 import coming_back  # noqa: F401

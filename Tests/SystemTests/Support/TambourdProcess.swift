@@ -20,7 +20,8 @@ final class TambourdProcess: Sendable {
     /// Starts a server, runs `body`, stops the server as an operator would and removes its directory.
     ///
     /// - Parameters:
-    ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`.
+    ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`; how often something
+    ///     may be done is not limited unless named.
     ///   - arguments: Further arguments of `serve`.
     /// - Throws: What `body` throws, and `ChildProcess.Failed` if the server does not start or stop.
     static func run<Result: Sendable>(
@@ -33,12 +34,9 @@ final class TambourdProcess: Sendable {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         var arguments = arguments
-        if !limits.isEmpty {
-            let file = directory.appendingPathComponent("limits.yaml")
-            let lines = limits.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)\n" }
-            try Data(lines.joined().utf8).write(to: file)
-            arguments += ["--limits", file.path]
-        }
+        let file = directory.appendingPathComponent("limits.yaml")
+        try Data(Unhurried.file(limits).utf8).write(to: file)
+        arguments += ["--limits", file.path]
         let server = try await TambourdProcess(in: directory, arguments)
         do {
             let result = try await body(server)

@@ -79,6 +79,76 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_2FA_DETAILS request: what is set", type: "Auth2faDetailsRequest", opcode: 104, command: 0, sequence: 7,
+            hex: "0a00000700680000001681a7747261636b4964ac616e3146414b45545241434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_2FA_DETAILS reply: all of it", type: "Auth2faDetailsReply", opcode: 104, command: 1, sequence: 7,
+            hex: "0a01000700680000003981a870617373776f726483a7656e61626c6564c3a5656d61696cb1612a2a2a65406578616d706c652e6f7267a468696e74a76120686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_2FA_DETAILS reply: nothing", type: "Auth2faDetailsReply", opcode: 104, command: 1, sequence: 7,
+            hex: "0a01000700680000001481a870617373776f726481a7656e61626c6564c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_EMAIL request: the code", type: "AuthCheckEmailRequest", opcode: 110, command: 0, sequence: 7,
+            hex: "0a000007006e0000002882a7747261636b4964ac616e3146414b45545241434baa766572696679436f6465a6313233343536",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_EMAIL reply: the address is known", type: "AuthCheckEmailReply", opcode: 110, command: 1, sequence: 7,
+            hex: "0a010007006e0000001981a5656d61696cb1616c696365406578616d706c652e6f7267",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_EMAIL error: an old track", type: "ErrorReply", opcode: 110, command: 3, sequence: 7,
+            hex: "0a030007006e0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_EMAIL error: a wrong code", type: "ErrorReply", opcode: 110, command: 3, sequence: 7,
+            hex: "0a030007006e0000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_EMAIL error: a late code", type: "ErrorReply", opcode: 110, command: 3, sequence: 7,
+            hex: "0a030007006e0000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD request: the old password", type: "AuthCheckPasswordRequest", opcode: 113, command: 0, sequence: 7,
+            hex: "0a00000700710000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD reply: it is", type: "AuthCheckPasswordReply", opcode: 113, command: 1, sequence: 7,
+            hex: "0a01000700710000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD error: an old track", type: "ErrorReply", opcode: 113, command: 3, sequence: 7,
+            hex: "0a03000700710000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD error: there is no password", type: "ErrorReply", opcode: 113, command: 3, sequence: 7,
+            hex: "0a03000700710000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD error: another password", type: "ErrorReply", opcode: 113, command: 3, sequence: 7,
+            hex: "0a03000700710000003a82a56572726f72b46572726f722e70617373776f72642e77726f6e67a76d657373616765b55468652070617373776f72642069732077726f6e67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CHECK_PASSWORD error: too many tries", type: "ErrorReply", opcode: 113, command: 3, sequence: 7,
+            hex: "0a03000700710000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_CONFIRM request: a registration", type: "AuthConfirmRequest", opcode: 23, command: 0, sequence: 4,
             hex: "0a00000400170000004b84a966697273744e616d65a5416c696365a86c6173744e616d65a74c696464656c6ca5746f6b656eaf616e3146414b455245474953544552a9746f6b656e54797065a85245474953544552",
             accept: [
@@ -111,6 +181,116 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_CREATE_TRACK request: a track", type: "AuthCreateTrackRequest", opcode: 112, command: 0, sequence: 7,
+            hex: "0a00000700700000000781a47479706500",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CREATE_TRACK reply: its id", type: "AuthCreateTrackReply", opcode: 112, command: 1, sequence: 7,
+            hex: "0a01000700700000001681a7747261636b4964ac616e3146414b45545241434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_CREATE_TRACK error: too many tracks", type: "ErrorReply", opcode: 112, command: 3, sequence: 7,
+            hex: "0a03000700700000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD request: the password", type: "AuthLoginCheckPasswordRequest", opcode: 115, command: 0, sequence: 7,
+            hex: "0a00000700730000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD reply: a token", type: "AuthLoginCheckPasswordReply", opcode: 115, command: 1, sequence: 7,
+            hex: "0a0100070073000000e382aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6582a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981ae70726f66696c654f7074696f6e73920204",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD error: an old track", type: "ErrorReply", opcode: 115, command: 3, sequence: 7,
+            hex: "0a03000700730000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD error: another password", type: "ErrorReply", opcode: 115, command: 3, sequence: 7,
+            hex: "0a03000700730000003a82a56572726f72b46572726f722e70617373776f72642e77726f6e67a76d657373616765b55468652070617373776f72642069732077726f6e67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD error: too many tries", type: "ErrorReply", opcode: 115, command: 3, sequence: 7,
+            hex: "0a03000700730000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_CHECK_PASSWORD error: a blocked account", type: "ErrorReply", opcode: 115, command: 3, sequence: 7,
+            hex: "0a03000700730000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD request: a code, please", type: "AuthLoginRestorePasswordRequest", opcode: 101, command: 0, sequence: 7,
+            hex: "0a00000700650000001681a7747261636b4964ac616e3146414b45545241434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD request: the code", type: "AuthLoginRestorePasswordRequest", opcode: 101, command: 0, sequence: 7,
+            hex: "0a00000700650000002882a7747261636b4964ac616e3146414b45545241434baa766572696679436f6465a6313233343536",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD reply: it is on its way", type: "AuthLoginRestorePasswordReply", opcode: 101, command: 1, sequence: 7,
+            hex: "0a01000700650000002582a5656d61696cb1612a2a2a65406578616d706c652e6f7267aa636f64654c656e67746806",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD reply: a token", type: "AuthLoginRestorePasswordReply", opcode: 101, command: 1, sequence: 7,
+            hex: "0a0100070065000000d182aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: an old track", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: no address is known", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: a wrong code", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: a late code", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: too many codes", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_LOGIN_RESTORE_PASSWORD error: a blocked account", type: "ErrorReply", opcode: 101, command: 3, sequence: 7,
+            hex: "0a03000700650000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_QR_APPROVE request: what the phone read", type: "AuthQrApproveRequest", opcode: 290, command: 0, sequence: 7,
+            hex: "0a00000701220000002281a671724c696e6bb974616d626f75723a6c6f67696e2f616e3146414b454c494e4b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_QR_APPROVE reply: it may", type: "AuthQrApproveReply", opcode: 290, command: 1, sequence: 7,
+            hex: "0a01000701220000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_QR_APPROVE error: too late", type: "ErrorReply", opcode: 290, command: 3, sequence: 7,
+            hex: "0a03000701220000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_REQUEST request: a first code", type: "AuthRequestRequest", opcode: 17, command: 0, sequence: 1,
             hex: "0a00000100110000003083a570686f6e65ac2b3739393930303030303031a474797065aa53544152545f41555448a86c616e6775616765a2656e",
             accept: [
@@ -139,6 +319,121 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "AUTH_REQUEST error: too many codes", type: "ErrorReply", opcode: 17, command: 3, sequence: 1,
             hex: "0a03000100110000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_SET_2FA request: a password with a hint", type: "AuthSet2faRequest", opcode: 111, command: 0, sequence: 7,
+            hex: "0a000007006f0000005d85a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365a468696e74a76120686f727365a972656d6f7665326661c2b465787065637465644361706162696c6974696573920003",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_SET_2FA request: no password any more", type: "AuthSet2faRequest", opcode: 111, command: 0, sequence: 7,
+            hex: "0a000007006f0000003883a7747261636b4964ac616e3146414b45545241434ba972656d6f7665326661c3b465787065637465644361706162696c69746965739105",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_SET_2FA reply: it is so", type: "AuthSet2faReply", opcode: 111, command: 1, sequence: 7,
+            hex: "0a010007006f0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_SET_2FA error: an old track", type: "ErrorReply", opcode: 111, command: 3, sequence: 7,
+            hex: "0a030007006f0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_SET_2FA error: the old password was not checked", type: "ErrorReply", opcode: 111, command: 3, sequence: 7,
+            hex: "0a030007006f0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_HINT request: a hint", type: "AuthValidateHintRequest", opcode: 108, command: 0, sequence: 7,
+            hex: "0a000007006c0000002382a7747261636b4964ac616e3146414b45545241434ba468696e74a76120686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_HINT reply: it will do", type: "AuthValidateHintReply", opcode: 108, command: 1, sequence: 7,
+            hex: "0a010007006c0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_HINT error: an old track", type: "ErrorReply", opcode: 108, command: 3, sequence: 7,
+            hex: "0a030007006c0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_PASSWORD request: a new password", type: "AuthValidatePasswordRequest", opcode: 107, command: 0, sequence: 7,
+            hex: "0a000007006b0000002d82a7747261636b4964ac616e3146414b45545241434ba870617373776f7264ad636f727265637420686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_PASSWORD reply: it will do", type: "AuthValidatePasswordReply", opcode: 107, command: 1, sequence: 7,
+            hex: "0a010007006b0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_PASSWORD error: an old track", type: "ErrorReply", opcode: 107, command: 3, sequence: 7,
+            hex: "0a030007006b0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VALIDATE_PASSWORD error: the old password was not checked", type: "ErrorReply", opcode: 107, command: 3, sequence: 7,
+            hex: "0a030007006b0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VERIFY_EMAIL request: an address", type: "AuthVerifyEmailRequest", opcode: 109, command: 0, sequence: 7,
+            hex: "0a000007006d0000002e82a7747261636b4964ac616e3146414b45545241434ba5656d61696cb1616c696365406578616d706c652e6f7267",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VERIFY_EMAIL reply: the code is on its way", type: "AuthVerifyEmailReply", opcode: 109, command: 1, sequence: 7,
+            hex: "0a010007006d0000002182b0626c6f636b696e674475726174696f6ecdea60aa636f64654c656e67746806",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VERIFY_EMAIL error: an old track", type: "ErrorReply", opcode: 109, command: 3, sequence: 7,
+            hex: "0a030007006d0000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VERIFY_EMAIL error: the old password was not checked", type: "ErrorReply", opcode: 109, command: 3, sequence: 7,
+            hex: "0a030007006d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "AUTH_VERIFY_EMAIL error: too many codes", type: "ErrorReply", opcode: 109, command: 3, sequence: 7,
+            hex: "0a030007006d0000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR request: a code to show", type: "GetQrRequest", opcode: 288, command: 0, sequence: 7,
+            hex: "0a00000701200000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR reply: here it is", type: "GetQrReply", opcode: 288, command: 1, sequence: 7,
+            hex: "0a01000701200000006685a671724c696e6bb974616d626f75723a6c6f67696e2f616e3146414b454c494e4ba7747261636b4964ac616e3146414b45545241434baf706f6c6c696e67496e74657276616ccd0bb8a374746cce0001d4c0a9657870697265734174cf0000019871c3bcb0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR_STATUS request: has anybody", type: "GetQrStatusRequest", opcode: 289, command: 0, sequence: 7,
+            hex: "0a00000701210000001681a7747261636b4964ac616e3146414b45545241434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR_STATUS reply: nobody yet", type: "GetQrStatusReply", opcode: 289, command: 1, sequence: 7,
+            hex: "0a01000701210000002c81a673746174757382a9657870697265734174cf0000019871c3bcb0ae6c6f67696e417661696c61626c65c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR_STATUS reply: somebody has", type: "GetQrStatusReply", opcode: 289, command: 1, sequence: 7,
+            hex: "0a01000701210000002c81a673746174757382a9657870697265734174cf0000019871c3bcb0ae6c6f67696e417661696c61626c65c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_QR_STATUS error: too late", type: "ErrorReply", opcode: 289, command: 3, sequence: 7,
+            hex: "0a03000701210000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -215,6 +510,36 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "LOGIN_BY_QR request: the token, please", type: "LoginByQrRequest", opcode: 291, command: 0, sequence: 7,
+            hex: "0a00000701230000001681a7747261636b4964ac616e3146414b45545241434b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN_BY_QR reply: here it is", type: "LoginByQrReply", opcode: 291, command: 1, sequence: 7,
+            hex: "0a0100070123000000d182aa746f6b656e417474727381a54c4f47494e81a5746f6b656ed92b616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45544f4b454e616e3146414b45a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN_BY_QR reply: a second factor", type: "LoginByQrReply", opcode: 291, command: 1, sequence: 7,
+            hex: "0a01000701230000003d82aa746f6b656e417474727380b170617373776f72644368616c6c656e676582a7747261636b4964a7747261636b2d31a468696e74a76120686f727365",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN_BY_QR error: too late", type: "ErrorReply", opcode: 291, command: 3, sequence: 7,
+            hex: "0a03000701230000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN_BY_QR error: not yet approved", type: "ErrorReply", opcode: 291, command: 3, sequence: 7,
+            hex: "0a03000701230000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN_BY_QR error: a blocked account", type: "ErrorReply", opcode: 291, command: 3, sequence: 7,
+            hex: "0a03000701230000003482a56572726f72ad6c6f67696e2e626c6f636b6564a76d657373616765b6546865206163636f756e7420697320626c6f636b6564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LOGOUT request: asked", type: "LogoutRequest", opcode: 20, command: 0, sequence: 20,
             hex: "0a00001400140000000180",
             accept: [],
@@ -222,6 +547,51 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LOGOUT reply: done", type: "LogoutReply", opcode: 20, command: 1, sequence: 20,
             hex: "0a01001400140000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_CONFIRM request: the code", type: "PhoneBindConfirmRequest", opcode: 99, command: 0, sequence: 7,
+            hex: "0a00000700630000002c82a5746f6b656eb2616e3146414b45434f444552455155455354aa766572696679436f6465a6313233343536",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_CONFIRM reply: the account has moved", type: "PhoneBindConfirmReply", opcode: 99, command: 1, sequence: 7,
+            hex: "0a01000700630000008b81a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68989",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_CONFIRM error: a wrong code", type: "ErrorReply", opcode: 99, command: 3, sequence: 7,
+            hex: "0a03000700630000003282a56572726f72b06572726f722e636f64652e77726f6e67a76d657373616765b154686520636f64652069732077726f6e67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_CONFIRM error: a late code", type: "ErrorReply", opcode: 99, command: 3, sequence: 7,
+            hex: "0a03000700630000003782a56572726f72b26572726f722e636f64652e65787069726564a76d657373616765b454686520636f6465206861732065787069726564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_CONFIRM error: a number that is taken", type: "ErrorReply", opcode: 99, command: 3, sequence: 7,
+            hex: "0a03000700630000003a82a56572726f72b16572726f722e70686f6e652e74616b656ea76d657373616765b85468652070686f6e652068617320616e206163636f756e74",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_REQUEST request: a new number", type: "PhoneBindRequestRequest", opcode: 98, command: 0, sequence: 7,
+            hex: "0a00000700620000002482a570686f6e65ac2b3739393930303030303039a474797065aa53544152545f41555448",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_REQUEST reply: the code is on its way", type: "PhoneBindRequestReply", opcode: 98, command: 1, sequence: 7,
+            hex: "0a01000700620000006385a5746f6b656eb2616e3146414b45434f444552455155455354aa636f64654c656e67746806b2726571756573744d61784475726174696f6ecdea60b072657175657374436f756e744c65667404b1616c74416374696f6e4475726174696f6ecdea60",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_REQUEST error: no phone", type: "ErrorReply", opcode: 98, command: 3, sequence: 7,
+            hex: "0a03000700620000003f82a56572726f72b16572726f722e70686f6e652e77726f6e67a76d657373616765bd5468652070686f6e65206e756d626572206973206e6f742076616c6964",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PHONE_BIND_REQUEST error: too many codes", type: "ErrorReply", opcode: 98, command: 3, sequence: 7,
+            hex: "0a03000700620000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1219,6 +1589,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SEND error: too many, in the language of the client", type: "ErrorReply", opcode: 64, command: 3, sequence: 9,
+            hex: "0a0300090040000000b985a56572726f72b1746f6f2e6d616e792e7265717565737473a76d657373616765d922546f6f206d616e792072657175657374732c2074727920616761696e206c61746572b06c6f63616c697a65644d657373616765d93ad0a1d0bbd0b8d188d0bad0bed0bc20d187d0b0d181d182d0be2e20d09fd0bed0bfd180d0bed0b1d183d0b9d182d0b520d0bfd0bed0b7d0b6d0b5a57469746c65b2d09fd0bed0b4d0bed0b6d0b4d0b8d182d0b5aa72657472794166746572cd01f4",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_TYPING request: typing", type: "MsgTypingRequest", opcode: 65, command: 0, sequence: 28,
             hex: "0a00001c00410000001382a663686174496403a474797065a454455854",
             accept: [],
@@ -1766,6 +2141,36 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "PROFILE_DELETE request: no more of this", type: "ProfileDeleteRequest", opcode: 199, command: 0, sequence: 7,
+            hex: "0a00000700c70000000981a663616e63656cc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE_DELETE request: on second thoughts", type: "ProfileDeleteRequest", opcode: 199, command: 0, sequence: 7,
+            hex: "0a00000700c70000000981a663616e63656cc3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE_DELETE reply: so be it", type: "ProfileDeleteReply", opcode: 199, command: 1, sequence: 7,
+            hex: "0a01000700c70000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE_DELETE_TIME request: when", type: "ProfileDeleteTimeRequest", opcode: 200, command: 0, sequence: 7,
+            hex: "0a00000700c80000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE_DELETE_TIME reply: in a week", type: "ProfileDeleteTimeReply", opcode: 200, command: 1, sequence: 7,
+            hex: "0a01000700c80000000f81a474696d65cf0000019895cb81d8",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "PROFILE_DELETE_TIME reply: never", type: "ProfileDeleteTimeReply", opcode: 200, command: 1, sequence: 7,
+            hex: "0a01000700c80000000781a474696d6500",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "SESSION_INIT request: a classic mobile client", type: "SessionInitRequest", opcode: 6, command: 0, sequence: 0,
             hex: "0a00000000060000011e84a9757365724167656e748baa64657669636554797065a7414e44524f4944aa61707056657273696f6ea732362e33372e31a96f7356657273696f6eaa416e64726f6964203134aa6465766963654e616d65a7506978656c2038a673637265656eb034323064706920313038307832343030a874696d657a6f6e65ad4575726f70652f4265726c696ea66c6f63616c65a2656eac6465766963654c6f63616c65a2656eae7075736844657669636554797065a347434da461726368a961726d36342d763861ab6275696c644e756d626572cd1970a86465766963654964b030663165326433633462356136393738ad6d745f696e7374616e63656964b061316232633364346535663630373138af636c69656e7453657373696f6e49642a",
             accept: [
@@ -1849,6 +2254,38 @@ extension ExampleVector {
             case "LogoutReply": try LogoutReply.decode(payload, limits: limits).encoded()
             case "AuthConfirmRequest": try AuthConfirmRequest.decode(payload, limits: limits).encoded()
             case "AuthConfirmReply": try AuthConfirmReply.decode(payload, limits: limits).encoded()
+            case "PhoneBindRequestRequest": try PhoneBindRequestRequest.decode(payload, limits: limits).encoded()
+            case "PhoneBindRequestReply": try PhoneBindRequestReply.decode(payload, limits: limits).encoded()
+            case "PhoneBindConfirmRequest": try PhoneBindConfirmRequest.decode(payload, limits: limits).encoded()
+            case "PhoneBindConfirmReply": try PhoneBindConfirmReply.decode(payload, limits: limits).encoded()
+            case "AuthCreateTrackRequest": try AuthCreateTrackRequest.decode(payload, limits: limits).encoded()
+            case "AuthCreateTrackReply": try AuthCreateTrackReply.decode(payload, limits: limits).encoded()
+            case "AuthValidatePasswordRequest": try AuthValidatePasswordRequest.decode(payload, limits: limits).encoded()
+            case "AuthValidatePasswordReply": try AuthValidatePasswordReply.decode(payload, limits: limits).encoded()
+            case "AuthValidateHintRequest": try AuthValidateHintRequest.decode(payload, limits: limits).encoded()
+            case "AuthValidateHintReply": try AuthValidateHintReply.decode(payload, limits: limits).encoded()
+            case "AuthVerifyEmailRequest": try AuthVerifyEmailRequest.decode(payload, limits: limits).encoded()
+            case "AuthVerifyEmailReply": try AuthVerifyEmailReply.decode(payload, limits: limits).encoded()
+            case "AuthCheckEmailRequest": try AuthCheckEmailRequest.decode(payload, limits: limits).encoded()
+            case "AuthCheckEmailReply": try AuthCheckEmailReply.decode(payload, limits: limits).encoded()
+            case "AuthCheckPasswordRequest": try AuthCheckPasswordRequest.decode(payload, limits: limits).encoded()
+            case "AuthCheckPasswordReply": try AuthCheckPasswordReply.decode(payload, limits: limits).encoded()
+            case "AuthSet2faRequest": try AuthSet2faRequest.decode(payload, limits: limits).encoded()
+            case "AuthSet2faReply": try AuthSet2faReply.decode(payload, limits: limits).encoded()
+            case "Auth2faDetailsRequest": try Auth2faDetailsRequest.decode(payload, limits: limits).encoded()
+            case "Auth2faDetailsReply": try Auth2faDetailsReply.decode(payload, limits: limits).encoded()
+            case "AuthLoginCheckPasswordRequest": try AuthLoginCheckPasswordRequest.decode(payload, limits: limits).encoded()
+            case "AuthLoginCheckPasswordReply": try AuthLoginCheckPasswordReply.decode(payload, limits: limits).encoded()
+            case "AuthLoginRestorePasswordRequest": try AuthLoginRestorePasswordRequest.decode(payload, limits: limits).encoded()
+            case "AuthLoginRestorePasswordReply": try AuthLoginRestorePasswordReply.decode(payload, limits: limits).encoded()
+            case "GetQrRequest": try GetQrRequest.decode(payload, limits: limits).encoded()
+            case "GetQrReply": try GetQrReply.decode(payload, limits: limits).encoded()
+            case "GetQrStatusRequest": try GetQrStatusRequest.decode(payload, limits: limits).encoded()
+            case "GetQrStatusReply": try GetQrStatusReply.decode(payload, limits: limits).encoded()
+            case "AuthQrApproveRequest": try AuthQrApproveRequest.decode(payload, limits: limits).encoded()
+            case "AuthQrApproveReply": try AuthQrApproveReply.decode(payload, limits: limits).encoded()
+            case "LoginByQrRequest": try LoginByQrRequest.decode(payload, limits: limits).encoded()
+            case "LoginByQrReply": try LoginByQrReply.decode(payload, limits: limits).encoded()
             case "SuspendBotRequest": try SuspendBotRequest.decode(payload, limits: limits).encoded()
             case "SuspendBotReply": try SuspendBotReply.decode(payload, limits: limits).encoded()
             case "ChatBotCommandsRequest": try ChatBotCommandsRequest.decode(payload, limits: limits).encoded()
@@ -1989,6 +2426,10 @@ extension ExampleVector {
             case "ConfigRequest": try ConfigRequest.decode(payload, limits: limits).encoded()
             case "ConfigReply": try ConfigReply.decode(payload, limits: limits).encoded()
             case "NotifProfile": try NotifProfile.decode(payload, limits: limits).encoded()
+            case "ProfileDeleteRequest": try ProfileDeleteRequest.decode(payload, limits: limits).encoded()
+            case "ProfileDeleteReply": try ProfileDeleteReply.decode(payload, limits: limits).encoded()
+            case "ProfileDeleteTimeRequest": try ProfileDeleteTimeRequest.decode(payload, limits: limits).encoded()
+            case "ProfileDeleteTimeReply": try ProfileDeleteTimeReply.decode(payload, limits: limits).encoded()
             case "ErrorReply": try ErrorReply.decode(payload, limits: limits).encoded()
             default: nil
         }

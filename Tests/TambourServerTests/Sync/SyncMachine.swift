@@ -145,6 +145,19 @@ final class SyncMachine: @unchecked Sendable {
         try dispatcher.resolve(token, knownAs: nil, on: reading).get()
     }
 
+    func isMember(_ user: UserID, of chat: ChatID) throws -> Bool {
+        try reading.read { try $0.view(chat, for: user) != nil }
+    }
+
+    /// The groups from which the next step erases a user; none before that has begun.
+    func groupsToErase(_ user: UserID) throws -> [ChatID] {
+        try reading.read { snapshot in
+            guard try snapshot.end(of: user).isErasing else { return [] }
+            return try snapshot.chatsToErase(of: user, limit: limits.erasedChatsPerStep)
+                .filter { $0.rawValue < 0 }.map { ChatID($0.rawValue) }
+        }
+    }
+
     /// LOGIN as a session does it: the time is read before the snapshot opens.
     func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
         let requester = Requester(

@@ -97,6 +97,10 @@ struct SyncOracle {
             }
         }
 
+        mutating func forgetReactions(of user: UserID) {
+            for index in messages.indices { messages[index].reactions[user] = nil }
+        }
+
         func unread(of user: UserID) -> Int {
             visible(to: user).count { $0.id.timeMs > marks[user, default: 0] }
         }

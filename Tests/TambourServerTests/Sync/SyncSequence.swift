@@ -1,3 +1,4 @@
+import Synchronization
 import TambourProtocol
 import TambourServer
 import TambourStore
@@ -38,7 +39,8 @@ final class SyncSequence: @unchecked Sendable {
         .sessionsClose, .chatMembersUpdate, .chatLeave, .chatUpdate,
         .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate, .profile,
         .config, .msgReaction, .msgCancelReaction, .chatReactionsSettingsSet, .draftSave,
-        .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete,
+        .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete, .phoneBindConfirm,
+        .profileDelete,
     ]
 
     private struct Step {
@@ -56,6 +58,9 @@ final class SyncSequence: @unchecked Sendable {
     private var users: [UserID] = []
     private var clients: [SyncClient] = []
     private var blocked: Set<UserID> = []
+    /// At most one of the users, so that the others have somebody to talk to.
+    private var erased: UserID?
+    private var phones: [Int64] = []
     private var codes: [(client: Int, token: String)] = []
     private var sends: [(request: MsgSendRequest, client: Int)] = []
     private var nextCID: Int64 = 0
@@ -77,6 +82,8 @@ final class SyncSequence: @unchecked Sendable {
             "maxReactionKinds": 3,
             "maxCodesPerPhonePerHour": 1_000_000,
             "maxCodesPerAddressPerHour": 1_000_000,
+            "maxNewDialogsPerHour": 1_000_000,
+            "erasedChatsPerStep": 2,
         ]
         // Some replies do not hold everything: full instead of delta, and several pages.
         if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
@@ -99,6 +106,7 @@ final class SyncSequence: @unchecked Sendable {
             moveWall()
             switch random.below(100) {
             case ..<6: try restart()
+            case ..<8: try erase()
             case ..<30: try login(random.below(clients.count))
             default: try runBatch()
             }
@@ -113,6 +121,7 @@ final class SyncSequence: @unchecked Sendable {
     private func begin() throws {
         for index in 0..<Self.users {
             let phone = 79_990_000_001 + Int64(index)
+            phones.append(phone)
             let origin = SessionOrigin(
                 installation: "user \(index), device 0",
                 client: "model",
@@ -173,7 +182,8 @@ final class SyncSequence: @unchecked Sendable {
     /// Everybody comes back once more.
     private func end() throws {
         for user in blocked.sorted() { try run([block(user, false)]) }
-        for index in clients.indices {
+        try eraseToTheEnd()
+        for index in clients.indices where clients[index].user != erased {
             if clients[index].session == nil { try signIn(index) }
             try login(index)
         }
@@ -278,7 +288,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(186) {
+        switch random.below(189) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -303,7 +313,8 @@ final class SyncSequence: @unchecked Sendable {
         case ..<172: changeFolders(index)
         case ..<182: changeContact(index)
         case ..<184: changeProfile(index)
-        default: changePrivacy(index)
+        case ..<186: changePrivacy(index)
+        default: random.chance(55) ? moveToAnotherPhone(index) : deleteProfile(index)
         }
     }
 
@@ -384,7 +395,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func blockOrNot() -> Step {
         if let user = blocked.sorted().first { return block(user, false) }
-        return block(random.pick(users)!, true)
+        return block(random.pick(users.filter { $0 != erased })!, true)
     }
 
     private func block(_ user: UserID, _ isBlocked: Bool) -> Step {
@@ -402,6 +413,117 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
+    // MARK: - Ends
+
+    private func moveToAnotherPhone(_ index: Int) -> Step {
+        let client = clients[index]
+        let place = index / Self.clientsPerUser
+        let phone = phones[place] + 1_000
+        let ask = CommandRequest.phoneBindRequest(PhoneBindRequestRequest(phone: "+\(phone)"))
+        let dispatcher = machine.dispatcher
+        let machine = machine
+        let requester = client.requester()
+        let command = Command { tx in
+            // Two commands in one: a code is good for nothing else.
+            let asked = try dispatcher.command(ask, from: requester, in: tx)
+            let reply: PhoneBindRequestReply = try machine.reply(asked)
+            let confirm = PhoneBindConfirmRequest(
+                token: reply.token,
+                verifyCode: SyncMachine.code
+            )
+            return try dispatcher.command(.phoneBindConfirm(confirm), from: requester, in: tx)
+        }
+        return Step(command: command) { answer in
+            guard case .reply = answer.outcome else { return }
+            self.counts.accepted[.phoneBindConfirm, default: 0] += 1
+            self.phones[place] = phone
+        }
+    }
+
+    private func deleteProfile(_ index: Int) -> Step {
+        call(
+            .profileDelete(ProfileDeleteRequest(cancel: random.chance(30))),
+            clients[index].requester()
+        )
+    }
+
+    /// The time of one account has come: its first steps, and more of them as the run goes on.
+    private func erase() throws {
+        if erased == nil, random.chance(40) {
+            let user = random.pick(users.filter { !blocked.contains($0) })!
+            erased = user
+            let command = Command { tx in
+                try tx.setDeletion(at: 1, of: user)
+                return .done
+            }
+            try run([Step(command: command) { _ in }])
+        }
+        for _ in 0..<(1 + random.below(3)) { _ = try eraseStep() }
+    }
+
+    private func eraseToTheEnd() throws {
+        while try eraseStep() {}
+    }
+
+    /// - Returns: whether something was done.
+    private func eraseStep() throws -> Bool {
+        guard let erased else { return false }
+        let eraser = AccountEraser(limits: machine.limits)
+        let groups = try machine.groupsToErase(erased)
+        let isMore = Mutex(false)
+        let step = Command { tx in
+            let more = try eraser.step(in: tx)
+            isMore.withLock { $0 = more }
+            return .done
+        }
+        try run([Step(command: step) { _ in }])
+        for link in oracle.contacts.keys where link.user == erased || link.owner == erased {
+            oracle.contacts[link] = nil
+        }
+        oracle.names[erased] = nil
+        for event in events {
+            switch event {
+            case .push(.notifMsgDelete(let push), let users, _):
+                let viewer = users.first { $0 != erased } ?? erased
+                oracle.change(SyncOracle.Name(push.chatID, for: viewer)) { chat in
+                    for id in push.messageIDs { chat.change(id) { $0.isRemoved = true } }
+                }
+            default: break
+            }
+        }
+        for group in groups {
+            oracle.change(.group(group)) { $0.forgetReactions(of: erased) }
+        }
+        for chat in oracle.chats(of: erased) {
+            let isLeft = try machine.isMember(erased, of: chat.name.wireID(for: erased))
+            guard !isLeft else { continue }
+            try oracle.change(chat.name) { chat in
+                if chat.owner != nil, chat.members.count > 1 {
+                    chat.append(try self.event(in: chat, by: erased))
+                }
+                // What was seen by nobody else was told to nobody.
+                for index in chat.messages.indices
+                where chat.messages[index].sender == erased && !chat.messages[index].isEvent {
+                    chat.messages[index].isRemoved = true
+                }
+                chat.forgetReactions(of: erased)
+                if chat.owner == erased { chat.owner = self.heir(of: chat, after: erased) }
+                if let owner = chat.owner { chat.permissions[owner] = nil }
+                chat.remove([erased])
+            }
+        }
+        return isMore.withLock { $0 }
+    }
+
+    /// As the server says: who it is, is asked of the pushes.
+    private func heir(of chat: SyncOracle.Chat, after user: UserID) -> UserID? {
+        for case .push(.notifChat(let push), _, _) in events
+        where push.chat.id == chat.name.wireID(for: user) {
+            return push.chat.owner
+        }
+        return chat.owner
+    }
+
     // MARK: - Signing in
 
     private func signInStep() -> Step {
@@ -413,7 +535,8 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func askCode(_ index: Int) -> Step {
-        let phone = 79_990_000_001 + Int64(index / Self.clientsPerUser)
+        let index = clients[index].user == erased ? 0 : index
+        let phone = phones[index / Self.clientsPerUser]
         return call(
             .authRequest(AuthRequestRequest(phone: "+\(phone)")),
             Requester(origin: clients[index].origin)
@@ -430,6 +553,8 @@ final class SyncSequence: @unchecked Sendable {
         ) { answer in
             let reply: AuthCodeReply = try self.machine.reply(answer)
             guard let token = reply.tokenAttrs.login?.token else {
+                // The account may have moved to another phone, or ended.
+                if self.erased != nil || self.counts.accepted[.phoneBindConfirm] != nil { return }
                 throw Divergence("a known phone got no login token")
             }
             try self.signedIn(index, token: token)
@@ -637,7 +762,7 @@ final class SyncSequence: @unchecked Sendable {
             contact.isAdded = true
             contact.name = name
         }
-        let phone = 79_990_000_001 + Int64(users.firstIndex(of: user)!)
+        let phone = phones[users.firstIndex(of: user)!]
         switch random.below(6) {
         case 0:
             let request = SyncRequest(

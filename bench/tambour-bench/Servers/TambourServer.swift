@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 
 /// A `tambourd` on a data directory of its own.
 final class TambourServer {
@@ -11,11 +12,13 @@ final class TambourServer {
         self.program = program
         self.directory = directory
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let limits = directory.appendingPathComponent("limits.yaml")
+        try Unhurried.file().write(to: limits, atomically: true, encoding: .utf8)
         process = try ServerProcess(
             program,
             [
                 "serve", "--listen", "127.0.0.1:0", "--data", directory.path,
-                "--login-codes", "fixed:111111", "--log-level", "error",
+                "--login-codes", "fixed:111111", "--log-level", "error", "--limits", limits.path,
             ]
         )
     }

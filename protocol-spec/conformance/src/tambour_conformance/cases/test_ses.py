@@ -321,3 +321,20 @@ def test_refusals_that_do_not_count(alice: Device, limits: Limits, cid: Cid) -> 
         alice.refused("chat.not.found", "CHAT_HISTORY", {"chatId": -1, "backward": 1})
         alice.refused("error.message.invalid", "MSG_SEND", {"chatId": SAVED, "message": message(cid(), "")})
     alice.alive()
+
+
+@case("SES-14")
+@pytest.mark.parametrize(
+    ("locale", "language"), [("ru", "ru"), ("ru-RU", "ru"), ("en", "en"), ("de_AT", "en"), (None, None)]
+)
+def test_language_of_refusals(
+    connect: Connect, protocol: Bundle, locale: str | None, language: str | None
+) -> None:
+    """People are told why in their language, and nothing is said to clients that named none."""
+    client = connect("client", init=False)
+    agent = {"deviceType": "DESKTOP", **({"locale": locale} if locale else {})}
+    client.call("SESSION_INIT", {"userAgent": agent, "deviceId": "conformance-locale"})
+    refusal = client.refused("login.token", "LOGIN", {"token": "notatoken"})
+    equal(refusal["message"], "FAIL_LOGIN_TOKEN", "message")
+    texts = protocol.errors["login.token"]["texts"]
+    equal(refusal.get("localizedMessage"), texts[language] if language else None, "localizedMessage")

@@ -1,0 +1,31 @@
+import TambourProtocol
+
+extension RequestError {
+    /// The same, with what is known about when to ask again.
+    func retrying(afterMs delay: Int64) -> RequestError {
+        var error = self
+        error.retryAfterMs = delay
+        return error
+    }
+}
+
+extension RequestError.Language {
+    /// Russian for those who read it, English for all others; nil for clients that named no locale.
+    init?(locale: String?) {
+        guard let locale, !locale.isEmpty else { return nil }
+        self = LocaleName("ru").covers(LocaleName(locale)) ? .ru : .en
+    }
+}
+
+extension ErrorReply {
+    /// A refusal as it goes out.
+    init(_ error: RequestError, in language: RequestError.Language?) {
+        self.init(
+            error: Text(error.code.rawValue),
+            message: Text(error.message),
+            localizedMessage: language.flatMap { error.code.text(in: $0) }.map { Text($0) },
+            title: language.flatMap { error.code.title(in: $0) }.map { Text($0) },
+            retryAfter: error.retryAfterMs
+        )
+    }
+}

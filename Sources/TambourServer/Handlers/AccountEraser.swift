@@ -1,0 +1,103 @@
+package import TambourProtocol
+package import TambourStore
+
+/// Erases accounts whose time has come, a few chats at a time, so that nobody waits for it.
+///
+/// What is left is an empty row that keeps the id from being used again, and in the chats of others
+/// the places where messages were. `docs/data.md` has the inventory. A restart goes on where it was.
+package struct AccountEraser: Sendable {
+    let limits: Limits
+
+    package init(limits: Limits) {
+        self.limits = limits
+    }
+
+    /// Does the next step.
+    ///
+    /// - Returns: false when there is nothing to do.
+    package func step(in tx: WriteTransaction) throws -> Bool {
+        guard let next = try tx.reader.accountToErase(now: tx.ct) else { return false }
+        guard next.isErasing else {
+            guard let account = try tx.reader.account(next.user) else {
+                preconditionFailure("an account has a row for ever")
+            }
+            let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
+            try tx.beginErasure(of: account)
+            try tell(owners.map(\.owner), of: next.user, in: tx)
+            return true
+        }
+        let chats = try tx.flushedReader().chatsToErase(
+            of: next.user,
+            limit: limits.erasedChatsPerStep
+        )
+        for key in chats {
+            if let chat = try tx.chatToErase(key) {
+                try erase(next.user, from: chat, in: tx)
+            }
+            try tx.forget(next.user, in: key)
+        }
+        if chats.count < limits.erasedChatsPerStep { try tx.endErasure(of: next.user) }
+        return true
+    }
+
+    /// Tells those who had a user as a contact that there is nobody any more.
+    private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
+        guard let gone = try tx.reader.account(user) else { return }
+        for owner in owners {
+            let contact = try tx.reader.contact(gone, of: owner) ?? Contact(stranger: gone)
+            let push = NotifContact(contact: contact.user(showingRemoval: true))
+            tx.emit(.push(.notifContact(push), to: [owner], except: nil))
+        }
+    }
+
+    private func erase(_ user: UserID, from chat: ChatState, in tx: WriteTransaction) throws {
+        let deleted = try tx.eraseMessages(of: user, in: chat)
+        try takeBackReactions(of: user, in: chat, tx)
+        let isMember = try tx.member(user, of: chat) != nil
+        if chat.kind == .group, isMember { try leave(user, chat, in: tx) }
+        if chat.kind != .group, isMember { try tx.remove([user], from: chat) }
+        guard chat.memberCount > 0 else { return try tx.eraseDeserted(chat) }
+        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
+            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
+            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
+            tx.emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: nil))
+        }
+    }
+
+    /// The counters of others' messages are told with the next login.
+    private func takeBackReactions(
+        of user: UserID,
+        in chat: ChatState,
+        _ tx: WriteTransaction
+    ) throws {
+        for id in try tx.messagesReactedTo(by: user, in: chat) {
+            guard let record = try tx.record(id, in: chat),
+                let reaction = try tx.reader.reaction(of: user, to: record)
+            else { continue }
+            let counters = ReactionRules.counters(
+                try record.counters(limits: limits),
+                replacing: reaction,
+                by: nil
+            )
+            try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
+        }
+    }
+
+    private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {
+        if chat.owner == user, let heir = try tx.successor(of: user, in: chat) {
+            var details = chat.details
+            details.owner = heir
+            try tx.set(details, of: chat)
+            try tx.setPermissions([], of: heir, in: chat)
+        }
+        let (message, previous) = try tx.appendEvent(
+            Attach(type: .control, event: "leave", userID: user),
+            to: chat,
+            by: user
+        )
+        try tx.remove([user], from: chat)
+        guard chat.memberCount > 0 else { return }
+        try tx.announce(chat, last: message, except: nil)
+        tx.tell(message, previous: previous, in: chat, except: nil)
+    }
+}

@@ -1,0 +1,89 @@
+import TambourProtocol
+import TambourStore
+
+/// Logging in by a code that another device reads.
+extension AuthHandler {
+    private static let linkPrefix = "tambour:login/"
+
+    /// Answers `GET_QR` (288): a link to show, and a secret to ask with that the link does not tell.
+    ///
+    /// - Note: A command.
+    func getQr(in tx: WriteTransaction) throws -> GetQrReply {
+        let link = Tokens.make(environment)
+        let track = try openTrack(
+            .qr,
+            user: nil,
+            link: link,
+            lifetimeMs: limits.qrLifetimeMs,
+            in: tx
+        )
+        return GetQrReply(
+            qrLink: Self.linkPrefix + link,
+            trackID: track,
+            pollingInterval: Int64(limits.qrPollingIntervalMs),
+            ttl: Int64(limits.qrLifetimeMs),
+            expiresAt: tx.ct + Int64(limits.qrLifetimeMs)
+        )
+    }
+
+    /// Answers `GET_QR_STATUS` (289).
+    ///
+    /// - Throws: `track.not.found`.
+    /// - Note: A query.
+    func getQrStatus(
+        _ request: GetQrStatusRequest,
+        in snapshot: ReadTransaction
+    ) throws -> GetQrStatusReply {
+        let track = try snapshot.track(
+            idHash: Tokens.hash(request.trackID),
+            now: environment.wallMs()
+        )
+        guard let track, track.kind == .qr else { throw RequestError.trackNotFound }
+        return GetQrStatusReply(
+            status: QRStatus(expiresAt: track.expires, loginAvailable: track.user != nil)
+        )
+    }
+
+    /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.
+    ///
+    /// - Throws: `track.not.found`, also when somebody else was faster.
+    /// - Note: A command.
+    func authQrApprove(
+        _ request: AuthQrApproveRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> AuthQrApproveReply {
+        guard request.qrLink.hasPrefix(Self.linkPrefix) else { throw RequestError.trackNotFound }
+        let link = String(request.qrLink.dropFirst(Self.linkPrefix.count))
+        guard let found = try tx.reader.track(linkHash: Tokens.hash(link), now: tx.ct),
+            found.track.user == nil || found.track.user == caller.userID
+        else { throw RequestError.trackNotFound }
+        if found.track.user == nil { try tx.approveTrack(found.idHash, by: caller.userID) }
+        return AuthQrApproveReply()
+    }
+
+    /// Answers `LOGIN_BY_QR` (291): what AUTH would answer for who approved.
+    ///
+    /// - Throws: `track.not.found`, `not.allowed` before the approval, `login.blocked`.
+    /// - Note: A command.
+    func loginByQr(
+        _ request: LoginByQrRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> LoginByQrReply {
+        let idHash = Tokens.hash(request.trackID)
+        guard let track = try tx.reader.track(idHash: idHash, now: tx.ct), track.kind == .qr else {
+            throw RequestError.trackNotFound
+        }
+        guard let user = track.user else { throw RequestError.notAllowed }
+        guard let account = try tx.reader.account(user) else { throw RequestError.trackNotFound }
+        guard !account.isBlocked else { throw RequestError.loginBlocked }
+        try tx.endTrack(idHash)
+        let reply = try admit(account, from: requester, in: tx)
+        return LoginByQrReply(
+            tokenAttrs: reply.tokenAttrs,
+            passwordChallenge: reply.passwordChallenge,
+            profile: reply.profile
+        )
+    }
+}

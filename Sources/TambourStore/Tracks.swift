@@ -1,0 +1,201 @@
+package import TambourProtocol
+import TambourSQL
+
+struct TrackStatements {
+    private static let columns =
+        "kind, user_id, session, created, expires, checked, email, email_checked, code_hash, "
+        + "code_expires, code_tries, codes_sent"
+
+    let byID: any SQLStatement
+    let byLink: any SQLStatement
+    let countOfUser: any SQLStatement
+    let insert: any SQLStatement
+    let check: any SQLStatement
+    let approve: any SQLStatement
+    let setCode: any SQLStatement
+    let countTry: any SQLStatement
+    let checkEmail: any SQLStatement
+    let end: any SQLStatement
+    let deleteOfUser: any SQLStatement
+    let prune: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        byID = try sql.prepare("SELECT \(Self.columns) FROM track WHERE id_hash = $1")
+        byLink = try sql.prepare(
+            "SELECT \(Self.columns), id_hash FROM track WHERE link_hash = $1"
+        )
+        countOfUser = try sql.prepare(
+            "SELECT count(*) FROM track WHERE user_id = $1 AND created > $2 AND kind = $3"
+        )
+        insert = try sql.prepare(
+            """
+            INSERT INTO track (id_hash, kind, user_id, session, link_hash, created, expires)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            """
+        )
+        check = try sql.prepare("UPDATE track SET checked = 1 WHERE id_hash = $1")
+        approve = try sql.prepare("UPDATE track SET user_id = $2 WHERE id_hash = $1")
+        setCode = try sql.prepare(
+            """
+            UPDATE track SET email = $2, email_checked = 0, code_hash = $3, code_expires = $4,
+              code_tries = 0, codes_sent = codes_sent + 1
+            WHERE id_hash = $1
+            """
+        )
+        countTry = try sql.prepare(
+            "UPDATE track SET code_tries = code_tries + 1 WHERE id_hash = $1"
+        )
+        checkEmail = try sql.prepare(
+            "UPDATE track SET email_checked = 1, code_expires = 0 WHERE id_hash = $1"
+        )
+        // The row stays a while: it counts against the hourly limit.
+        end = try sql.prepare(
+            "UPDATE track SET expires = 0, email = NULL, code_hash = NULL WHERE id_hash = $1"
+        )
+        deleteOfUser = try sql.prepare("DELETE FROM track WHERE user_id = $1 AND kind = $2")
+        prune = try sql.prepare("DELETE FROM track WHERE created < $1")
+    }
+}
+
+/// Something that takes several requests and is named by a secret.
+package struct Track: Sendable {
+    package enum Kind: Int64, Sendable {
+        /// Setting, changing or removing the caller's password.
+        case settings = 0
+        /// Answering for a password after the code.
+        case challenge = 1
+        /// Logging in by a QR code.
+        case qr = 2
+    }
+
+    package let kind: Kind
+    /// Whose it is; of a QR login who approved it, nil before.
+    package let user: UserID?
+    /// The session that opened it; nil when none did.
+    package let session: SessionID?
+    /// Unix milliseconds, as is all that ends.
+    package let expires: Int64
+    /// Whether the old password was given.
+    package let isChecked: Bool
+    /// Where a code went.
+    package let email: String?
+    package let isEmailChecked: Bool
+    package let codeHash: [UInt8]
+    package let codeExpires: Int64
+    package let codeTries: Int
+    package let codesSent: Int
+
+    init(row: any SQLStatement) {
+        kind = Kind(rawValue: row.int(0)) ?? .settings
+        user = row.int(1) == 0 ? nil : UserID(row.int(1))
+        session = row.int(2) == 0 ? nil : SessionID(row.int(2))
+        expires = row.int(4)
+        isChecked = row.int(5) != 0
+        email = row.isNull(6) ? nil : row.string(6)
+        isEmailChecked = row.int(7) != 0
+        codeHash = row.isNull(8) ? [] : row.bytes(8)
+        codeExpires = row.int(9)
+        codeTries = Int(row.int(10))
+        codesSent = Int(row.int(11))
+    }
+}
+
+extension ReadTransaction {
+    /// The track that a secret (as its SHA-256) names, unless it has ended by `now`.
+    package func track(idHash: [UInt8], now: Int64) throws -> Track? {
+        let statement = store.tracks.byID
+        defer { statement.reset() }
+        statement.bindBlob(1, idHash)
+        guard try statement.step() else { return nil }
+        let track = Track(row: statement)
+        return track.expires > now ? track : nil
+    }
+
+    /// The QR login that a link (as its SHA-256) stands for, with the hash of its track.
+    package func track(linkHash: [UInt8], now: Int64) throws -> (track: Track, idHash: [UInt8])? {
+        let statement = store.tracks.byLink
+        defer { statement.reset() }
+        statement.bindBlob(1, linkHash)
+        guard try statement.step() else { return nil }
+        let track = Track(row: statement)
+        return track.expires > now ? (track, statement.bytes(12)) : nil
+    }
+
+    /// How many tracks of a kind `user` opened after `time` (Unix milliseconds).
+    package func tracks(_ kind: Track.Kind, of user: UserID, since time: Int64) throws -> Int {
+        let statement = store.tracks.countOfUser
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, time)
+        statement.bind(3, kind.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+}
+
+extension WriteTransaction {
+    /// Opens a track and forgets those older than `keptSince` (Unix milliseconds).
+    package func createTrack(
+        _ kind: Track.Kind,
+        idHash: [UInt8],
+        linkHash: [UInt8]? = nil,
+        user: UserID? = nil,
+        session: SessionID? = nil,
+        expires: Int64,
+        keptSince: Int64
+    ) throws {
+        writes += 1
+        store.tracks.prune.bind(1, keptSince)
+        try store.tracks.prune.run()
+        let insert = store.tracks.insert
+        insert.bindBlob(1, idHash)
+        insert.bind(2, kind.rawValue)
+        insert.bind(3, user?.rawValue ?? 0)
+        insert.bind(4, session?.rawValue ?? 0)
+        if let linkHash { insert.bindBlob(5, linkHash) } else { insert.bindNull(5) }
+        insert.bind(6, ct)
+        insert.bind(7, expires)
+        try insert.run()
+    }
+
+    /// Remembers that the old password was given.
+    package func checkTrack(_ idHash: [UInt8]) throws {
+        try run(store.tracks.check, idHash)
+    }
+
+    package func approveTrack(_ idHash: [UInt8], by user: UserID) throws {
+        store.tracks.approve.bind(2, user.rawValue)
+        try run(store.tracks.approve, idHash)
+    }
+
+    /// Remembers a code that goes to an e-mail address; the one before is void.
+    package func setEmailCode(
+        _ codeHash: [UInt8],
+        to email: String,
+        expires: Int64,
+        track idHash: [UInt8]
+    ) throws {
+        store.tracks.setCode.bindWords(2, email)
+        store.tracks.setCode.bindBlob(3, codeHash)
+        store.tracks.setCode.bind(4, expires)
+        try run(store.tracks.setCode, idHash)
+    }
+
+    package func countEmailTry(track idHash: [UInt8]) throws {
+        try run(store.tracks.countTry, idHash)
+    }
+
+    package func checkEmail(track idHash: [UInt8]) throws {
+        try run(store.tracks.checkEmail, idHash)
+    }
+
+    /// Uses a track up.
+    package func endTrack(_ idHash: [UInt8]) throws {
+        try run(store.tracks.end, idHash)
+    }
+
+    private func run(_ statement: any SQLStatement, _ idHash: [UInt8]) throws {
+        writes += 1
+        statement.bindBlob(1, idHash)
+        try statement.run()
+    }
+}

@@ -1,0 +1,21 @@
+/// Limits for programs that do in a second what people do in a day.
+package enum Unhurried {
+    /// How often something may be done is not limited.
+    package static let limits: [String: Int] = {
+        let often = [
+            "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour", "maxNewDialogsPerHour",
+            "maxTracksPerHour", "sendsPerMinute", "createsPerMinute", "invitesPerMinute",
+            "joinsPerMinute", "searchesPerMinute", "phoneBookPerMinute", "authsPerMinute",
+            "loginsPerMinute",
+        ]
+        return Dictionary(uniqueKeysWithValues: often.map { ($0, 1_000_000_000) })
+    }()
+
+    /// A file for `--limits`.
+    ///
+    /// - Parameter overrides: limits by name, which win.
+    package static func file(_ overrides: [String: Int] = [:]) -> String {
+        limits.merging(overrides) { $1 }.sorted { $0.key < $1.key }
+            .map { "\($0.key): \($0.value)\n" }.joined()
+    }
+}

@@ -1,0 +1,297 @@
+import Dispatch
+import TambourProtocol
+import TambourServer
+import TambourStore
+import TambourTesting
+import Testing
+
+extension TestServer {
+    /// Does what the server does by itself now and then, and waits for it.
+    fileprivate func keepHouse() {
+        let done = DispatchSemaphore(value: 0)
+        server.housekeeper.run { done.signal() }
+        done.wait()
+    }
+}
+
+@Suite("Another phone (98, 99)")
+struct PhoneBindTests {
+    private func ask(_ client: WireClient, _ phone: Int64) throws -> PhoneBindRequestReply {
+        try client.call(PhoneBindRequestRequest(phone: PhoneNumber.format(phone)))
+    }
+
+    @Test("the account moves, its sessions stay, the old phone is free")
+    func move() throws {
+        try withPair { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            let laptop = try server.signIn(phoneOf: alice, device: "laptop")
+            let before = try alice.phone
+            let phone = server.freshPhone()
+            let asked = try ask(alice, phone)
+            #expect(asked.codeLength == 6)
+            let code = try server.receivedCode(of: phone)
+            let guess = PhoneBindConfirmRequest(token: asked.token, verifyCode: "x")
+            #expect(try alice.code(of: guess) == .errorCodeWrong)
+            let confirm = PhoneBindConfirmRequest(token: asked.token, verifyCode: code)
+            #expect(try alice.call(confirm).profile.contact.phone == phone)
+            let push = try laptop.next(.notifProfile, as: NotifProfile.self)
+            #expect(push.profile.contact.phone == phone)
+            #expect(try alice.news().isEmpty)
+            #expect(try alice.code(of: confirm) == .errorCodeExpired)
+            let lookup = ContactInfoByPhoneRequest(phone: "\(before)")
+            #expect(try bob.code(of: lookup) == .userNotFound)
+            let found = try bob.call(ContactInfoByPhoneRequest(phone: "\(phone)")).contact
+            #expect(found.id == alice.userID)
+            let client = try server.connect()
+            #expect(try server.enterCode(phone: before, on: client).tokenAttrs.register != nil)
+            let reply = try server.enterCode(phone: phone, on: client)
+            #expect(reply.profile?.contact.id == alice.userID)
+        }
+    }
+
+    @Test("a phone that is taken stays whose it is")
+    func taken() throws {
+        try withPair { server, alice, bob, _ in
+            let before = try (alice.phone, bob.phone)
+            let asked = try ask(alice, before.1)
+            let code = try server.receivedCode(of: before.1)
+            let confirm = PhoneBindConfirmRequest(token: asked.token, verifyCode: code)
+            #expect(try alice.code(of: confirm) == .errorPhoneTaken)
+            #expect(try (alice.phone, bob.phone) == before)
+        }
+    }
+
+    @Test("a code moves whom it was sent for, and signs nobody in")
+    func purposes() throws {
+        try withPair { server, alice, bob, _ in
+            let phone = server.freshPhone()
+            let asked = try ask(alice, phone)
+            let code = try server.receivedCode(of: phone)
+            let auth = AuthCodeRequest(token: asked.token, verifyCode: code)
+            #expect(try server.connect().code(of: auth) == .errorCodeExpired)
+            let confirm = PhoneBindConfirmRequest(token: asked.token, verifyCode: code)
+            #expect(try bob.code(of: confirm) == .errorCodeExpired)
+            let signIn = try alice.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
+            let other = PhoneBindConfirmRequest(
+                token: signIn.token,
+                verifyCode: try server.receivedCode(of: phone)
+            )
+            #expect(try alice.code(of: other) == .errorCodeExpired)
+            try alice.call(confirm)
+        }
+    }
+
+    @Test("codes are limited as those to sign in with are, and together with them")
+    func limits() throws {
+        try withServer(limits: ["maxCodesPerPhonePerHour": 2]) { server in
+            let alice = try server.signUp("Alice")
+            let phone = server.freshPhone()
+            _ = try ask(alice, phone)
+            try alice.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
+            let more = PhoneBindRequestRequest(phone: PhoneNumber.format(phone))
+            #expect(try alice.code(of: more) == .authBlocked)
+            #expect(try alice.code(of: PhoneBindRequestRequest(phone: "x")) == .errorPhoneWrong)
+        }
+    }
+}
+
+@Suite("The end of an account (199, 200)")
+struct AccountEndTests {
+    private static let day: Int64 = 86_400_000
+    private let week = Int64(Limits.standard.profileDeleteDelayMs)
+
+    @Test("is asked for, taken back, and comes at its time")
+    func timer() throws {
+        let clock = ManualClock()
+        try withServer(environment: clock.environment) { server in
+            let alice = try server.signUp("Alice")
+            func time() throws -> Int64 { try alice.call(ProfileDeleteTimeRequest()).time }
+            #expect(try time() == 0)
+            try alice.call(ProfileDeleteRequest())
+            let planned = try time()
+            #expect(abs(planned - clock.now - week) < 1000)
+            clock.advance(ms: Self.day)
+            try alice.call(ProfileDeleteRequest())
+            #expect(try time() == planned)
+            try alice.call(ProfileDeleteRequest(cancel: true))
+            #expect(try time() == 0)
+            try alice.call(ProfileDeleteRequest(cancel: true))
+            clock.advance(ms: week)
+            server.keepHouse()
+            let again = try server.reconnect(alice).client
+            try again.call(ProfileDeleteRequest())
+            clock.advance(ms: week - 1000)
+            server.keepHouse()
+            _ = try server.reconnect(alice)
+            clock.advance(ms: 2000)
+            server.keepHouse()
+            try again.waitForClose()
+            let late = try server.connect()
+            #expect(try late.code(of: LoginRequest(token: alice.token)) == .loginToken)
+        }
+    }
+
+    @Test("others see that somebody is gone, and what they wrote with them")
+    func others() throws {
+        let clock = ManualClock()
+        try withPair(environment: clock.environment) { server, alice, bob, dialog in
+            let phone = try alice.phone
+            let mine = try alice.send("my secret", to: dialog, cid: 1).message.id
+            try bob.send("yours", to: dialog, cid: 1)
+            let group = try alice.createGroup("Friends", with: [bob], cid: 2)
+            let said = try alice.send("also secret", to: group, cid: 3).message.id
+            let left = try bob.createGroup("Left", with: [alice], cid: 4)
+            let gone = try alice.send("secret too", to: left, cid: 5).message.id
+            try alice.call(ChatLeaveRequest(chatID: left))
+            try alice.send("to myself", to: ChatID(0), cid: 6)
+            try alice.setPassword("correct horse", hint: "secret hint")
+            let mark = try server.reconnect(bob).login.time
+            try alice.call(ProfileDeleteRequest())
+            _ = try bob.takePushes()
+            clock.advance(ms: week + 1000)
+            server.keepHouse()
+
+            // Those who are there are told.
+            let pushes = try bob.news()
+            let deleted = try pushes.filter { $0.opcode == .notifMsgDelete }
+                .flatMap { try $0.decode(as: NotifMsgDelete.self).messageIDs }
+            #expect(Set(deleted) == [mine, said, gone])
+            let events = try pushes.filter { $0.opcode == .notifMessage }
+                .map { try $0.decode(as: NotifMessage.self) }
+            #expect(events.map(\.chatID) == [group])
+            #expect(events.first?.message.sender == alice.userID)
+            #expect(try bob.texts(dialog) == ["yours"])
+
+            // So are those who were away.
+            let (away, login) = try server.reconnect(bob, since: mark)
+            #expect(Set(login.chats.map(\.id)) == [dialog, group, left])
+            let contact = try #require(login.contacts.first { $0.id == alice.userID })
+            #expect(contact.names.isEmpty && contact.phone == nil)
+            #expect(contact.status == nil && contact.accountStatus == 2)
+            #expect(login.chats.first { $0.id == group }?.owner == bob.userID)
+            #expect(login.chats.first { $0.id == dialog }?.participants.pairs.count == 1)
+            let write = MsgSendRequest(chatID: dialog, message: NewMessage(cid: 9, text: "hello?"))
+            #expect(try away.code(of: write) == .chatNotFound)
+            #expect(
+                try away.code(of: ContactInfoByPhoneRequest(phone: "\(phone)")) == .userNotFound
+            )
+
+            // The phone is free, and whoever has it next is somebody else.
+            let client = try server.connect()
+            #expect(try server.enterCode(phone: phone, on: client).tokenAttrs.register != nil)
+        }
+    }
+
+    @Test("an administrator inherits a group, else who has been there longest")
+    func heirs() throws {
+        let clock = ManualClock()
+        try withServer(environment: clock.environment) { server in
+            let owner = try server.signUp("Owner")
+            let old = try server.signUp("Old")
+            let admin = try server.signUp("Admin")
+            let first = try owner.createGroup("With", with: [old], cid: 1)
+            let second = try owner.createGroup("Without", with: [old], cid: 2)
+            clock.advance(ms: 1000)
+            for group in [first, second] {
+                try owner.call(
+                    ChatMembersUpdateRequest(
+                        chatID: group,
+                        userIDs: [admin.userID],
+                        operation: .add
+                    )
+                )
+            }
+            try owner.call(
+                ChatMembersUpdateRequest(
+                    chatID: first,
+                    userIDs: [admin.userID],
+                    operation: .add,
+                    type: .admin,
+                    permissions: 2
+                )
+            )
+            let alone = try owner.createGroup("Alone", with: [], cid: 3)
+            try owner.call(ProfileDeleteRequest())
+            clock.advance(ms: week + 1000)
+            server.keepHouse()
+            #expect(try old.chat(first)?.owner == admin.userID)
+            #expect(try old.chat(second)?.owner == old.userID)
+            #expect(try old.chat(alone) == nil)
+            try old.call(ChatUpdateRequest(chatID: second, theme: "Mine"))
+        }
+    }
+
+    @Test("who is away for as long as they said is erased; who looks in is not")
+    func inactivity() throws {
+        let clock = ManualClock()
+        try withPair(environment: clock.environment) { server, alice, bob, _ in
+            for client in [alice, bob] {
+                func set(_ value: Text) -> ConfigRequest {
+                    let user = NameMap([("INACTIVE_TTL" as Text, AnyValue(value))])
+                    return ConfigRequest(settings: SettingsChange(user: user))
+                }
+                for value: Text in ["", "M", "0D", "1000D", "6", "6W", "-1D", "١D"] {
+                    #expect(try client.code(of: set(value)) == .protoPayload, "\(value)")
+                }
+                try client.call(set("1M"))
+            }
+            for _ in 0..<29 {
+                clock.advance(ms: Self.day)
+                server.keepHouse()
+            }
+            let again = try server.reconnect(alice).client
+            // When she was seen is stored with the next commit.
+            try again.send("x", to: ChatID(0), cid: 1)
+            clock.advance(ms: Self.day + 1000)
+            server.keepHouse()
+            try bob.waitForClose()
+            let gone = try again.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
+            #expect(gone.first?.accountStatus == 2)
+            _ = try server.reconnect(alice)
+        }
+    }
+
+    @Test("goes a chat a step, and on from wherever it was")
+    func steps() throws {
+        let clock = ManualClock()
+        try withServer(limits: ["erasedChatsPerStep": 1], environment: clock.environment) {
+            server in
+            let alice = try server.signUp("Alice")
+            let others = try (0..<5).map { try server.signUp("User \($0)") }
+            for (index, other) in others.enumerated() {
+                try alice.send("secret", to: alice.dialog(with: other), cid: Int64(index))
+            }
+            func left() throws -> Int {
+                try others.count { try $0.texts($0.dialog(with: alice)).count == 1 }
+            }
+            try alice.call(ProfileDeleteRequest())
+            clock.advance(ms: week + 1000)
+            try server.step(1)
+            #expect(try left() == 5)
+            try server.step(2)
+            #expect(try left() == 3)
+            server.keepHouse()
+            #expect(try left() == 0)
+            let gone = try others[0].call(ContactInfoRequest(contactIDs: [alice.userID])).contacts
+            #expect(gone.first?.accountStatus == 2)
+        }
+    }
+}
+
+extension TestServer {
+    /// Runs a command of the test's own on the engine and waits for it.
+    fileprivate func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        let backend = LiveAdminBackend(server)
+        try backend.write(body)
+    }
+
+    fileprivate func step(_ count: Int) throws {
+        let eraser = AccountEraser(limits: try Limits(overrides: ["erasedChatsPerStep": 1]))
+        for _ in 0..<count {
+            try run { tx in
+                let isMore = try eraser.step(in: tx)
+                #expect(isMore)
+            }
+        }
+    }
+}

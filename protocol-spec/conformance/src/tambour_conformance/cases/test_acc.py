@@ -1,0 +1,173 @@
+"""ACC: the phone of an account, and its end."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone
+from tambour_conformance.people import Account, Device, People
+from tambour_conformance.talk import PATIENCE, chat_of, dialog, history, ids, only, say, time_out
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+
+def ask(device: Device, phone: str) -> str:
+    """The token of PHONE_BIND_REQUEST."""
+    return device.call("PHONE_BIND_REQUEST", {"phone": phone, "type": "START_AUTH"})["token"]
+
+
+def registers(connection: Connection, accounts: People, account: Account) -> bool:
+    """Whether a phone has no account."""
+    token = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})["token"]
+    checked = connection.call("AUTH", {"token": token, "verifyCode": accounts.code(account)})
+    return "REGISTER" in checked["tokenAttrs"]
+
+
+@case("ACC-01")
+def test_a_code_for_another_phone(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, bob: Device
+) -> None:
+    """A free phone and a taken one get a code, which signs nobody in."""
+    nina, phone = login(newcomer("nina")), newcomer()
+    taken = newcomer("taken")
+    login(taken)
+    for account in (phone, taken):
+        token = ask(nina, account.phone)
+        value = {"token": token, "verifyCode": accounts.code(account)}
+        client.refused("error.code.expired", "AUTH", value)
+    nina.refused("error.phone.wrong", "PHONE_BIND_REQUEST", {"phone": "nobody"})
+
+
+@case("ACC-02")
+def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
+    """The account moves with its sessions; the old phone has none any more."""
+    old, new = newcomer("nina"), newcomer("new")
+    phone, laptop = login(old), login(old, "laptop")
+    value = {"token": ask(phone, new.phone), "verifyCode": accounts.code(new)}
+    reply = phone.call("PHONE_BIND_CONFIRM", value)
+    equal(f"+{reply['profile']['contact']['phone']}", new.phone, "phone")
+    told = laptop.push("NOTIF_PROFILE")
+    equal(f"+{told['profile']['contact']['phone']}", new.phone, "what the other device is told")
+    phone.fence()
+    equal(phone.pushes("NOTIF_PROFILE"), [], "what the caller is told besides")
+    check(registers(client, accounts, old), "an old phone without an account", "it has one")
+    check(not registers(client, accounts, new), "a new phone with an account", "it has none")
+
+
+@case("ACC-03")
+def test_a_phone_that_is_taken(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
+    """Both accounts stay where they are."""
+    first, second = newcomer("first"), newcomer("second")
+    one, other = login(first), login(second)
+    value = {"token": ask(one, second.phone), "verifyCode": accounts.code(second)}
+    one.refused("error.phone.taken", "PHONE_BIND_CONFIRM", value)
+    for device, account in ((one, first), (other, second)):
+        user = only(device.call("CONTACT_INFO", {"contactIds": [device.user_id]})["contacts"], "user")
+        equal(f"+{user['phone']}", account.phone, f"phone of {account.name}")
+
+
+@case("ACC-04")
+def test_whose_code(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, bob: Device
+) -> None:
+    """A code is good for whom and what it was sent for."""
+    nina, new = login(newcomer("nina")), newcomer("new")
+    token = ask(nina, new.phone)
+    code = accounts.code(new)
+    bob.refused("error.code.expired", "PHONE_BIND_CONFIRM", {"token": token, "verifyCode": code})
+    wrong = {"token": token, "verifyCode": f"{code}0"}
+    nina.refused("error.code.wrong", "PHONE_BIND_CONFIRM", wrong)
+    other = newcomer("other")
+    signing = client.call("AUTH_REQUEST", {"phone": other.phone, "type": "START_AUTH"})["token"]
+    value = {"token": signing, "verifyCode": accounts.code(other)}
+    nina.refused("error.code.expired", "PHONE_BIND_CONFIRM", value)
+    nina.call("PHONE_BIND_CONFIRM", {"token": token, "verifyCode": code})
+
+
+def erase(device: Device, limits: Limits) -> None:
+    """Asks for the end of an account and waits for it."""
+    delay = time_out(limits, "profileDeleteDelayMs") + time_out(limits, "housekeepingIntervalMs")
+    if delay > PATIENCE:
+        skip("too long to wait for")
+    device.call("PROFILE_DELETE")
+    device.ends(within=delay + 5)
+
+
+@case("ACC-05")
+def test_the_end_of_an_account(
+    login: LogIn,
+    newcomer: Newcomer,
+    accounts: People,
+    connect: Connect,
+    bob: Device,
+    cid: Cid,
+    limits: Limits,
+) -> None:
+    """Sessions end, the phone is free, and of the user and what it wrote nothing is left."""
+    account = newcomer("nina")
+    nina = login(account)
+    chat = dialog(nina, bob)
+    own, other = say(nina, chat, cid(), "secret"), say(bob, chat, cid(), "mine")
+    erase(nina, limits)
+    connect().refused("login.token", "LOGIN", {"token": nina.token})
+    gone = bob.push("NOTIF_MSG_DELETE", lambda push: push["chatId"] == chat)
+    equal(gone["messageIds"], [own["id"]], "messages that are gone")
+    equal(ids(history(bob, chat, backward=10)), [other["id"]], "what is left")
+    contacts = bob.call("LOGIN", {"token": bob.token, "contactsSync": 1})["contacts"]
+    user = only([each for each in contacts if each["id"] == nina.user_id], "user")
+    equal((user["accountStatus"], user.get("names", []), user.get("phone")), (2, [], None), "user")
+    check(registers(connect("new"), accounts, account), "a phone without an account", "it has one")
+
+
+@case("ACC-08")
+@pytest.mark.parametrize("value", ["", "6", "M", "0M", "1000D", "6W", "6m", 6, True])
+def test_days_of_inactivity(login: LogIn, newcomer: Newcomer, value: object) -> None:
+    """What says no number of days is refused; what does is kept."""
+    nina = login(newcomer("nina"))
+    nina.refused("proto.payload", "CONFIG", {"settings": {"user": {"INACTIVE_TTL": value}}})
+    for good in ("6M", "999Y", "1D"):
+        reply = nina.call("CONFIG", {"settings": {"user": {"INACTIVE_TTL": good}}})
+        equal(reply["user"]["INACTIVE_TTL"], good, "the setting")
+    nina.call("CONFIG", {"settings": {"user": {"INACTIVE_TTL": None}}})
+
+
+@case("ACC-06")
+def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """What is taken back does not come, and the time of it is named until then."""
+    nina = login(newcomer("nina"))
+
+    def planned() -> Frame:
+        return nina.call("PROFILE_DELETE_TIME")
+
+    equal(planned()["time"], 0, "time before")
+    nina.call("PROFILE_DELETE")
+    first = planned()["time"]
+    check(first > 0, "a time", first)
+    nina.call("PROFILE_DELETE")
+    equal(planned()["time"], first, "time after asking again")
+    nina.call("PROFILE_DELETE", {"cancel": True})
+    equal(planned()["time"], 0, "time afterwards")
+    delay = time_out(limits, "profileDeleteDelayMs") + time_out(limits, "housekeepingIntervalMs")
+    time.sleep(delay + 0.5)
+    nina.alive()
+
+
+@case("ACC-07")
+def test_groups_go_on(
+    login: LogIn, newcomer: Newcomer, bob: Device, carol: Device, group: Group, phone: Phone, limits: Limits
+) -> None:
+    """The others are told, and an administrator is the owner."""
+    nina = login(newcomer("nina"))
+    chat = group(nina, bob, carol)
+    value = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "type": "ADMIN"}
+    nina.call("CHAT_MEMBERS_UPDATE", {**value, "permissions": 2})
+    erase(nina, limits)
+    for each in (bob, carol):
+        push = each.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)
+        attach = only(push["message"]["attaches"], "attachment")
+        equal((attach["event"], attach["userId"]), ("leave", nina.user_id), "event")
+    left = chat_of(bob, chat)
+    equal((left["owner"], left["participantsCount"]), (carol.user_id, 2), "owner and members")

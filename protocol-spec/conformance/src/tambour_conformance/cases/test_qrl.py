@@ -1,0 +1,93 @@
+"""QRL: signing in by a code that another device reads."""
+
+from __future__ import annotations
+
+import time
+
+from tambour_conformance.cases.test_tfa import PASSWORD, set_password
+from tambour_conformance.connection import Connection
+from tambour_conformance.fixtures import Limits, LogIn, Newcomer
+from tambour_conformance.people import Device
+from tambour_conformance.talk import time_out
+from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.wire import Frame
+
+
+def available(client: Connection, shown: Frame) -> bool:
+    """What GET_QR_STATUS says."""
+    status = client.call("GET_QR_STATUS", {"trackId": shown["trackId"]})["status"]
+    equal(status["expiresAt"], shown["expiresAt"], "expiresAt")
+    return status.get("loginAvailable", False)
+
+
+@case("QRL-01")
+def test_a_link(client: Connection, limits: Limits) -> None:
+    """Link and track are there, and the one does not tell the other."""
+    shown = client.call("GET_QR", {})
+    for key in ("pollingInterval", "ttl", "expiresAt"):
+        check(type(shown[key]) is int and shown[key] > 0, f"{key}, a number", shown.value)
+    equal(shown["ttl"], limits["qrLifetimeMs"], "ttl")
+    check(shown["trackId"] and shown["qrLink"], "a track and a link", shown.value)
+    check(shown["trackId"] not in shown["qrLink"], "a link without the track", shown["qrLink"])
+
+
+@case("QRL-02", "QRL-05")
+def test_an_approved_link(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
+    """The approval brings a token, once."""
+    nina = login(newcomer("nina"))
+    shown = client.call("GET_QR", {})
+    check(not available(client, shown), "nothing before the approval", "a login")
+    for _ in range(2):
+        equal(nina.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]}).value, {}, "reply")
+    check(available(client, shown), "a login after the approval", "none")
+    taken = client.call("LOGIN_BY_QR", {"trackId": shown["trackId"]})
+    equal(taken["profile"]["contact"]["id"], nina.user_id, "user")
+    client.call("LOGIN", {"token": taken["tokenAttrs"]["LOGIN"]["token"]})
+    client.refused("track.not.found", "LOGIN_BY_QR", {"trackId": shown["trackId"]})
+
+
+@case("QRL-05")
+def test_a_second_factor(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
+    """Who has a password is asked for it."""
+    nina = login(newcomer("nina"))
+    set_password(nina)
+    shown = client.call("GET_QR", {})
+    nina.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
+    taken = client.call("LOGIN_BY_QR", {"trackId": shown["trackId"]})
+    equal((taken["tokenAttrs"], taken.get("profile")), ({}, None), "token and profile")
+    value = {"trackId": taken["passwordChallenge"]["trackId"], "password": PASSWORD}
+    reply = client.call("AUTH_LOGIN_CHECK_PASSWORD", value)
+    client.call("LOGIN", {"token": reply["tokenAttrs"]["LOGIN"]["token"]})
+
+
+@case("QRL-03")
+def test_too_late(client: Connection, alice: Device, limits: Limits) -> None:
+    """An unknown track is none, and so is one that is too old."""
+    for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
+        client.refused("track.not.found", opcode, {"trackId": "none"})
+    shown = client.call("GET_QR", {})
+    alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
+    time.sleep(time_out(limits, "qrLifetimeMs") + 0.1)
+    for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
+        client.refused("track.not.found", opcode, {"trackId": shown["trackId"]})
+
+
+@case("QRL-04")
+def test_whose_link(client: Connection, alice: Device, bob: Device) -> None:
+    """Nobody approves what is unknown, or what somebody else has approved."""
+    shown = client.call("GET_QR", {})
+    for link in ("", "none", shown["trackId"], shown["qrLink"][:-1]):
+        alice.refused("track.not.found", "AUTH_QR_APPROVE", {"qrLink": link})
+    alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
+    bob.refused("track.not.found", "AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
+    taken = client.call("LOGIN_BY_QR", {"trackId": shown["trackId"]})
+    equal(taken["profile"]["contact"]["id"], alice.user_id, "user")
+
+
+@case("QRL-06")
+def test_not_yet_approved(client: Connection, alice: Device) -> None:
+    """A track that nobody approved brings nothing, and is good later."""
+    shown = client.call("GET_QR", {})
+    client.refused("not.allowed", "LOGIN_BY_QR", {"trackId": shown["trackId"]})
+    alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
+    client.call("LOGIN_BY_QR", {"trackId": shown["trackId"]})

@@ -1,0 +1,141 @@
+"""RAT: what is asked for too often, and how long to wait."""
+
+from __future__ import annotations
+
+import time
+
+from tambour_conformance.connection import Connection, Error, Reply
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
+from tambour_conformance.people import Device
+from tambour_conformance.talk import LESS, PATIENCE, SAVED, dialog, say
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+#: How often a case asks for something, and how many people it registers, to see that it was once too often.
+MOST_REQUESTS, MOST_DIALOGS = 2000, 60
+#: Something to search for that is not there.
+NOBODY = {"phone": "+99912345"}
+
+
+def wait_ms(refusal: Frame) -> int:
+    """The `retryAfter` of a refusal."""
+    wait = refusal.get("retryAfter")
+    check(type(wait) is int and wait > 0, "a retryAfter", refusal.value)
+    return wait
+
+
+def search_too_often(device: Device, most: int) -> Frame:
+    """Searches until that is refused; skips the case when that takes too long."""
+    if most > MOST_REQUESTS:
+        skip(f"searchBurst is {most}: {LESS}")
+    for _ in range(2 * most):
+        seq = device.send("CONTACT_INFO_BY_PHONE", NOBODY)
+        frame = device.either(Error("user.not.found", seq), Error("too.many.requests", seq))
+        if frame["error"] == "too.many.requests":
+            return frame
+    check(False, f"a refusal after at most {2 * most} searches", "none")
+    raise AssertionError
+
+
+@case("RAT-01")
+def test_too_often(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """What is used up is refused until the time that is named has passed, and served then."""
+    nina = login(newcomer("nina"))
+    wait = wait_ms(search_too_often(nina, limits["searchBurst"])) / 1000
+    if wait > PATIENCE:
+        skip(f"searchesPerMinute is {limits['searchesPerMinute']}, too long to wait for: {LESS}")
+    time.sleep(wait)
+    nina.refused("user.not.found", "CONTACT_INFO_BY_PHONE", NOBODY)
+    nina.alive()
+
+
+@case("RAT-02")
+def test_who_is_kept_from_what(
+    login: LogIn, newcomer: Newcomer, bob: Device, cid: Cid, limits: Limits
+) -> None:
+    """Neither what is of another kind nor anybody else is refused."""
+    nina = login(newcomer("nina"))
+    search_too_often(nina, limits["searchBurst"])
+    say(nina, SAVED, cid())
+    bob.refused("user.not.found", "CONTACT_INFO_BY_PHONE", NOBODY)
+
+
+@case("RAT-03")
+def test_one_bucket_for_all_devices(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """Another device, and another connection of the same, are refused as well."""
+    nina = newcomer("nina")
+    phone, laptop = login(nina), login(nina, "laptop")
+    search_too_often(phone, limits["searchBurst"])
+    for each in (laptop, login(nina)):
+        seq = each.send("CONTACT_INFO_BY_PHONE", NOBODY)
+        # A little comes back while the others log in.
+        frame = each.either(Error("user.not.found", seq), Error("too.many.requests", seq))
+        for _ in range(limits["searchBurst"] // 2):
+            if frame["error"] == "too.many.requests":
+                break
+            seq = each.send("CONTACT_INFO_BY_PHONE", NOBODY)
+            frame = each.either(Error("user.not.found", seq), Error("too.many.requests", seq))
+        equal(frame["error"], "too.many.requests", f"what {each.name} gets")
+
+
+@case("RAT-04")
+def test_each_user_counts(
+    login: LogIn, newcomer: Newcomer, bob: Device, group: Group, limits: Limits
+) -> None:
+    """A list as long as the bucket empties it, and so does a longer one."""
+    most = limits["inviteBurst"]
+    if most + 1 > limits["maxIDsPerRequest"]:
+        skip(f"inviteBurst is {most}: {LESS}")
+    for count in (most, most + 1):
+        nina = login(newcomer("nina"))
+        chat = group(nina)
+        change = {"chatId": chat, "userIds": [bob.user_id] * count, "operation": "add"}
+        nina.call("CHAT_MEMBERS_UPDATE", change)
+        wait_ms(nina.refused("too.many.requests", "CHAT_MEMBERS_UPDATE", change))
+
+
+@case("RAT-05")
+def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """LOGIN is refused with login.flood, for one account; its token is good later."""
+    most = limits["loginBurst"]
+    if most > MOST_REQUESTS:
+        skip(f"loginBurst is {most}: {LESS}")
+    nina = login(newcomer("nina"))
+    refusal = None
+    for _ in range(3 * most):
+        seq = nina.send("LOGIN", {"token": nina.token})
+        frame = nina.either(Reply(seq), Error("login.flood", seq))
+        if "error" in frame.value:
+            refusal = frame
+            break
+    check(refusal is not None, f"a refusal after at most {3 * most} logins", "none")
+    assert refusal is not None
+    login("bob")
+    wait = wait_ms(refusal) / 1000
+    if wait > PATIENCE:
+        skip(f"loginsPerMinute is {limits['loginsPerMinute']}, too long to wait for: {LESS}")
+    time.sleep(wait)
+    nina.call("LOGIN", {"token": nina.token})
+
+
+@case("RAT-06")
+def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
+    """One dialog more than may be begun is refused; those that are there, and begun by others, are not."""
+    most = limits["maxNewDialogsPerHour"]
+    if most > MOST_DIALOGS:
+        skip(f"maxNewDialogsPerHour is {most}: {LESS}")
+    nina, friend = login(newcomer("nina")), login(newcomer("friend"))
+    say(friend, dialog(friend, nina), cid())
+    others: list[Connection] = []
+    first = None
+    for _ in range(most):
+        other = login(newcomer())
+        first = first or dialog(nina, other)
+        say(nina, dialog(nina, other), cid())
+        others.append(other)
+    last = login(newcomer())
+    message = {"chatId": dialog(nina, last), "message": {"cid": cid(), "text": "hello"}}
+    wait_ms(nina.refused("too.many.requests", "MSG_SEND", message))
+    assert first is not None
+    for chat in (first, dialog(nina, friend), SAVED):
+        say(nina, chat, cid())

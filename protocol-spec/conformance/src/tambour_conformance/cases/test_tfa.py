@@ -1,0 +1,376 @@
+"""TFA: the password beside the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tambour_conformance.connection import Connection, Error
+from tambour_conformance.fixtures import Connect, Limits, LogIn, Newcomer
+from tambour_conformance.people import Account, Device, People
+from tambour_conformance.talk import LESS
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+PASSWORD, OTHER = "correct horse", "battery staple"
+#: What `profileOptions` and `expectedCapabilities` say.
+HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
+SET, UPDATE, HINT, EMAIL, REMOVE = 0, 1, 3, 4, 5
+#: How many tracks a case opens, and how often it tries, to see what happens with one more.
+MOST = 100
+
+
+def track_of(device: Device) -> str:
+    """A new track."""
+    return device.call("AUTH_CREATE_TRACK", {"type": 0})["trackId"]
+
+
+def checked_track(device: Device, password: str = PASSWORD) -> str:
+    """A new track on which the old password was given."""
+    track = track_of(device)
+    device.call("AUTH_CHECK_PASSWORD", {"trackId": track, "password": password})
+    return track
+
+
+def set_password(device: Device, password: str = PASSWORD, **fields: Any) -> None:
+    """Sets the first password of a user."""
+    expected = [SET] + ([HINT] if "hint" in fields else [])
+    value = {"trackId": track_of(device), "password": password, "expectedCapabilities": expected, **fields}
+    device.call("AUTH_SET_2FA", value)
+
+
+def after_code(connection: Connection, accounts: People, account: Account) -> Frame:
+    """What AUTH answers to the right code."""
+    token = connection.call("AUTH_REQUEST", {"phone": account.phone, "type": "START_AUTH"})["token"]
+    value = {"token": token, "verifyCode": accounts.code(account), "authTokenType": "CHECK_CODE"}
+    return connection.call("AUTH", value)
+
+
+def challenge(connection: Connection, accounts: People, account: Account) -> str:
+    """The track of the passwordChallenge."""
+    return after_code(connection, accounts, account)["passwordChallenge"]["trackId"]
+
+
+def address_of(account: Account) -> str:
+    """An e-mail address that nobody else of any run has."""
+    return f"n{account.phone.removeprefix('+')}@example.org"
+
+
+def check_address(device: Device, accounts: People, track: str, address: str) -> None:
+    """Makes an address known to a track."""
+    device.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
+    code = accounts.code(Account(address))
+    reply = device.call("AUTH_CHECK_EMAIL", {"trackId": track, "verifyCode": code})
+    equal(reply["email"], address, "the address that is known")
+
+
+def nothing(reply: Frame) -> None:
+    """A reply that has nothing to say, unless a later release gave it fields."""
+    check(reply.value or reply.wire == b"\x80", "the payload 80", reply.wire.hex())
+
+
+def options(frame: Frame) -> list[int]:
+    return frame["profile"].get("profileOptions", [])
+
+
+@case("TFA-01")
+def test_tracks_belong_to_a_session(login: LogIn, newcomer: Newcomer, bob: Device) -> None:
+    """Neither another user nor another session can use a track."""
+    nina = newcomer("nina")
+    phone, laptop = login(nina), login(nina, "laptop")
+    track = track_of(phone)
+    for each in (bob, laptop):
+        each.refused("track.not.found", "AUTH_VALIDATE_HINT", {"trackId": track, "hint": "x"})
+        value = {"trackId": track, "password": PASSWORD}
+        each.refused("track.not.found", "AUTH_SET_2FA", value)
+    phone.call("AUTH_VALIDATE_HINT", {"trackId": track, "hint": "x"})
+
+
+@case("TFA-02")
+def test_too_many_tracks(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """maxTracksPerHour tracks are opened, over all devices, and not one more."""
+    most = limits["maxTracksPerHour"]
+    if most > MOST:
+        skip(f"maxTracksPerHour is {most}: {LESS}")
+    nina = newcomer("nina")
+    phone, laptop = login(nina), login(nina, "laptop")
+    for number in range(most):
+        track_of(laptop if number % 2 else phone)
+    for each in (phone, laptop):
+        each.refused("auth.blocked", "AUTH_CREATE_TRACK", {"type": 0})
+
+
+@case("TFA-03")
+@pytest.mark.parametrize("which", ["too short", "shortest", "longest", "too long"])
+def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
+    """The bounds are legal, and what is beyond them is refused, here and where it is set."""
+    units = {
+        "too short": limits["minPasswordUnits"] - 1,
+        "shortest": limits["minPasswordUnits"],
+        "longest": limits["maxPasswordUnits"],
+        "too long": limits["maxPasswordUnits"] + 1,
+    }[which]
+    nina = login(newcomer("nina"))
+    value = {"trackId": track_of(nina), "password": "ж" * units}
+    for opcode in ("AUTH_VALIDATE_PASSWORD", "AUTH_SET_2FA"):
+        if which.startswith("too"):
+            nina.refused("proto.payload", opcode, value)
+        else:
+            nina.call(opcode, value)
+
+
+@case("TFA-04")
+def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
+    """Without it neither a new password, nor an address, nor the end of it."""
+    nina = login(newcomer("nina"))
+    set_password(nina)
+    track = track_of(nina)
+    for opcode, fields in (
+        ("AUTH_VALIDATE_PASSWORD", {"password": OTHER}),
+        ("AUTH_VERIFY_EMAIL", {"email": "nina@example.org"}),
+        ("AUTH_SET_2FA", {"password": OTHER}),
+        ("AUTH_SET_2FA", {"remove2fa": True}),
+    ):
+        nina.refused("not.allowed", opcode, {"trackId": track, **fields})
+    nina.call("AUTH_CHECK_PASSWORD", {"trackId": track, "password": PASSWORD})
+    nina.call("AUTH_VALIDATE_PASSWORD", {"trackId": track, "password": OTHER})
+    value = {"trackId": track, "password": OTHER, "hint": None, "expectedCapabilities": [UPDATE]}
+    nina.call("AUTH_SET_2FA", value)
+    checked_track(nina, OTHER)
+
+
+@case("TFA-05")
+@pytest.mark.parametrize("text", ["", "nina", "nina@", "@example.org", "a b@example.org", "a@b@example.org"])
+def test_no_address(login: LogIn, newcomer: Newcomer, text: str) -> None:
+    """What is no e-mail address is refused."""
+    nina = login(newcomer("nina"))
+    nina.refused("proto.payload", "AUTH_VERIFY_EMAIL", {"trackId": track_of(nina), "email": text})
+
+
+@case("TFA-06")
+def test_too_many_codes_by_email(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """maxEmailCodesPerTrack codes are sent for one track, and not one more."""
+    most = limits["maxEmailCodesPerTrack"]
+    if most > MOST:
+        skip(f"maxEmailCodesPerTrack is {most}: {LESS}")
+    account = newcomer("nina")
+    nina = login(account)
+    value = {"trackId": track_of(nina), "email": address_of(account)}
+    for _ in range(most):
+        nina.call("AUTH_VERIFY_EMAIL", value)
+    nina.refused("auth.blocked", "AUTH_VERIFY_EMAIL", value)
+
+
+@case("TFA-07")
+def test_wrong_codes_by_email(login: LogIn, newcomer: Newcomer, accounts: People, limits: Limits) -> None:
+    """loginCodeTries wrong codes use a code up."""
+    account = newcomer("nina")
+    nina = login(account)
+    track, address = track_of(nina), address_of(account)
+    nina.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
+    code = accounts.code(Account(address))
+    for _ in range(limits["loginCodeTries"]):
+        nina.refused("error.code.wrong", "AUTH_CHECK_EMAIL", {"trackId": track, "verifyCode": f"{code}0"})
+    nina.refused("error.code.expired", "AUTH_CHECK_EMAIL", {"trackId": track, "verifyCode": code})
+
+
+@case("TFA-08")
+def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
+    """A password that is nearly right is wrong; the connection stays, and the right one is good."""
+    account = newcomer("nina")
+    nina = login(account)
+    set_password(nina)
+    asked = {"trackId": track_of(nina)}
+    answered = {"trackId": challenge(client, accounts, account)}
+    for wrong in (PASSWORD.upper(), PASSWORD[:-1], f"{PASSWORD} ", ""):
+        nina.refused("error.password.wrong", "AUTH_CHECK_PASSWORD", {**asked, "password": wrong})
+    wrong = {**answered, "password": OTHER}
+    client.refused("error.password.wrong", "AUTH_LOGIN_CHECK_PASSWORD", wrong)
+    nina.call("AUTH_CHECK_PASSWORD", {**asked, "password": PASSWORD})
+    client.call("AUTH_LOGIN_CHECK_PASSWORD", {**answered, "password": PASSWORD})
+
+
+@case("TFA-09")
+def test_tries_are_bounded(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, limits: Limits
+) -> None:
+    """Tries of all tracks count together; then even the right one is refused, with the time to wait."""
+    most = limits["maxPasswordTriesPerHour"]
+    if most > MOST:
+        skip(f"maxPasswordTriesPerHour is {most}: {LESS}")
+    account = newcomer("nina")
+    nina = login(account)
+    set_password(nina)
+    answered = {"trackId": challenge(client, accounts, account)}
+    for number in range(most):
+        if number % 2:
+            wrong = {**answered, "password": OTHER}
+            client.refused("error.password.wrong", "AUTH_LOGIN_CHECK_PASSWORD", wrong)
+        else:
+            wrong = {"trackId": track_of(nina), "password": OTHER}
+            nina.refused("error.password.wrong", "AUTH_CHECK_PASSWORD", wrong)
+    right = {"trackId": track_of(nina), "password": PASSWORD}
+    refusals = [
+        nina.refused("auth.blocked", "AUTH_CHECK_PASSWORD", right),
+        client.refused("auth.blocked", "AUTH_LOGIN_CHECK_PASSWORD", {**answered, "password": PASSWORD}),
+    ]
+    for refusal in refusals:
+        check(refusal.get("retryAfter", 0) > 0, "a retryAfter", refusal.value)
+
+
+@case("TFA-10")
+def test_no_password(login: LogIn, newcomer: Newcomer) -> None:
+    """Who has none has none to give."""
+    nina = login(newcomer("nina"))
+    value = {"trackId": track_of(nina), "password": PASSWORD}
+    nina.refused("not.allowed", "AUTH_CHECK_PASSWORD", value)
+
+
+@case("TFA-11")
+def test_a_password_is_set(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
+    """Every connection and every login is told, and AUTH asks for it."""
+    account = newcomer("nina")
+    phone, laptop = login(account), login(account, "laptop")
+    track, address = track_of(phone), address_of(account)
+    phone.call("AUTH_VALIDATE_PASSWORD", {"trackId": track, "password": PASSWORD})
+    check_address(phone, accounts, track, address)
+    phone.call("AUTH_VALIDATE_HINT", {"trackId": track, "hint": "a horse"})
+    value = {"trackId": track, "password": PASSWORD, "hint": "a horse"}
+    phone.call("AUTH_SET_2FA", {**value, "expectedCapabilities": [SET, HINT, EMAIL]})
+    expected = [HAS_PASSWORD, HAS_EMAIL, HAS_HINT]
+    for each in (phone, laptop):
+        equal(sorted(options(each.push("NOTIF_PROFILE"))), expected, f"what {each.name} is told")
+    equal(sorted(options(login(account).login)), expected, "what a login says")
+    equal(after_code(client, accounts, account)["passwordChallenge"]["hint"], "a horse", "hint")
+
+
+@case("TFA-12")
+@pytest.mark.parametrize("expected", [[UPDATE], [REMOVE], [SET, HINT], [SET, EMAIL], [99]])
+def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[int]) -> None:
+    """What the client expects and has not prepared is refused, and nothing changes."""
+    nina = login(newcomer("nina"))
+    value = {"trackId": track_of(nina), "password": PASSWORD, "expectedCapabilities": expected}
+    nina.refused("not.allowed", "AUTH_SET_2FA", value)
+    equal(nina.call("AUTH_2FA_DETAILS", {})["password"]["enabled"], False, "enabled")
+
+
+@case("TFA-12")
+def test_set_where_there_is_one(login: LogIn, newcomer: Newcomer) -> None:
+    """A password that is there is changed, not set."""
+    nina = login(newcomer("nina"))
+    set_password(nina)
+    value = {"trackId": checked_track(nina), "password": OTHER, "expectedCapabilities": [SET]}
+    nina.refused("not.allowed", "AUTH_SET_2FA", value)
+    checked_track(nina)
+
+
+@case("TFA-13")
+def test_a_password_is_removed(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
+) -> None:
+    """Nothing of it is left, and the code is enough."""
+    account = newcomer("nina")
+    phone, laptop = login(account), login(account, "laptop")
+    set_password(phone, hint="a horse")
+    for each in (phone, laptop):
+        each.push("NOTIF_PROFILE")
+    value = {"trackId": checked_track(phone), "remove2fa": True, "expectedCapabilities": [REMOVE]}
+    phone.call("AUTH_SET_2FA", value)
+    for each in (phone, laptop):
+        equal(options(each.push("NOTIF_PROFILE")), [], f"what {each.name} is told")
+    equal(phone.call("AUTH_2FA_DETAILS", {})["password"], {"enabled": False}, "details")
+    check("LOGIN" in after_code(client, accounts, account)["tokenAttrs"], "a LOGIN token", "none")
+
+
+@case("MSP-20")
+def test_empty_replies(login: LogIn, newcomer: Newcomer) -> None:
+    """The replies that have nothing to say are the byte 80."""
+    nina = login(newcomer("nina"))
+    track = track_of(nina)
+    for opcode, fields in (
+        ("AUTH_VALIDATE_PASSWORD", {"password": PASSWORD}),
+        ("AUTH_VALIDATE_HINT", {"hint": "a horse"}),
+        ("AUTH_SET_2FA", {"password": PASSWORD}),
+    ):
+        nothing(nina.call(opcode, {"trackId": track, **fields}))
+    nothing(nina.call("AUTH_CHECK_PASSWORD", {"trackId": track_of(nina), "password": PASSWORD}))
+
+
+@case("TFA-14")
+def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
+    """A track that was ended is none."""
+    nina = login(newcomer("nina"))
+    value = {"trackId": track_of(nina), "password": PASSWORD}
+    nina.call("AUTH_SET_2FA", value)
+    nina.refused("track.not.found", "AUTH_SET_2FA", value)
+    nina.refused("track.not.found", "AUTH_VALIDATE_PASSWORD", value)
+
+
+@case("TFA-15")
+def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
+    """What there is, without the middle of the address."""
+    account = newcomer("nina")
+    nina = login(account)
+    equal(nina.call("AUTH_2FA_DETAILS", {})["password"], {"enabled": False}, "details")
+    track, address = track_of(nina), address_of(account)
+    check_address(nina, accounts, track, address)
+    value = {"trackId": track, "password": PASSWORD, "hint": "a horse"}
+    nina.call("AUTH_SET_2FA", {**value, "expectedCapabilities": [SET, HINT, EMAIL]})
+    details = nina.call("AUTH_2FA_DETAILS", {"trackId": "any"})["password"]
+    equal((details["enabled"], details["hint"]), (True, "a horse"), "details")
+    shown = details["email"]
+    check(shown.startswith("n") and shown.endswith("@example.org"), "the ends of the address", shown)
+    check(address.partition("@")[0] not in shown, "no more than its ends", shown)
+
+
+@case("TFA-16")
+def test_the_second_factor(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
+    """The code alone brings neither token nor profile; the password both, once."""
+    account = newcomer("nina")
+    nina = login(account)
+    set_password(nina)
+    client = connect("new")
+    checked = after_code(client, accounts, account)
+    equal((checked["tokenAttrs"], checked.get("profile")), ({}, None), "token and profile")
+    value = {"trackId": checked["passwordChallenge"]["trackId"], "password": PASSWORD}
+    reply = connect("elsewhere").call("AUTH_LOGIN_CHECK_PASSWORD", value)
+    equal(reply["profile"]["contact"]["id"], nina.user_id, "user")
+    client.call("LOGIN", {"token": reply["tokenAttrs"]["LOGIN"]["token"]})
+    client.refused("track.not.found", "AUTH_LOGIN_CHECK_PASSWORD", value)
+    client.refused("track.not.found", "AUTH_LOGIN_CHECK_PASSWORD", {**value, "trackId": "none"})
+
+
+@case("TFA-17")
+def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People, connect: Connect) -> None:
+    """A code by e-mail lets in, and the password is gone."""
+    account = newcomer("nina")
+    nina = login(account)
+    track, address = track_of(nina), address_of(account)
+    check_address(nina, accounts, track, address)
+    nina.call("AUTH_SET_2FA", {"trackId": track, "password": PASSWORD, "expectedCapabilities": [SET, EMAIL]})
+    nina.push("NOTIF_PROFILE")
+    client = connect("new")
+    asked = {"trackId": challenge(client, accounts, account)}
+    reply = client.call("AUTH_LOGIN_RESTORE_PASSWORD", asked)
+    check(reply["email"].endswith("@example.org"), "where the code went", reply.value)
+    code = accounts.code(Account(address))
+    wrong = {**asked, "verifyCode": f"{code}0"}
+    client.refused("error.code.wrong", "AUTH_LOGIN_RESTORE_PASSWORD", wrong)
+    reply = client.call("AUTH_LOGIN_RESTORE_PASSWORD", {**asked, "verifyCode": code})
+    client.call("LOGIN", {"token": reply["tokenAttrs"]["LOGIN"]["token"]})
+    equal(options(nina.push("NOTIF_PROFILE")), [], "what the other device is told")
+    again = after_code(connect("newer"), accounts, account)
+    check("LOGIN" in again["tokenAttrs"], "a LOGIN token", again.value)
+
+
+@case("TFA-18")
+def test_no_address_to_restore_by(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
+) -> None:
+    """Without an address nothing is sent."""
+    account = newcomer("nina")
+    set_password(login(account))
+    asked = {"trackId": challenge(client, accounts, account)}
+    seq = client.send("AUTH_LOGIN_RESTORE_PASSWORD", asked)
+    client.either(Error("not.allowed", seq))
