@@ -36,6 +36,7 @@ package final class Server: @unchecked Sendable {
     private let state = Mutex(State())
     private let nextLane = Atomic<Int>(0)
     package let housekeeper: Housekeeper
+    package let delayed: DelayedTimer
 
     /// How long a stop waits for what is under way.
     private static let stopDeadline: Duration = .seconds(5)
@@ -124,6 +125,12 @@ package final class Server: @unchecked Sendable {
             eraser: AccountEraser(limits: limits),
             intervalMs: limits.housekeepingIntervalMs
         )
+        delayed = DelayedTimer(
+            engine: shared.engine,
+            dispatcher: dispatcher,
+            wallMs: environment.wallMs
+        )
+        router.connect(timer: delayed)
         lanes = (0..<configuration.lanes).map { index in
             Lane(
                 index: index,
@@ -155,6 +162,7 @@ package final class Server: @unchecked Sendable {
     package func start() throws -> [String] {
         for lane in lanes { lane.start() }
         housekeeper.start()
+        delayed.start()
         let admin = try AdminSocket(
             path: directory.adminSocketPath,
             backend: LiveAdminBackend(self),
@@ -240,6 +248,8 @@ package final class Server: @unchecked Sendable {
         for listener in doors.listeners { listener.stop() }
         doors.admin?.stop()
         housekeeper.stop()
+        delayed.stop()
+        shared.router.connect(timer: nil)
         for gateway in gateways { gateway.post(.stop) }
         let deadline = ContinuousClock.now + Self.stopDeadline
         waitForSessions(until: deadline) { [self] in

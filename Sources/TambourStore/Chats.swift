@@ -6,9 +6,10 @@ struct ChatStatements {
     static let viewColumns =
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
         + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
-        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions"
+        + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, "
+        + "m.delayed_updated, m.delayed_failed"
     /// How many of them there are.
-    static let viewColumnCount = 22
+    static let viewColumnCount = 24
     static let chatColumns =
         "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
         + "description, options, pinned, link, reactions"
@@ -251,6 +252,10 @@ package struct ChatView: Sendable {
     package let link: Text?
     /// Which reactions it allows; nil for every one.
     package let reactions: Packed<ChatReactionsSettings>?
+    /// When the viewer's scheduled messages changed, Unix milliseconds; 0 for never.
+    package let delayedUpdated: Int64
+    /// When one of them could not be sent, Unix milliseconds; 0 for never.
+    package let delayedFailed: Int64
 
     /// The id that travels to this viewer.
     package var wireID: ChatID {
@@ -282,6 +287,8 @@ package struct ChatView: Sendable {
         let showsLink = owner == viewer || permissions.contains(.members)
         link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))
         reactions = row.isNull(21) ? nil : Packed(unchecked: Bytes(row.bytes(21)))
+        delayedUpdated = row.int(22)
+        delayedFailed = row.int(23)
     }
 }
 
@@ -488,6 +495,8 @@ extension ReadTransaction {
             title: view.title,
             lastMessage: lastMessage,
             lastEventTime: head.number > 0 ? head.id.timeMs : view.created,
+            lastDelayedUpdateTime: view.delayedUpdated,
+            lastFireDelayedErrorTime: view.delayedFailed,
             created: view.created,
             joinTime: view.joined,
             modified: view.modified,

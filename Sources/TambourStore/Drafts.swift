@@ -1,28 +1,9 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What a draft is for. A dialog is known by its other side, whether it has begun or not.
-package enum DraftPlace: Hashable, Sendable {
-    case group(ChatKey)
-    /// Oneself for saved messages.
-    case user(UserID)
-
-    /// Groups have negative keys, users positive ids: one column holds both.
-    fileprivate var peer: Int64 {
-        switch self {
-        case .group(let key): key.rawValue
-        case .user(let id): id.rawValue
-        }
-    }
-
-    fileprivate init(peer: Int64) {
-        self = peer < 0 ? .group(ChatKey(peer)) : .user(UserID(peer))
-    }
-}
-
 /// A row of `draft`: a draft, or that there is none any more.
 package struct DraftRecord: Sendable {
-    package let place: DraftPlace
+    package let place: ChatPlace
     /// Commit clock of the last change.
     package let ct: Int64
     /// When it was saved, Unix milliseconds; 0 when it was thrown away.
@@ -85,7 +66,7 @@ struct DraftStatements {
 extension DraftRecord {
     fileprivate init(row: any SQLStatement) {
         self.init(
-            place: DraftPlace(peer: row.int(0)),
+            place: ChatPlace(peer: row.int(0)),
             ct: row.int(1),
             saved: row.int(2),
             text: Text(unchecked: Bytes(row.bytes(3))),
@@ -98,7 +79,7 @@ extension DraftRecord {
 
 extension ReadTransaction {
     /// The draft of `user` for a place, or that there is none any more; nil when there never was.
-    package func draft(of user: UserID, for place: DraftPlace) throws -> DraftRecord? {
+    package func draft(of user: UserID, for place: ChatPlace) throws -> DraftRecord? {
         let statement = store.drafts.byPlace
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
@@ -133,7 +114,7 @@ extension WriteTransaction {
         elements: Packed<[Element]>?,
         replyTo: MessageID?,
         of user: UserID,
-        for place: DraftPlace
+        for place: ChatPlace
     ) throws {
         writes += 1
         let statement = store.drafts.put
@@ -147,7 +128,7 @@ extension WriteTransaction {
     }
 
     /// Throws a draft away, if there is one; the next delta says so.
-    package func discardDraft(of user: UserID, for place: DraftPlace) throws {
+    package func discardDraft(of user: UserID, for place: ChatPlace) throws {
         writes += 1
         let statement = store.drafts.discard
         statement.bind(1, user.rawValue)

@@ -87,7 +87,7 @@ struct ErasureStatements {
         )
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
-            "draft", "folder", "folder_order", "account_word",
+            "draft", "delayed_message", "folder", "folder_order", "account_word",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }

@@ -10,6 +10,8 @@ package enum Event: Sendable {
     case unfollowed([UserID], by: UserID)
     /// A user's settings: every connection but `except` is told.
     case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
+    /// Something is to be sent at that time, Unix milliseconds.
+    case delayed(until: Int64)
     /// A code to hand to a person.
     case code(String, to: CodeRecipient)
 }

@@ -422,22 +422,34 @@ extension ReadTransaction {
     ) throws -> Message {
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
-            let original = try self.record(replyTo, in: record.chat), original.status != .removed
+            let reply = try reply(to: replyTo, in: record.chat, wireID: wireID)
         {
-            link = Packed(
-                MessageLink(
-                    type: .reply,
-                    chatID: wireID,
-                    message: original.message(wireID: wireID, link: nil, previous: nil),
-                    messageID: replyTo
-                )
-            )
+            link = reply
         }
         return record.message(
             wireID: wireID,
             link: link,
             previous: previous,
             reactions: try reactions(to: record, for: viewer)
+        )
+    }
+
+    /// The link to what a message answers, as that is now; nil when it is gone.
+    func reply(
+        to id: MessageID,
+        in chat: ChatKey,
+        wireID: ChatID
+    ) throws -> Packed<MessageLink>? {
+        guard let original = try record(id, in: chat), original.status != .removed else {
+            return nil
+        }
+        return Packed(
+            MessageLink(
+                type: .reply,
+                chatID: wireID,
+                message: original.message(wireID: wireID, link: nil, previous: nil),
+                messageID: id
+            )
         )
     }
 }

@@ -330,5 +330,32 @@ package enum Schema {
             );
             """
         ),
+        Migration(
+            9,
+            "scheduled messages",
+            """
+            CREATE TABLE delayed_message (
+              user_id {int64} NOT NULL,
+              peer {int64} NOT NULL,
+              id {int64} NOT NULL,
+              fire {int64} NOT NULL,
+              failed {int64} NOT NULL DEFAULT 0,
+              notify {int64} NOT NULL,
+              updated {int64} NOT NULL DEFAULT 0,
+              cid {int64} NOT NULL,
+              device {int64} NOT NULL,
+              reply_to {int64} NOT NULL,
+              text {blob} NOT NULL,
+              elements {blob},
+              attaches {blob},
+              forward {blob},
+              bytes {int64} NOT NULL,
+              PRIMARY KEY (user_id, peer, id)
+            ) {without_rowid};
+            CREATE INDEX delayed_message_due ON delayed_message (fire) WHERE failed = 0;
+            ALTER TABLE member ADD COLUMN delayed_updated {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE member ADD COLUMN delayed_failed {int64} NOT NULL DEFAULT 0;
+            """
+        ),
     ]
 }

@@ -16,6 +16,7 @@ package final class StoreConnection {
     let settings: SettingStatements
     let reactions: ReactionStatements
     let drafts: DraftStatements
+    let delayed: DelayedStatements
     let folders: FolderStatements
     let search: SearchStatements
     let people: PeopleStatements
@@ -38,6 +39,7 @@ package final class StoreConnection {
         settings = try SettingStatements(sql)
         reactions = try ReactionStatements(sql)
         drafts = try DraftStatements(sql)
+        delayed = try DelayedStatements(sql)
         folders = try FolderStatements(sql)
         search = try SearchStatements(sql)
         people = try PeopleStatements(sql)

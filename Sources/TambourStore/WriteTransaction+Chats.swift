@@ -186,6 +186,7 @@ extension WriteTransaction {
         }
         for member in members.values { markDirty(member, in: chat) }
         if kind == .dialog, let pair { try addPartners(pair.low, pair.high) }
+        if let pair { try showDelayed(of: pair.low, and: pair.high, in: chat) }
         return chat
     }
 

@@ -68,6 +68,7 @@ extension WriteTransaction {
             bury.bind(5, ct)
             try bury.run()
             try discardDraft(of: id, for: .group(chat.key))
+            try forgetDelayed(of: id, for: .group(chat.key))
         }
         chat.remove(Set(ids))
         try countMembers(of: chat)

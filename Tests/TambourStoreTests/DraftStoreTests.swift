@@ -9,7 +9,7 @@ struct DraftStoreTests {
     private func save(
         _ text: Text,
         of user: UserID,
-        for place: DraftPlace,
+        for place: ChatPlace,
         _ store: TestStore
     ) throws {
         try store.batch { tx in

@@ -173,6 +173,14 @@ package final class Limits: Sendable {
     package let maxChosenReactions: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
+    /// 500 messages. More scheduled messages than anybody plans.
+    package let maxDelayed: Int
+    /// 100 messages. The list of a chat fits one reply.
+    package let maxDelayedPerChat: Int
+    /// 31_622_400_000 ms. A year; beyond it nobody knows who still wants it.
+    package let maxDelayMs: Int
+    /// 64 messages. What came due while the server was away shares the engine with the others.
+    package let delayedPerStep: Int
     /// 30 folders. More tabs than a screen has room for.
     package let maxFolders: Int
     /// 16_384 bytes. All folders of a user fit one reply.
@@ -301,6 +309,10 @@ package final class Limits: Sendable {
         maxReactionKinds = overrides.value(of: "maxReactionKinds", standard: 8)
         maxChosenReactions = overrides.value(of: "maxChosenReactions", standard: 64)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
+        maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
+        maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
+        maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)
+        delayedPerStep = overrides.value(of: "delayedPerStep", standard: 64)
         maxFolders = overrides.value(of: "maxFolders", standard: 30)
         maxFolderBytes = overrides.value(of: "maxFolderBytes", standard: 16_384)
         maxHistoryPage = overrides.value(of: "maxHistoryPage", standard: 200)

@@ -493,8 +493,8 @@ package struct MsgEditRequest: WirePayload, Hashable {
     package var attachments: [NewAttach]?
     /// New attachments, as the others name them.
     package var attaches: [NewAttach]?
-    /// A map that schedules it; not served yet.
-    package var delayedAttributes: AnyValue?
+    /// The new time of a scheduled message; refused for others.
+    package var delayedAttributes: DelayedAttributes?
     /// The post whose comment is meant; not served yet.
     package var postID: MessageID?
 
@@ -505,7 +505,7 @@ package struct MsgEditRequest: WirePayload, Hashable {
         elements: [Element]? = nil,
         attachments: [NewAttach]? = nil,
         attaches: [NewAttach]? = nil,
-        delayedAttributes: AnyValue? = nil,
+        delayedAttributes: DelayedAttributes? = nil,
         postID: MessageID? = nil
     ) {
         self.chatID = chatID
@@ -525,7 +525,7 @@ package struct MsgEditRequest: WirePayload, Hashable {
         var elements: [Element]?
         var attachments: [NewAttach]?
         var attaches: [NewAttach]?
-        var delayedAttributes: AnyValue?
+        var delayedAttributes: DelayedAttributes?
         var postID: MessageID?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -560,7 +560,7 @@ package struct MsgEditRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "delayedAttributes") {
                     fieldName = "delayedAttributes"
                     try claim(6, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { delayedAttributes = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { delayedAttributes = try DelayedAttributes.read(from: &reader) }
                 } else if reader.matches(wireKey, "postId") {
                     fieldName = "postId"
                     try claim(7, in: &fieldsSeen)
@@ -1202,6 +1202,106 @@ package struct NotifMsgDelete: WirePayload, Hashable {
         writer.writeArrayHeader(messageIDs.count)
         for item in messageIDs {
             writer.writeInt(item.rawValue)
+        }
+    }
+}
+
+/// The receiver's scheduled messages of a chat have changed, on another device or because one was sent.
+package struct NotifMsgDelayed: WirePayload, Hashable {
+    /// The chat; a dialog may not have begun.
+    package var chatID: ChatID
+    /// When.
+    package var lastDelayedUpdateTime: Int64
+    /// The same time, when the message could not be sent.
+    package var lastFireDelayedErrorTime: Int64?
+    /// What was scheduled, edited, or could not be sent.
+    package var message: Message?
+    /// What waits no more.
+    package var messageIDs: [MessageID]?
+
+    package init(
+        chatID: ChatID,
+        lastDelayedUpdateTime: Int64,
+        lastFireDelayedErrorTime: Int64? = nil,
+        message: Message? = nil,
+        messageIDs: [MessageID]? = nil
+    ) {
+        self.chatID = chatID
+        self.lastDelayedUpdateTime = lastDelayedUpdateTime
+        self.lastFireDelayedErrorTime = lastFireDelayedErrorTime
+        self.message = message
+        self.messageIDs = messageIDs
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var lastDelayedUpdateTime: Int64?
+        var lastFireDelayedErrorTime: Int64?
+        var message: Message?
+        var messageIDs: [MessageID]?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "lastDelayedUpdateTime") {
+                    fieldName = "lastDelayedUpdateTime"
+                    try claim(1, in: &fieldsSeen)
+                    lastDelayedUpdateTime = try reader.readInt()
+                } else if reader.matches(wireKey, "lastFireDelayedErrorTime") {
+                    fieldName = "lastFireDelayedErrorTime"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { lastFireDelayedErrorTime = try reader.readInt() }
+                } else if reader.matches(wireKey, "message") {
+                    fieldName = "message"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { message = try Message.read(from: &reader) }
+                } else if reader.matches(wireKey, "messageIds") {
+                    fieldName = "messageIds"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { messageIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let lastDelayedUpdateTime else { throw missing("lastDelayedUpdateTime") }
+        return Self(chatID: chatID, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, message: message, messageIDs: messageIDs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if lastFireDelayedErrorTime != nil { fieldCount += 1 }
+        if message != nil { fieldCount += 1 }
+        if messageIDs != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("lastDelayedUpdateTime")
+        writer.writeInt(lastDelayedUpdateTime)
+        if let lastFireDelayedErrorTime {
+            writer.writeKey("lastFireDelayedErrorTime")
+            writer.writeInt(lastFireDelayedErrorTime)
+        }
+        if let message {
+            writer.writeKey("message")
+            message.write(to: &writer)
+        }
+        if let messageIDs {
+            writer.writeKey("messageIds")
+            writer.writeArrayHeader(messageIDs.count)
+            for item in messageIDs {
+                writer.writeInt(item.rawValue)
+            }
         }
     }
 }

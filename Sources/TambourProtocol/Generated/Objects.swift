@@ -2225,7 +2225,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.id }
         set { shared = shared.changed { $0.id = newValue } }
     }
-    /// When it was stored; rises strictly in a chat.
+    /// When it was stored; rises strictly in a chat. Of a scheduled message when it is to be sent.
     package var time: Int64 {
         get { shared.value.time }
         set { shared = shared.changed { $0.time = newValue } }
@@ -2285,6 +2285,11 @@ package struct Message: WireValue, Hashable {
         get { shared.value.reactionInfo }
         set { shared = shared.changed { $0.reactionInfo = newValue } }
     }
+    /// Of a scheduled message.
+    package var delayedAttributes: DelayedAttributes? {
+        get { shared.value.delayedAttributes }
+        set { shared = shared.changed { $0.delayedAttributes = newValue } }
+    }
     /// Bits; none is used yet.
     package var options: Int64? {
         get { shared.value.options }
@@ -2310,6 +2315,7 @@ package struct Message: WireValue, Hashable {
         var status: MessageStatus?
         var updateTime: Int64?
         var reactionInfo: Packed<ReactionInfo>?
+        var delayedAttributes: DelayedAttributes?
         var options: Int64?
         var prevMessageID: MessageID?
     }
@@ -2330,6 +2336,7 @@ package struct Message: WireValue, Hashable {
         status: MessageStatus? = nil,
         updateTime: Int64? = nil,
         reactionInfo: Packed<ReactionInfo>? = nil,
+        delayedAttributes: DelayedAttributes? = nil,
         options: Int64? = nil,
         prevMessageID: MessageID? = nil
     ) {
@@ -2348,6 +2355,7 @@ package struct Message: WireValue, Hashable {
                 status: status,
                 updateTime: updateTime,
                 reactionInfo: reactionInfo,
+                delayedAttributes: delayedAttributes,
                 options: options,
                 prevMessageID: prevMessageID
             )
@@ -2368,6 +2376,7 @@ package struct Message: WireValue, Hashable {
         var status: MessageStatus?
         var updateTime: Int64?
         var reactionInfo: Packed<ReactionInfo>?
+        var delayedAttributes: DelayedAttributes?
         var options: Int64?
         var prevMessageID: MessageID?
         var fieldsSeen: UInt64 = 0
@@ -2428,13 +2437,17 @@ package struct Message: WireValue, Hashable {
                     fieldName = "reactionInfo"
                     try claim(12, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { reactionInfo = try Packed<ReactionInfo>.read(from: &reader) }
+                } else if reader.matches(wireKey, "delayedAttributes") {
+                    fieldName = "delayedAttributes"
+                    try claim(13, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { delayedAttributes = try DelayedAttributes.read(from: &reader) }
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
-                    try claim(13, in: &fieldsSeen)
+                    try claim(14, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { options = try reader.readInt() }
                 } else if reader.matches(wireKey, "prevMessageId") {
                     fieldName = "prevMessageId"
-                    try claim(14, in: &fieldsSeen)
+                    try claim(15, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { prevMessageID = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
@@ -2447,7 +2460,7 @@ package struct Message: WireValue, Hashable {
         guard let id else { throw missing("id") }
         guard let time else { throw missing("time") }
         guard let type else { throw missing("type") }
-        return Self(id: id, time: time, type: type, text: text, sender: sender, chatID: chatID, cid: cid, elements: elements, attaches: attaches, link: link, status: status, updateTime: updateTime, reactionInfo: reactionInfo, options: options, prevMessageID: prevMessageID)
+        return Self(id: id, time: time, type: type, text: text, sender: sender, chatID: chatID, cid: cid, elements: elements, attaches: attaches, link: link, status: status, updateTime: updateTime, reactionInfo: reactionInfo, delayedAttributes: delayedAttributes, options: options, prevMessageID: prevMessageID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -2460,6 +2473,7 @@ package struct Message: WireValue, Hashable {
         if status != nil { fieldCount += 1 }
         if updateTime != nil { fieldCount += 1 }
         if reactionInfo != nil { fieldCount += 1 }
+        if delayedAttributes != nil { fieldCount += 1 }
         if options != nil { fieldCount += 1 }
         if prevMessageID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
@@ -2504,6 +2518,10 @@ package struct Message: WireValue, Hashable {
         if let reactionInfo {
             writer.writeKey("reactionInfo")
             reactionInfo.write(to: &writer)
+        }
+        if let delayedAttributes {
+            writer.writeKey("delayedAttributes")
+            delayedAttributes.write(to: &writer)
         }
         if let options {
             writer.writeKey("options")
@@ -2727,12 +2745,12 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.lastEventTime }
         set { shared = shared.changed { $0.lastEventTime = newValue } }
     }
-    /// When the scheduled messages changed.
+    /// When the asking user's scheduled messages changed; 0 in pushes to several.
     package var lastDelayedUpdateTime: Int64 {
         get { shared.value.lastDelayedUpdateTime }
         set { shared = shared.changed { $0.lastDelayedUpdateTime = newValue } }
     }
-    /// When a scheduled message failed.
+    /// When one of them could not be sent; 0 in pushes to several.
     package var lastFireDelayedErrorTime: Int64 {
         get { shared.value.lastFireDelayedErrorTime }
         set { shared = shared.changed { $0.lastFireDelayedErrorTime = newValue } }
@@ -5256,6 +5274,70 @@ package struct NewLink: WireValue, Hashable {
     }
 }
 
+/// When a message is to be sent, and who is to be alerted then.
+package struct DelayedAttributes: WireValue, Hashable {
+    /// When. A time that has passed means now.
+    package var timeToFire: Int64
+    /// For clients: whether the sender is alerted.
+    package var notifySender: Bool
+    /// For clients: whether the others are.
+    package var notifyOpponents: Bool
+
+    package init(
+        timeToFire: Int64,
+        notifySender: Bool = true,
+        notifyOpponents: Bool = true
+    ) {
+        self.timeToFire = timeToFire
+        self.notifySender = notifySender
+        self.notifyOpponents = notifyOpponents
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var timeToFire: Int64?
+        var notifySender: Bool = true
+        var notifyOpponents: Bool = true
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "timeToFire") {
+                    fieldName = "timeToFire"
+                    try claim(0, in: &fieldsSeen)
+                    timeToFire = try reader.readInt()
+                } else if reader.matches(wireKey, "notifySender") {
+                    fieldName = "notifySender"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { notifySender = try reader.readBool() }
+                } else if reader.matches(wireKey, "notifyOpponents") {
+                    fieldName = "notifyOpponents"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { notifyOpponents = try reader.readBool() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let timeToFire else { throw missing("timeToFire") }
+        return Self(timeToFire: timeToFire, notifySender: notifySender, notifyOpponents: notifyOpponents)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("timeToFire")
+        writer.writeInt(timeToFire)
+        writer.writeKey("notifySender")
+        writer.writeBool(notifySender)
+        writer.writeKey("notifyOpponents")
+        writer.writeBool(notifyOpponents)
+    }
+}
+
 /// A message to be stored.
 package struct NewMessage: WireValue, Hashable {
     /// The sender's own id, usually milliseconds; the same again returns the first result.
@@ -5268,8 +5350,8 @@ package struct NewMessage: WireValue, Hashable {
     package var attaches: [NewAttach]
     /// What it answers or forwards.
     package var link: NewLink?
-    /// A map that schedules it; not served yet.
-    package var delayedAttributes: AnyValue?
+    /// Schedules it.
+    package var delayedAttributes: DelayedAttributes?
     /// Sent by one client; ignored.
     package var isLive: Bool?
     /// Asks for a link preview; not served yet.
@@ -5281,7 +5363,7 @@ package struct NewMessage: WireValue, Hashable {
         elements: [Element] = [],
         attaches: [NewAttach] = [],
         link: NewLink? = nil,
-        delayedAttributes: AnyValue? = nil,
+        delayedAttributes: DelayedAttributes? = nil,
         isLive: Bool? = nil,
         detectShare: Bool? = nil
     ) {
@@ -5301,7 +5383,7 @@ package struct NewMessage: WireValue, Hashable {
         var elements: [Element] = []
         var attaches: [NewAttach] = []
         var link: NewLink?
-        var delayedAttributes: AnyValue?
+        var delayedAttributes: DelayedAttributes?
         var isLive: Bool?
         var detectShare: Bool?
         var fieldsSeen: UInt64 = 0
@@ -5333,7 +5415,7 @@ package struct NewMessage: WireValue, Hashable {
                 } else if reader.matches(wireKey, "delayedAttributes") {
                     fieldName = "delayedAttributes"
                     try claim(5, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { delayedAttributes = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { delayedAttributes = try DelayedAttributes.read(from: &reader) }
                 } else if reader.matches(wireKey, "isLive") {
                     fieldName = "isLive"
                     try claim(6, in: &fieldsSeen)

@@ -159,6 +159,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifDraft = Opcode(rawValue: 152)
     /// The receiver threw a draft away on another device.
     package static let notifDraftDiscard = Opcode(rawValue: 153)
+    /// The receiver's scheduled messages of a chat have changed, on another device or because one was sent.
+    package static let notifMsgDelayed = Opcode(rawValue: 154)
     /// Others reacted to a message.
     package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
     /// The receiver reacted on another device, or took that back.
@@ -347,6 +349,7 @@ package struct OpInfo: Sendable {
         served(145, "BOT_INFO", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
         served(152, "NOTIF_DRAFT", .serverToClient, [], nil, nil, [])
         served(153, "NOTIF_DRAFT_DISCARD", .serverToClient, [], nil, nil, [])
+        served(154, "NOTIF_MSG_DELAYED", .serverToClient, [], nil, nil, [])
         served(155, "NOTIF_MSG_REACTIONS_CHANGED", .serverToClient, [], nil, nil, [])
         served(156, "NOTIF_MSG_YOU_REACTED", .serverToClient, [], nil, nil, [])
         served(159, "NOTIF_PROFILE", .serverToClient, [], nil, nil, [])
@@ -428,7 +431,6 @@ package struct OpInfo: Sendable {
         known(147, "NOTIF_LOCATION", .serverToClient)
         known(148, "NOTIF_LOCATION_REQUEST", .serverToClient)
         known(150, "NOTIF_ASSETS_UPDATE", .serverToClient)
-        known(154, "NOTIF_MSG_DELAYED", .serverToClient)
         known(158, "CALLS_TOKEN", .clientToServer)
         known(160, "WEB_APP_INIT_DATA", .clientToServer)
         known(163, "CALL_HISTORY", .clientToServer)

@@ -13,6 +13,7 @@ package indirect enum Push: WirePush {
     case notifMsgDelete(NotifMsgDelete)
     case notifDraft(NotifDraft)
     case notifDraftDiscard(NotifDraftDiscard)
+    case notifMsgDelayed(NotifMsgDelayed)
     case notifMsgReactionsChanged(NotifMsgReactionsChanged)
     case notifMsgYouReacted(NotifMsgYouReacted)
     case notifProfile(NotifProfile)
@@ -31,6 +32,7 @@ package indirect enum Push: WirePush {
             case .notifMsgDelete: .notifMsgDelete
             case .notifDraft: .notifDraft
             case .notifDraftDiscard: .notifDraftDiscard
+            case .notifMsgDelayed: .notifMsgDelayed
             case .notifMsgReactionsChanged: .notifMsgReactionsChanged
             case .notifMsgYouReacted: .notifMsgYouReacted
             case .notifProfile: .notifProfile
@@ -54,6 +56,7 @@ package indirect enum Push: WirePush {
             case .notifMsgDelete(let push): push.withEncoded(for: capabilities, body)
             case .notifDraft(let push): push.withEncoded(for: capabilities, body)
             case .notifDraftDiscard(let push): push.withEncoded(for: capabilities, body)
+            case .notifMsgDelayed(let push): push.withEncoded(for: capabilities, body)
             case .notifMsgReactionsChanged(let push): push.withEncoded(for: capabilities, body)
             case .notifMsgYouReacted(let push): push.withEncoded(for: capabilities, body)
             case .notifProfile(let push): push.withEncoded(for: capabilities, body)

@@ -267,6 +267,13 @@ package struct Dispatcher: Sendable {
         }
     }
 
+    /// Sends scheduled messages whose time has come, a part of them when there are many.
+    ///
+    /// - Returns: when the next is due, Unix milliseconds; nil when none waits.
+    package func sendDue(in tx: WriteTransaction) throws -> Int64? {
+        try messages.sendDue(in: tx)
+    }
+
     // MARK: - Login
 
     /// Finds the session a login token stands for.

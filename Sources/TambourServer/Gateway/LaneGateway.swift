@@ -201,7 +201,7 @@ final class LaneGateway: @unchecked Sendable {
                 var packets = EncodedPush(push, limits: shared.limits)
                 if let packet = packets.packet(for: session.capabilities) { session.push(packet) }
             }
-        case .code:
+        case .code, .delayed:
             break
         }
     }

@@ -42,7 +42,9 @@ struct ChatsHandler: Sendable {
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
         var page = HistoryPage()
         let view = try snapshot.begunView(request.chatID, of: caller.userID)
-        if let view, request.getMessages, request.itemType != .delayed {
+        if request.getMessages, request.itemType == .delayed {
+            page.messages = try delayed(request.chatID, of: caller, in: snapshot)
+        } else if let view, request.getMessages {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)
@@ -73,6 +75,22 @@ struct ChatsHandler: Sendable {
             chat: request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil,
             more: page.more
         )
+    }
+
+    /// All that the caller has scheduled in a chat, the next to be sent first; anchor and counts do not
+    /// matter. What the messages answer is left out where it does not fit.
+    private func delayed(
+        _ id: ChatID,
+        of caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> [Message] {
+        let place = ChatPlace(id, for: caller.userID)
+        var room = limits.maxReplyBytes / 2
+        return try snapshot.delayed(of: caller.userID, for: place).map { record in
+            let message = try snapshot.message(record)
+            room -= message.wireSizeEstimate - record.wireSizeEstimate
+            return room >= 0 ? message : record.message(link: record.draft.forward)
+        }
     }
 
     /// Answers `CHAT_MARK` (50): moves the caller's read mark up, or down for `SET_AS_UNREAD`.

@@ -7,7 +7,7 @@ struct DraftsHandler: Sendable {
 
     /// How a draft is named to its owner.
     private struct Target {
-        let place: DraftPlace
+        let place: ChatPlace
         /// Nil for a dialog that has not begun.
         let chatID: ChatID?
         let userID: UserID?

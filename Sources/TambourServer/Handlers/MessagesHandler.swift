@@ -20,15 +20,18 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         let message = request.message
-        guard message.delayedAttributes == nil else {
-            throw RequestError.errorMessageInvalid(
-                "/message/delayedAttributes: scheduled messages are not served"
-            )
-        }
         if request.chatID == nil, request.userID == nil {
+            guard message.delayedAttributes == nil else {
+                throw RequestError.errorMessageInvalid(
+                    "/message/delayedAttributes: a chat is made at once"
+                )
+            }
             return try createGroup(message, from: caller, in: tx)
         }
-        let target = try target(of: request, for: caller, in: tx)
+        let attributes = try schedule(message.delayedAttributes, in: tx)
+        let target =
+            try request.chatID.map { try self.target($0, of: caller.userID, in: tx) }
+            ?? self.target(with: request.userID ?? caller.userID, of: caller.userID, in: tx)
         // Before everything that may have changed since: what was acknowledged stays so.
         if let chat = target.chat,
             let first = try tx.sent(
@@ -40,18 +43,19 @@ struct MessagesHandler: Sendable {
         {
             return try reply(to: first, in: chat, for: caller, in: tx)
         }
+        if attributes != nil,
+            let first = try tx.reader.delayed(
+                cid: message.cid,
+                of: caller.userID,
+                on: caller.deviceID,
+                for: target.place
+            )
+        {
+            return try reply(with: first, in: target.chat, in: tx)
+        }
 
         // Checks, all of them before the first write.
-        guard try target.partner == caller.userID || tx.isListed(target.partner) else {
-            throw RequestError.chatNotFound
-        }
-        if let chat = target.chat {
-            try ChatRules.requireOpen(chat, for: caller.userID)
-        } else {
-            let blockers = try tx.reader.blockers(caller.userID, target.partner)
-            if blockers.contains(target.partner) { throw RequestError.chatNotFound }
-            if blockers.contains(caller.userID) { throw RequestError.notAllowed }
-        }
+        try requireSendable(target, from: caller.userID, in: tx)
         let text = message.text ?? .empty
         let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
             try tx.reader.listedAccount($0)
@@ -62,30 +66,22 @@ struct MessagesHandler: Sendable {
             elements: ElementRules.packed(message.elements, for: text),
             attaches: attaches
         )
-        if let chat = target.chat {
-            try ChatRules.require(.send, of: caller.userID, in: chat, tx)
-        } else if target.partner != caller.userID {
-            try requireRoom(forDialogOf: caller.userID, with: target.partner, in: tx)
-        }
         try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
 
-        let chat =
-            try target.chat
-            ?? tx.createPairChat(caller.userID, target.partner, by: caller.userID)
-        let (record, previous) = try tx.append(
-            draft,
-            to: chat,
-            from: caller.userID,
-            on: caller.deviceID
-        )
-        let stored = try tx.message(record, in: chat)
-        if target.chat == nil {
-            try tx.announce(chat, last: stored, except: caller.connectionID)
+        if let attributes {
+            return try schedule(draft, attributes, for: target, from: caller, in: tx)
         }
-        tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
+        let (chat, stored, previous) = try deliver(
+            draft,
+            to: target,
+            from: caller.userID,
+            on: caller.deviceID,
+            except: caller.connectionID,
+            in: tx
+        )
         return try reply(
             stored,
             previous: previous,
@@ -94,6 +90,45 @@ struct MessagesHandler: Sendable {
             for: caller,
             in: tx
         )
+    }
+
+    /// Whether a message may go there now.
+    ///
+    /// - Throws: `chat.not.found`, `not.allowed`, `too.many.requests`.
+    func requireSendable(
+        _ target: Target,
+        from sender: UserID,
+        in tx: WriteTransaction
+    ) throws {
+        guard try target.partner == sender || tx.isListed(target.partner) else {
+            throw RequestError.chatNotFound
+        }
+        if let chat = target.chat {
+            try ChatRules.requireOpen(chat, for: sender)
+            try ChatRules.require(.send, of: sender, in: chat, tx)
+        } else if target.partner != sender {
+            let blockers = try tx.reader.blockers(sender, target.partner)
+            if blockers.contains(target.partner) { throw RequestError.chatNotFound }
+            if blockers.contains(sender) { throw RequestError.notAllowed }
+            try requireRoom(forDialogOf: sender, with: target.partner, in: tx)
+        }
+    }
+
+    /// Stores a message, before it the dialog that it begins, and tells everybody.
+    func deliver(
+        _ draft: MessageDraft,
+        to target: Target,
+        from sender: UserID,
+        on device: DeviceID,
+        except connection: ConnectionID?,
+        in tx: WriteTransaction
+    ) throws -> (chat: ChatState, message: Message, previous: MessageID?) {
+        let chat = try target.chat ?? tx.createPairChat(sender, target.partner, by: sender)
+        let (record, previous) = try tx.append(draft, to: chat, from: sender, on: device)
+        let stored = try tx.message(record, in: chat)
+        if target.chat == nil { try tx.announce(chat, last: stored, except: connection) }
+        tx.tell(stored, previous: previous, in: chat, except: connection)
+        return (chat, stored, previous)
     }
 
     /// The brake on writing to people who do not know the writer.
@@ -115,22 +150,36 @@ struct MessagesHandler: Sendable {
     }
 
     /// Where a message goes: an existing chat, or the dialog that it begins with somebody who may
-    /// not be there. A group has no partner but the caller.
-    private func target(
-        of request: MsgSendRequest,
-        for caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> (chat: ChatState?, partner: UserID) {
+    /// not be there.
+    struct Target {
+        let chat: ChatState?
+        /// The sender where there is none.
         let partner: UserID
-        if let id = request.chatID {
-            guard let other = id.partner(of: caller.userID) else {
-                return (try tx.knownChat(id, to: caller.userID), caller.userID)
-            }
-            partner = other
-        } else {
-            partner = request.userID ?? caller.userID
+
+        var place: ChatPlace {
+            if let chat, chat.kind == .group { return .group(chat.key) }
+            return .user(partner)
         }
-        return (try tx.chat(of: caller.userID, and: partner), partner)
+    }
+
+    /// - Throws: `chat.not.found`.
+    func target(
+        _ id: ChatID,
+        of sender: UserID,
+        in tx: WriteTransaction
+    ) throws -> Target {
+        if let partner = id.partner(of: sender) {
+            return try target(with: partner, of: sender, in: tx)
+        }
+        return Target(chat: try tx.knownChat(id, to: sender), partner: sender)
+    }
+
+    private func target(
+        with partner: UserID,
+        of sender: UserID,
+        in tx: WriteTransaction
+    ) throws -> Target {
+        Target(chat: try tx.chat(of: sender, and: partner), partner: partner)
     }
 
     /// Turns the link of a request into what is stored: the id of what is answered, or a snapshot of
@@ -318,13 +367,15 @@ struct MessagesHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgEditReply {
-        guard request.delayedAttributes == nil else {
-            throw RequestError.errorMessageInvalid(
-                "/delayedAttributes: scheduled messages are not served"
-            )
-        }
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
+        }
+        if let delayed = try tx.reader.delayed(
+            request.messageID,
+            of: caller.userID,
+            for: ChatPlace(request.chatID, for: caller.userID)
+        ) {
+            return try edit(delayed, as: request, from: caller, in: tx)
         }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.requireOpen(chat, for: caller.userID)
@@ -333,23 +384,16 @@ struct MessagesHandler: Sendable {
         guard old.sender == caller.userID, !isEvent(old, in: chat) else {
             throw RequestError.notAllowed
         }
+        // Only what is scheduled has a time to change.
+        guard request.delayedAttributes == nil else { throw RequestError.notFound }
         var record = old
-        if let text = request.text {
-            record.text = text
-            record.elements = ElementRules.packed(request.elements ?? [], for: text)
-        } else if let elements = request.elements, !elements.isEmpty {
-            record.elements = ElementRules.packed(elements, for: record.text)
-        }
-        let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
-        for (path, list) in lists {
-            guard let list, !list.isEmpty else { continue }
-            record.attaches = try AttachRules.stored(list, at: path) {
-                try tx.reader.listedAccount($0)
-            }
-        }
-        guard !record.text.isEmpty || record.attaches != nil || record.forward != nil else {
-            throw RequestError.errorMessageInvalid
-        }
+        let content = try content(
+            after: request,
+            before: (record.text, record.elements, record.attaches),
+            hasForward: record.forward != nil,
+            in: tx
+        )
+        (record.text, record.elements, record.attaches) = content
         let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)
         tx.tell(
@@ -362,6 +406,37 @@ struct MessagesHandler: Sendable {
             message: try tx.message(edited, in: chat, for: caller.userID),
             chatID: chat.wireID
         )
+    }
+
+    /// What of a message an edit may change.
+    typealias Content = (
+        text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?
+    )
+
+    func content(
+        after request: MsgEditRequest,
+        before: Content,
+        hasForward: Bool,
+        in tx: WriteTransaction
+    ) throws -> Content {
+        var content = before
+        if let text = request.text {
+            content.text = text
+            content.elements = ElementRules.packed(request.elements ?? [], for: text)
+        } else if let elements = request.elements, !elements.isEmpty {
+            content.elements = ElementRules.packed(elements, for: content.text)
+        }
+        let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
+        for (path, list) in lists {
+            guard let list, !list.isEmpty else { continue }
+            content.attaches = try AttachRules.stored(list, at: path) {
+                try tx.reader.listedAccount($0)
+            }
+        }
+        guard !content.text.isEmpty || content.attaches != nil || hasForward else {
+            throw RequestError.errorMessageInvalid
+        }
+        return content
     }
 
     /// Answers `MSG_DELETE` (66): for the caller alone, or for everybody.
@@ -378,6 +453,7 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
+        if request.itemType == .delayed { return try deleteDelayed(request, from: caller, in: tx) }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         var done: [MessageRecord] = []
         var failed: [MessageID] = []
@@ -385,9 +461,7 @@ struct MessagesHandler: Sendable {
         var seen: Set<MessageID> = []
         let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
         for id in request.messageIDs where seen.insert(id).inserted {
-            guard request.itemType != .delayed, id > floor,
-                let record = try tx.record(id, in: chat)
-            else {
+            guard id > floor, let record = try tx.record(id, in: chat) else {
                 failed.append(id)
                 continue
             }

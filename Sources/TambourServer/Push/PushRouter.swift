@@ -8,6 +8,7 @@ import TambourStore
 /// not stored (typing), presence for its own.
 package final class PushRouter: Sendable {
     private let gateways = Mutex<[LaneGateway]>([])
+    private let delayed = Mutex<DelayedTimer?>(nil)
     private let codes: LoginCodeSource
     private let codeQueue = DispatchQueue(label: "tambour.login-codes")
 
@@ -19,15 +20,22 @@ package final class PushRouter: Sendable {
         self.gateways.withLock { $0 = gateways }
     }
 
+    func connect(timer: DelayedTimer?) {
+        delayed.withLock { $0 = timer }
+    }
+
     /// Posts the events to all lanes; whoever posts a reply afterwards posts it behind them.
     func route(_ events: [Event]) {
         guard !events.isEmpty else { return }
         var pushes: [Event] = []
         for event in events {
-            if case .code(let code, let recipient) = event {
+            switch event {
+            case .code(let code, let recipient):
                 let deliver = codes.deliver
                 codeQueue.async { deliver(recipient, code) }
-            } else {
+            case .delayed(let time):
+                delayed.withLock { $0 }?.arm(at: time)
+            default:
                 pushes.append(event)
             }
         }

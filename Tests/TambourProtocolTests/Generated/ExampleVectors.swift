@@ -1594,6 +1594,20 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SEND request: a scheduled message", type: "MsgSendRequest", opcode: 64, command: 0, sequence: 31,
+            hex: "0a00001f00400000008e83a663686174496403a66e6f74696679c3a76d65737361676585a3636964cf0000019871c1e7f2a474657874a764656e74697374a8656c656d656e747390a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2af6e6f746966794f70706f6e656e7473c3",
+            accept: [
+                .init(name: "as a client sends it", hex: "0a00001f00400000006182a663686174496403a76d65737361676583a3636964cf0000019871c1e7f2a474657874a764656e74697374b164656c617965644174747269627574657382aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2"),
+            ],
+            reject: [
+                .init(name: "no time", hex: "0a00001f00400000004582a663686174496403a76d65737361676583a363696401a474657874a764656e74697374b164656c617965644174747269627574657381ac6e6f7469667953656e646572c2", limits: [:], error: "/message/delayedAttributes/timeToFire: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_SEND reply: it is scheduled", type: "MsgSendReply", opcode: 64, command: 1, sequence: 31,
+            hex: "0a01001f0040000000c884a663686174496403a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f2a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c2af6e6f746966794f70706f6e656e7473c3a6756e7265616400a46d61726bcf0000019871c1c0e0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_TYPING request: typing", type: "MsgTypingRequest", opcode: 65, command: 0, sequence: 28,
             hex: "0a00001c00410000001382a663686174496403a474797065a454455854",
             accept: [],
@@ -1638,6 +1652,21 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_MESSAGE reply: noted", type: "NotifMessageReply", opcode: 128, command: 1, sequence: 35,
             hex: "0a01002300800000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_DELAYED push: scheduled on another device", type: "NotifMsgDelayed", opcode: 154, command: 0, sequence: 137,
+            hex: "0a000089009a000000d183a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871c1e7f1a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_DELAYED push: sent", type: "NotifMsgDelayed", opcode: 154, command: 0, sequence: 138,
+            hex: "0a00008a009a0000003d83a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871f8d673aa6d65737361676549647391cf019871c1e8802cf3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_DELAYED push: not sent", type: "NotifMsgDelayed", opcode: 154, command: 0, sequence: 139,
+            hex: "0a00008b009a000000f384a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871f8d673b86c6173744669726544656c617965644572726f7254696d65cf0000019871f8d673a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2378,6 +2407,7 @@ extension ExampleVector {
             case "NotifMessageReply": try NotifMessageReply.decode(payload, limits: limits).encoded()
             case "NotifTyping": try NotifTyping.decode(payload, limits: limits).encoded()
             case "NotifMsgDelete": try NotifMsgDelete.decode(payload, limits: limits).encoded()
+            case "NotifMsgDelayed": try NotifMsgDelayed.decode(payload, limits: limits).encoded()
             case "MsgReactionRequest": try MsgReactionRequest.decode(payload, limits: limits).encoded()
             case "MsgReactionReply": try MsgReactionReply.decode(payload, limits: limits).encoded()
             case "MsgCancelReactionRequest": try MsgCancelReactionRequest.decode(payload, limits: limits).encoded()

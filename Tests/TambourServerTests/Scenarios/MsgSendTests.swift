@@ -329,7 +329,7 @@ struct MsgSendTests {
         }
     }
 
-    @Test("what has neither text nor anything else, or what is not served, is no message")
+    @Test("what has neither text nor anything else, or waits as a group, is no message")
     func invalid() throws {
         try withPair { _, alice, bob, dialog in
             func code(_ message: NewMessage) throws -> RequestError.Code {
@@ -341,8 +341,12 @@ struct MsgSendTests {
             #expect(try code(NewMessage(cid: 1, attaches: [photo])) == .errorMessageInvalid)
             let control = NewAttach(type: .control, title: "T", event: "new")
             #expect(try code(NewMessage(cid: 1, attaches: [control])) == .errorMessageInvalid)
-            let later = NewMessage(cid: 1, text: "x", delayedAttributes: AnyValue(Int64(1)))
-            #expect(try code(later) == .errorMessageInvalid)
+            let group = NewMessage(
+                cid: 1,
+                attaches: [NewAttach(type: .control, title: "T", event: "new")],
+                delayedAttributes: DelayedAttributes(timeToFire: 9_999_999_999_999)
+            )
+            #expect(try alice.code(of: MsgSendRequest(message: group)) == .errorMessageInvalid)
             let stranger = NewAttach(type: .contact, contactID: UserID(999))
             #expect(try code(NewMessage(cid: 1, attaches: [stranger])) == .userNotFound)
             let nowhere: [(Double, Double)] = [(91, 0), (0, -181), (.nan, 0), (.infinity, 0)]

@@ -40,6 +40,7 @@ struct DeltaEqualsFreshTests {
         guard seed == nil else { return }
         #expect(total.bigChats > 0)
         #expect(total.grown > 0)
+        #expect(total.fired > 0)
         for opcode in SyncSequence.mutating {
             #expect(
                 total.accepted[opcode, default: 0] * 2_000 >= 500 * seeds.count,

@@ -10,6 +10,8 @@ final class SyncClient {
     private(set) var contacts: [UserID: User] = [:]
     /// Drafts and folders.
     private(set) var own = SyncOwn()
+    /// What is scheduled in a chat, as it was when the chat last said that it changed.
+    private var delayed: [ChatID: (updated: Int64, messages: [Message])] = [:]
     /// The `time` of the last login; nil before the first.
     private(set) var mark: Int64?
     private(set) var logins = 0
@@ -59,6 +61,7 @@ final class SyncClient {
             contacts[contact.id] = contact.status == "REMOVED" ? nil : contact
         }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
+        try fetchDelayed(machine)
         let mayFollow = reply.drafts != nil && mark ?? 0 < reply.time
         mark = reply.time
         logins += 1
@@ -157,6 +160,12 @@ final class SyncClient {
         for id in contacts.keys where fresh.contacts[id] == nil {
             throw Divergence("\(name): contact \(id.rawValue) is kept and gone")
         }
+        for chat in fresh.chats.keys {
+            let now = try delayed(in: chat, machine)
+            guard delayed[chat]?.messages ?? [] == now else {
+                throw Divergence("\(name): what is scheduled in \(chat.rawValue) is \(now)")
+            }
+        }
         guard own == fresh.own else {
             throw Divergence("\(name): kept \(own)\nfresh \(fresh.own)")
         }
@@ -191,6 +200,30 @@ final class SyncClient {
             for: user,
             isCut: machine.limits.maxReplyBytes < Limits.standard.maxReplyBytes
         )
+    }
+
+    /// The lists of scheduled messages of the chats that say theirs is another one now.
+    private func fetchDelayed(_ machine: SyncMachine) throws {
+        delayed = delayed.filter { chats[$0.key] != nil }
+        for chat in chats.values {
+            let updated = chat.lastDelayedUpdateTime
+            guard updated > 0, delayed[chat.id]?.updated != updated else { continue }
+            delayed[chat.id] = (updated, try delayed(in: chat.id, machine))
+        }
+    }
+
+    private func delayed(in chat: ChatID, _ machine: SyncMachine) throws -> [Message] {
+        let reply = try machine.ask(
+            .chatHistory(ChatHistoryRequest(chatID: chat, itemType: .delayed)),
+            from: requester(),
+            as: ChatHistoryReply.self
+        )
+        return (reply.messages ?? []).map { message in
+            // What it answers changes without it.
+            var message = message
+            message.link = nil
+            return message
+        }
     }
 
     private func rest(after marker: Int64?, _ machine: SyncMachine) throws -> [Chat] {

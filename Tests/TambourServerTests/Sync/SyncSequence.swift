@@ -19,6 +19,8 @@ final class SyncSequence: @unchecked Sendable {
         var grown = 0
         var restarts = 0
         var rollbacks = 0
+        /// Scheduled messages that were sent.
+        var fired = 0
 
         mutating func add(_ other: Counts) {
             accepted.merge(other.accepted, uniquingKeysWith: +)
@@ -30,6 +32,7 @@ final class SyncSequence: @unchecked Sendable {
             grown += other.grown
             restarts += other.restarts
             rollbacks += other.rollbacks
+            fired += other.fired
         }
     }
 
@@ -64,6 +67,8 @@ final class SyncSequence: @unchecked Sendable {
     private var codes: [(client: Int, token: String)] = []
     private var sends: [(request: MsgSendRequest, client: Int)] = []
     private var nextCID: Int64 = 0
+    /// What was scheduled, by its cid, whether it still waits or not.
+    private var scheduled: [Int64: (by: Caller, chat: ChatID, id: MessageID)] = [:]
     /// What the batch before told, for what its answers leave out.
     private var events: [Event] = []
     /// Invitations, good ones and those that were replaced.
@@ -107,7 +112,8 @@ final class SyncSequence: @unchecked Sendable {
             switch random.below(100) {
             case ..<6: try restart()
             case ..<8: try erase()
-            case ..<30: try login(random.below(clients.count))
+            case ..<16: try sendDue()
+            case ..<38: try login(random.below(clients.count))
             default: try runBatch()
             }
         }
@@ -288,7 +294,7 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(189) {
+        switch random.below(199) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -314,6 +320,8 @@ final class SyncSequence: @unchecked Sendable {
         case ..<182: changeContact(index)
         case ..<184: changeProfile(index)
         case ..<186: changePrivacy(index)
+        case ..<194: schedule(index)
+        case ..<196: changeDelayed(index)
         default: random.chance(55) ? moveToAnotherPhone(index) : deleteProfile(index)
         }
     }
@@ -1157,6 +1165,95 @@ extension SyncSequence {
         let request = DraftDiscardRequest(chatID: place.chat, userID: place.user)
         return call(.draftDiscard(request), clients[index].requester()) { _ in
             self.oracle.drafts[user]?[place.name] = nil
+        }
+    }
+
+    // MARK: Scheduled messages
+
+    private func schedule(_ index: Int) -> Step {
+        let client = clients[index]
+        guard let caller = client.requester().caller else { return askCode(index) }
+        let partner = random.pick(users)!
+        let chat =
+            random.chance(60) ? anyChat(of: client.user)?.name.wireID(for: client.user) : nil
+        var message = message(text())
+        message.delayedAttributes = DelayedAttributes(
+            timeToFire: machine.world.wallMs + Int64(random.below(6_000)) - 1_000
+        )
+        let request = MsgSendRequest(
+            chatID: chat,
+            userID: chat == nil ? partner : nil,
+            message: message
+        )
+        return call(.msgSend(request), client.requester()) { answer in
+            let reply: MsgSendReply = try self.machine.reply(answer)
+            guard reply.message.delayedAttributes != nil else {
+                return try self.sent(reply, by: caller, cid: message.cid)
+            }
+            self.scheduled[message.cid] = (caller, reply.chatID, reply.message.id)
+        }
+    }
+
+    private func sent(_ reply: MsgSendReply, by caller: Caller, cid: Int64) throws {
+        let key = SyncOracle.SendKey(
+            sender: caller.userID,
+            device: caller.deviceID,
+            cid: cid,
+            chat: SyncOracle.Name(reply.chatID, for: caller.userID)
+        )
+        try oracle.sent(reply, as: key, by: caller.userID, newGroup: nil)
+    }
+
+    private func changeDelayed(_ index: Int) -> Step {
+        let client = clients[index]
+        let own = scheduled.values.filter { $0.by.userID == client.user }
+            .sorted { $0.id < $1.id }
+        guard let target = random.pick(own) else { return schedule(index) }
+        if random.chance(40) {
+            let request = MsgDeleteRequest(
+                chatID: target.chat,
+                messageIDs: [target.id],
+                itemType: .delayed
+            )
+            return call(.msgDelete(request), client.requester())
+        }
+        let request = MsgEditRequest(
+            chatID: target.chat,
+            messageID: target.id,
+            text: text(),
+            delayedAttributes: DelayedAttributes(
+                timeToFire: machine.world.wallMs + Int64(random.below(3_000))
+            )
+        )
+        return call(.msgEdit(request), client.requester())
+    }
+
+    /// Some time later: what is due is sent, which only events tell of.
+    private func sendDue() throws {
+        machine.world.wallMs += Int64(random.below(3_000))
+        let dispatcher = machine.dispatcher
+        try run([
+            Step(
+                command: Command { tx in
+                    _ = try dispatcher.sendDue(in: tx)
+                    return .done
+                },
+                settle: { _ in }
+            )
+        ])
+        for case .push(.notifMessage(let push), to: _, except: _) in events {
+            guard let cid = push.message.cid, let origin = scheduled[cid] else {
+                throw Divergence("a message was sent that nobody had scheduled")
+            }
+            counts.fired += 1
+            let reply = MsgSendReply(
+                chatID: push.chatID,
+                message: push.message,
+                unread: 0,
+                mark: push.message.time,
+                prevMessageID: push.prevMessageID
+            )
+            try sent(reply, by: origin.by, cid: cid)
         }
     }
 

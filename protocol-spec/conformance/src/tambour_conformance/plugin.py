@@ -305,7 +305,8 @@ class ConformancePlugin:
         self.row = [*self.row, result] if finds_nobody(result) else []
         if len(self.row) < LOST_CASES:
             return
-        if all(each.log.flooded for each in self.row):
+        # On a busy machine some run out of time before they run out of room.
+        if any(each.log.flooded for each in self.row):
             self.lost = "the server sends more than it is asked for"
         else:
             try:

@@ -1,0 +1,221 @@
+import TambourProtocol
+import TambourStore
+
+/// Messages that wait for their time: written, listed, changed and deleted by their sender alone.
+extension MessagesHandler {
+    // MARK: - Scheduling
+
+    /// When a message is to be sent; nil for one that is sent at once.
+    ///
+    /// What was scheduled while there was no network may come too late: it goes out now.
+    /// - Throws: `proto.payload` for a time too far away.
+    func schedule(
+        _ attributes: DelayedAttributes?,
+        in tx: WriteTransaction
+    ) throws -> DelayedAttributes? {
+        guard let attributes, attributes.timeToFire > tx.ct else { return nil }
+        try requireNear(attributes.timeToFire, at: "/message/delayedAttributes/timeToFire", in: tx)
+        return attributes
+    }
+
+    private func requireNear(_ time: Int64, at path: String, in tx: WriteTransaction) throws {
+        guard time <= tx.ct + Int64(limits.maxDelayMs) else {
+            throw RequestError.protoPayload(
+                "\(path): more than \(limits.maxDelayMs) ms from now"
+            )
+        }
+    }
+
+    /// Keeps a message that has passed all checks.
+    func schedule(
+        _ draft: MessageDraft,
+        _ attributes: DelayedAttributes,
+        for target: Target,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let waiting = try tx.reader.delayedCount(of: caller.userID)
+        guard waiting < limits.maxDelayed else {
+            throw RequestError.protoPayload(
+                "/message/delayedAttributes: limit \(limits.maxDelayed) scheduled messages"
+            )
+        }
+        let size = try tx.reader.delayedSize(
+            of: caller.userID,
+            for: target.place,
+            without: MessageID(0)
+        )
+        let record = DelayedRecord(
+            sender: caller.userID,
+            place: target.place,
+            id: MessageID(0),
+            device: caller.deviceID,
+            attributes: attributes,
+            draft: draft
+        )
+        try requireRoom(for: record, beside: size)
+        let stored = try tx.schedule(record, in: target.chat)
+        try tell(caller.userID, target.place, put: stored, except: caller.connectionID, in: tx)
+        return try reply(with: stored, in: target.chat, in: tx)
+    }
+
+    /// The list of a chat fits one reply, with as much again for what its messages answer.
+    private func requireRoom(
+        for record: DelayedRecord,
+        beside others: (count: Int, bytes: Int)
+    ) throws {
+        guard others.count < limits.maxDelayedPerChat else {
+            throw RequestError.protoPayload(
+                "/message/delayedAttributes: limit \(limits.maxDelayedPerChat) in a chat"
+            )
+        }
+        let bytes = others.bytes + record.wireSizeEstimate
+        guard bytes <= limits.maxReplyBytes / 2 else {
+            throw RequestError.protoPayload(
+                "/message: \(bytes) bytes scheduled in a chat, limit \(limits.maxReplyBytes / 2)"
+            )
+        }
+    }
+
+    /// A scheduled message, the first result of its `cid` or a later one.
+    func reply(
+        with record: DelayedRecord,
+        in chat: ChatState?,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        MsgSendReply(
+            chatID: record.place.wireID(for: record.sender),
+            message: try tx.flushedReader().message(record),
+            unread: try chat.map { try tx.unread(of: record.sender, in: $0) },
+            mark: try chat.flatMap { try tx.member(record.sender, of: $0)?.readTime }
+        )
+    }
+
+    // MARK: - Changing
+
+    /// Changes text, formatting, attachments or time; one whose time has passed is sent at once.
+    func edit(
+        _ record: DelayedRecord,
+        as request: MsgEditRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgEditReply {
+        var record = record
+        let content = try content(
+            after: request,
+            before: (record.draft.text, record.draft.elements, record.draft.attaches),
+            hasForward: record.draft.forward != nil,
+            in: tx
+        )
+        (record.draft.text, record.draft.elements, record.draft.attaches) = content
+        if let attributes = request.delayedAttributes {
+            try requireNear(attributes.timeToFire, at: "/delayedAttributes/timeToFire", in: tx)
+            record.attributes = attributes
+        }
+        let size = try tx.reader.delayedSize(
+            of: caller.userID,
+            for: record.place,
+            without: record.id
+        )
+        try requireRoom(for: record, beside: size)
+        let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
+        let edited = try tx.edit(record, in: chat)
+        try tell(caller.userID, record.place, put: edited, except: caller.connectionID, in: tx)
+        return MsgEditReply(
+            message: try tx.flushedReader().message(edited),
+            chatID: record.place.wireID(for: caller.userID)
+        )
+    }
+
+    func deleteDelayed(
+        _ request: MsgDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteReply {
+        let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
+        if chat == nil { try tx.reader.requireDialog(request.chatID, of: caller.userID) }
+        let place = ChatPlace(request.chatID, for: caller.userID)
+        let waiting = Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id))
+        let asked = Set(request.messageIDs).sorted()
+        let done = asked.filter { waiting.contains($0) }
+        let failed = asked.filter { !waiting.contains($0) }
+        if !done.isEmpty {
+            try tx.deleteDelayed(done, of: caller.userID, for: place, in: chat)
+            try tell(caller.userID, place, gone: done, except: caller.connectionID, in: tx)
+        }
+        return MsgDeleteReply(
+            chatID: request.chatID,
+            messageIDs: done,
+            failedMessageIDs: failed.isEmpty ? nil : failed
+        )
+    }
+
+    // MARK: - Sending
+
+    /// Sends what is due, a part of it when that is much.
+    ///
+    /// - Returns: when the next is due, Unix milliseconds; nil when none waits.
+    func sendDue(in tx: WriteTransaction) throws -> Int64? {
+        let due = try tx.reader.dueDelayed(at: tx.ct, limit: limits.delayedPerStep)
+        for record in due { try send(record, in: tx) }
+        return try tx.reader.nextDelayedTime()
+    }
+
+    private func send(_ record: DelayedRecord, in tx: WriteTransaction) throws {
+        let id = record.place.wireID(for: record.sender)
+        let target: Target
+        do {
+            guard try tx.isListed(record.sender) else { throw RequestError.notAllowed }
+            target = try self.target(id, of: record.sender, in: tx)
+            try requireSendable(target, from: record.sender, in: tx)
+        } catch is RequestError {
+            let chat = try tx.chat(id, visibleTo: record.sender)
+            try tx.fail(record, in: chat)
+            try tell(record.sender, record.place, put: record, failed: true, except: nil, in: tx)
+            return
+        }
+        var chat = target.chat
+        // Sent by itself meanwhile, the same `cid` is the same message.
+        let isSent =
+            try chat.map {
+                try tx.sent(
+                    cid: record.draft.cid,
+                    from: record.sender,
+                    on: record.device,
+                    in: $0
+                ) != nil
+            } ?? false
+        if !isSent {
+            chat = try deliver(
+                record.draft,
+                to: target,
+                from: record.sender,
+                on: record.device,
+                except: nil,
+                in: tx
+            ).chat
+        }
+        try tx.deleteDelayed([record.id], of: record.sender, for: record.place, in: chat)
+        try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
+    }
+
+    /// Tells the sender's other sessions of what waits now, or does not any more.
+    private func tell(
+        _ sender: UserID,
+        _ place: ChatPlace,
+        put record: DelayedRecord? = nil,
+        gone: [MessageID]? = nil,
+        failed: Bool = false,
+        except connection: ConnectionID?,
+        in tx: WriteTransaction
+    ) throws {
+        let push = NotifMsgDelayed(
+            chatID: place.wireID(for: sender),
+            lastDelayedUpdateTime: tx.ct,
+            lastFireDelayedErrorTime: failed ? tx.ct : nil,
+            message: try record.map { try tx.flushedReader().message($0) },
+            messageIDs: gone
+        )
+        tx.emit(.push(.notifMsgDelayed(push), to: [sender], except: connection))
+    }
+}

@@ -1,0 +1,348 @@
+package import TambourProtocol
+import TambourSQL
+
+/// A row of `delayed_message`: what somebody wants sent later.
+package struct DelayedRecord: Sendable {
+    package let sender: UserID
+    package let place: ChatPlace
+    package internal(set) var id: MessageID
+    package let device: DeviceID
+    package var attributes: DelayedAttributes
+    /// It was due and could not be sent: it waits for its sender to change or delete it.
+    package var hasFailed = false
+    /// Commit clock of the last edit, 0 for none.
+    package var updated: Int64 = 0
+    package var draft: MessageDraft
+
+    package init(
+        sender: UserID,
+        place: ChatPlace,
+        id: MessageID,
+        device: DeviceID,
+        attributes: DelayedAttributes,
+        hasFailed: Bool = false,
+        updated: Int64 = 0,
+        draft: MessageDraft
+    ) {
+        self.sender = sender
+        self.place = place
+        self.id = id
+        self.device = device
+        self.attributes = attributes
+        self.hasFailed = hasFailed
+        self.updated = updated
+        self.draft = draft
+    }
+
+    /// The object that travels to the sender. Its time is the one at which it is to be sent.
+    package func message(link: Packed<MessageLink>?) -> Message {
+        Message(
+            id: id,
+            time: attributes.timeToFire,
+            type: "USER",
+            text: draft.text,
+            sender: sender,
+            chatID: place.wireID(for: sender),
+            cid: draft.cid,
+            elements: draft.elements,
+            attaches: draft.attaches ?? .emptyList,
+            link: link,
+            status: updated == 0 ? nil : .edited,
+            updateTime: updated == 0 ? nil : updated,
+            delayedAttributes: attributes
+        )
+    }
+
+    /// About how many bytes it takes on the wire, never fewer; without what it answers.
+    package var wireSizeEstimate: Int {
+        280 + draft.text.bytes.count + (draft.elements?.bytes.count ?? 0)
+            + (draft.attaches?.bytes.count ?? 0) + (draft.forward?.bytes.count ?? 0)
+    }
+}
+
+struct DelayedStatements {
+    private static let columns =
+        "user_id, peer, id, device, fire, notify, failed, updated, cid, reply_to, text, elements, "
+        + "attaches, forward"
+
+    let byID: any SQLStatement
+    let byCID: any SQLStatement
+    let ofPlace: any SQLStatement
+    let sizeOfPlace: any SQLStatement
+    let count: any SQLStatement
+    let due: any SQLStatement
+    let next: any SQLStatement
+    let put: any SQLStatement
+    let fail: any SQLStatement
+    let delete: any SQLStatement
+    let deleteAll: any SQLStatement
+    let noteUpdate: any SQLStatement
+    let noteFailure: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let select = "SELECT \(Self.columns) FROM delayed_message"
+        let place = "WHERE user_id = $1 AND peer = $2"
+        byID = try sql.prepare("\(select) \(place) AND id = $3")
+        byCID = try sql.prepare("\(select) \(place) AND cid = $3 AND device = $4")
+        ofPlace = try sql.prepare("\(select) \(place) ORDER BY fire, id")
+        sizeOfPlace = try sql.prepare(
+            "SELECT count(*), COALESCE(sum(bytes), 0) FROM delayed_message \(place) AND id <> $3"
+        )
+        count = try sql.prepare("SELECT count(*) FROM delayed_message WHERE user_id = $1")
+        due = try sql.prepare(
+            "\(select) WHERE failed = 0 AND fire <= $1 ORDER BY fire, user_id, peer, id LIMIT $2"
+        )
+        next = try sql.prepare(
+            "SELECT fire FROM delayed_message WHERE failed = 0 ORDER BY fire LIMIT 1"
+        )
+        put = try sql.prepare(
+            """
+            INSERT INTO delayed_message (\(Self.columns), bytes)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            ON CONFLICT (user_id, peer, id) DO UPDATE SET
+              fire = excluded.fire, notify = excluded.notify, failed = excluded.failed,
+              updated = excluded.updated, text = excluded.text, elements = excluded.elements,
+              attaches = excluded.attaches, bytes = excluded.bytes
+            """
+        )
+        fail = try sql.prepare("UPDATE delayed_message SET failed = 1 \(place) AND id = $3")
+        delete = try sql.prepare("DELETE FROM delayed_message \(place) AND id = $3")
+        deleteAll = try sql.prepare("DELETE FROM delayed_message \(place)")
+        let note = "UPDATE member SET delayed_updated = $3"
+        let member = "WHERE user_id = $1 AND chat = $2"
+        noteUpdate = try sql.prepare("\(note) \(member)")
+        noteFailure = try sql.prepare("\(note), delayed_failed = $3 \(member)")
+    }
+}
+
+extension DelayedRecord {
+    fileprivate init(row: any SQLStatement) {
+        self.init(
+            sender: UserID(row.int(0)),
+            place: ChatPlace(peer: row.int(1)),
+            id: MessageID(row.int(2)),
+            device: DeviceID(row.int(3)),
+            attributes: DelayedAttributes(
+                timeToFire: row.int(4),
+                notifySender: row.int(5) & 1 != 0,
+                notifyOpponents: row.int(5) & 2 != 0
+            ),
+            hasFailed: row.int(6) != 0,
+            updated: row.int(7),
+            draft: MessageDraft(
+                cid: row.int(8),
+                text: Text(unchecked: Bytes(row.bytes(10))),
+                elements: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
+                attaches: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12))),
+                replyTo: row.int(9) == 0 ? nil : MessageID(row.int(9)),
+                forward: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13)))
+            )
+        )
+    }
+
+    fileprivate func bind(to statement: any SQLStatement) {
+        statement.bind(1, sender.rawValue)
+        statement.bind(2, place.peer)
+        statement.bind(3, id.rawValue)
+        statement.bind(4, device.rawValue)
+        statement.bind(5, attributes.timeToFire)
+        let notify: Int64 =
+            (attributes.notifySender ? 1 : 0) | (attributes.notifyOpponents ? 2 : 0)
+        statement.bind(6, notify)
+        statement.bind(7, hasFailed ? 1 : 0)
+        statement.bind(8, updated)
+        statement.bind(9, draft.cid)
+        statement.bind(10, draft.replyTo?.rawValue ?? 0)
+        statement.bindWords(11, draft.text)
+        statement.bindBlob(12, draft.elements?.bytes)
+        statement.bindBlob(13, draft.attaches?.bytes)
+        statement.bindBlob(14, draft.forward?.bytes)
+        statement.bind(15, Int64(wireSizeEstimate))
+    }
+}
+
+extension ReadTransaction {
+    /// What `user` has scheduled for a place, the next to be sent first.
+    package func delayed(of user: UserID, for place: ChatPlace) throws -> [DelayedRecord] {
+        try delayed(at(store.delayed.ofPlace, user, place))
+    }
+
+    package func delayed(
+        _ id: MessageID,
+        of user: UserID,
+        for place: ChatPlace
+    ) throws -> DelayedRecord? {
+        let statement = at(store.delayed.byID, user, place)
+        statement.bind(3, id.rawValue)
+        return try delayed(statement).first
+    }
+
+    /// What `user` scheduled from `device` under `cid`.
+    package func delayed(
+        cid: Int64,
+        of user: UserID,
+        on device: DeviceID,
+        for place: ChatPlace
+    ) throws -> DelayedRecord? {
+        let statement = at(store.delayed.byCID, user, place)
+        statement.bind(3, cid)
+        statement.bind(4, device.rawValue)
+        return try delayed(statement).first
+    }
+
+    /// How many other messages wait for a place, and about how many bytes they take on the wire.
+    package func delayedSize(
+        of user: UserID,
+        for place: ChatPlace,
+        without id: MessageID
+    ) throws -> (count: Int, bytes: Int) {
+        let statement = at(store.delayed.sizeOfPlace, user, place)
+        defer { statement.reset() }
+        statement.bind(3, id.rawValue)
+        guard try statement.step() else { return (0, 0) }
+        return (Int(statement.int(0)), Int(statement.int(1)))
+    }
+
+    /// How many messages `user` has scheduled.
+    package func delayedCount(of user: UserID) throws -> Int {
+        let statement = store.delayed.count
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// What is to be sent by `time` (Unix milliseconds), the longest due first.
+    package func dueDelayed(at time: Int64, limit: Int) throws -> [DelayedRecord] {
+        let statement = store.delayed.due
+        statement.bind(1, time)
+        statement.bind(2, Int64(limit))
+        return try delayed(statement)
+    }
+
+    /// When the next one is to be sent, Unix milliseconds; nil when none waits.
+    package func nextDelayedTime() throws -> Int64? {
+        let statement = store.delayed.next
+        defer { statement.reset() }
+        return try statement.step() ? statement.int(0) : nil
+    }
+
+    /// The object that travels; what it answers is embedded as it is now.
+    package func message(_ record: DelayedRecord) throws -> Message {
+        let wireID = record.place.wireID(for: record.sender)
+        guard let replyTo = record.draft.replyTo, let view = try view(wireID, for: record.sender)
+        else { return record.message(link: record.draft.forward) }
+        let link = try reply(to: replyTo, in: view.key, wireID: wireID)
+        return record.message(link: link ?? record.draft.forward)
+    }
+
+    private func at(
+        _ statement: any SQLStatement,
+        _ user: UserID,
+        _ place: ChatPlace
+    ) -> any SQLStatement {
+        statement.bind(1, user.rawValue)
+        statement.bind(2, place.peer)
+        return statement
+    }
+
+    private func delayed(_ statement: any SQLStatement) throws -> [DelayedRecord] {
+        defer { statement.reset() }
+        var records: [DelayedRecord] = []
+        while try statement.step() { records.append(DelayedRecord(row: statement)) }
+        return records
+    }
+}
+
+extension WriteTransaction {
+    /// Keeps a message until its time comes.
+    ///
+    /// - Parameters:
+    ///   - record: without an id yet.
+    ///   - chat: nil when its dialog has not begun.
+    /// - Returns: the row as stored.
+    package func schedule(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
+        counter &+= 1
+        var stored = record
+        stored.id = MessageID(timeMs: ct, counter: counter)
+        try put(stored, in: chat)
+        return stored
+    }
+
+    /// Replaces a scheduled message; it is tried again when it could not be sent.
+    ///
+    /// - Returns: the row as stored.
+    package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
+        var edited = record
+        edited.updated = ct
+        edited.hasFailed = false
+        try put(edited, in: chat)
+        return edited
+    }
+
+    private func put(_ record: DelayedRecord, in chat: ChatState?) throws {
+        writes += 1
+        record.bind(to: store.delayed.put)
+        try store.delayed.put.run()
+        try note(record.sender, in: chat, by: store.delayed.noteUpdate)
+        emit(.delayed(until: record.attributes.timeToFire))
+    }
+
+    /// Deletes scheduled messages, or takes them out because they are sent.
+    package func deleteDelayed(
+        _ ids: [MessageID],
+        of user: UserID,
+        for place: ChatPlace,
+        in chat: ChatState?
+    ) throws {
+        guard !ids.isEmpty else { return }
+        writes += 1
+        for id in ids {
+            store.delayed.delete.bind(1, user.rawValue)
+            store.delayed.delete.bind(2, place.peer)
+            store.delayed.delete.bind(3, id.rawValue)
+            try store.delayed.delete.run()
+        }
+        try note(user, in: chat, by: store.delayed.noteUpdate)
+    }
+
+    /// Says that a message could not be sent; it stays.
+    package func fail(_ record: DelayedRecord, in chat: ChatState?) throws {
+        writes += 1
+        store.delayed.fail.bind(1, record.sender.rawValue)
+        store.delayed.fail.bind(2, record.place.peer)
+        store.delayed.fail.bind(3, record.id.rawValue)
+        try store.delayed.fail.run()
+        try note(record.sender, in: chat, by: store.delayed.noteFailure)
+    }
+
+    /// A dialog begins: what its two have scheduled for each other before shows in it.
+    func showDelayed(of a: UserID, and b: UserID, in chat: ChatState) throws {
+        for (user, partner) in a == b ? [(a, a)] : [(a, b), (b, a)]
+        where try reader.delayedSize(of: user, for: .user(partner), without: MessageID(0)).count > 0
+        {
+            try note(user, in: chat, by: store.delayed.noteUpdate)
+        }
+    }
+
+    /// Who goes leaves nothing behind that would be sent.
+    func forgetDelayed(of user: UserID, for place: ChatPlace) throws {
+        store.delayed.deleteAll.bind(1, user.rawValue)
+        store.delayed.deleteAll.bind(2, place.peer)
+        try store.delayed.deleteAll.run()
+    }
+
+    /// The sender's other devices see it at their next login.
+    private func note(
+        _ user: UserID,
+        in chat: ChatState?,
+        by statement: any SQLStatement
+    ) throws {
+        guard let chat, let member = try member(user, of: chat) else { return }
+        try flush()
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        statement.bind(3, ct)
+        try statement.run()
+        touch(member, in: chat)
+    }
+}

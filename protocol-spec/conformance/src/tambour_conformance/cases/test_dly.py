@@ -1,0 +1,308 @@
+"""DLY: messages that are to be sent later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tambour_conformance.connection import Frame
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message
+from tambour_conformance.people import Device
+from tambour_conformance.talk import (
+    LESS,
+    NOBODY,
+    SAVED,
+    chat_of,
+    dialog,
+    history,
+    ids,
+    login_again,
+    marks,
+    newest,
+    only,
+    say,
+    settled,
+)
+from tambour_conformance.verdict import case, check, equal, skip
+
+#: Scheduled messages that a case makes to see what happens with one more.
+MOST_DELAYED = 200
+
+#: How soon a message is to be sent that a case waits for, in milliseconds.
+SOON = 400
+
+#: How soon one is to be sent that nobody waits for.
+LATER = 3_600_000
+
+#: How long a case waits for what comes due, in seconds.
+PATIENCE = 10
+
+
+def now(device: Device) -> int:
+    """The time of the server, in milliseconds."""
+    return login_again(device)["time"]
+
+
+def schedule(device: Device, text: str, cid: int, fire: int, **place: int) -> Frame:
+    attributes = {"timeToFire": fire, "notifySender": True}
+    return device.call("MSG_SEND", {**place, "message": message(cid, text, delayedAttributes=attributes)})
+
+
+def scheduled(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
+    return history(device, chat, itemType="DELAYED", **fields)
+
+
+def told(device: Device) -> Frame:
+    """The one NOTIF_MSG_DELAYED that has come."""
+    device.fence()
+    return only(device.pushes("NOTIF_MSG_DELAYED"), "NOTIF_MSG_DELAYED")
+
+
+def forget(*devices: Device) -> None:
+    """Reads all that has come."""
+    for device in devices:
+        device.fence()
+        device.pushes("NOTIF_MSG_DELAYED", "NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT")
+
+
+@pytest.fixture
+def phone_and_laptop(login: LogIn, newcomer: Newcomer) -> tuple[Device, Device]:
+    """Two devices of somebody who has scheduled nothing."""
+    nina = newcomer("nina")
+    return login(nina, "phone", interactive=False), login(nina, "laptop", interactive=False)
+
+
+Pair = tuple[Device, Device]
+
+
+@case("DLY-01")
+def test_scheduled(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
+    """It waits, for its sender alone to see."""
+    phone, laptop = phone_and_laptop
+    bob = login("bob")
+    chat = group(phone, laptop, bob)
+    forget(phone, laptop, bob)
+    fire = now(phone) + LATER
+    reply = schedule(phone, "later", cid(), fire, chatId=chat)
+    equal(reply["chatId"], chat, "chat of the reply")
+    sent = reply["message"]
+    equal((sent["text"], sent["time"]), ("later", fire), "text and time of the message")
+    attributes = {"timeToFire": fire, "notifySender": True, "notifyOpponents": True}
+    equal(sent["delayedAttributes"], attributes, "its attributes")
+    push = told(laptop)
+    equal((push["chatId"], push["message"]["id"]), (chat, sent["id"]), "what the laptop is told")
+    for device in (phone, laptop, bob):
+        device.silence_by_fence()
+    check(newest(phone, chat)["id"] != sent["id"], "no scheduled message in the history", sent["id"])
+    equal(ids(scheduled(phone, chat)), [sent["id"]], "what is scheduled")
+
+
+@case("DLY-02")
+def test_its_time_comes(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
+    """At its time it is a message as any other."""
+    phone, laptop = phone_and_laptop
+    bob = login("bob")
+    chat = group(phone, laptop, bob)
+    forget(phone, laptop, bob)
+    fire = now(phone) + SOON
+    waiting = schedule(phone, "now", cid(), fire, chatId=chat)["message"]
+    for device in (phone, laptop, bob):
+        stored = device.push("NOTIF_MESSAGE", within=PATIENCE)["message"]
+        equal((stored["text"], stored["sender"]), ("now", phone.user_id), "text and sender")
+        check(stored["time"] >= fire, f"a time from {fire} on", stored["time"])
+        check("delayedAttributes" not in stored, "no attributes", stored)
+        check(stored["id"] != waiting["id"], "another id", stored["id"])
+    equal(newest(bob, chat)["text"], "now", "the newest message")
+    equal(scheduled(phone, chat), [], "what is scheduled")
+
+
+@case("DLY-03")
+def test_its_time_has_passed(login: LogIn, group: Group, cid: Cid) -> None:
+    """What comes too late goes out at once."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    forget(alice, bob)
+    sent = schedule(alice, "late", cid(), now(alice) - 60_000, chatId=chat)["message"]
+    check("delayedAttributes" not in sent, "no attributes", sent)
+    equal(bob.push("NOTIF_MESSAGE")["message"]["id"], sent["id"], "what others are told")
+    equal(scheduled(alice, chat), [], "what is scheduled")
+
+
+@case("DLY-04")
+def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
+    """Scheduling twice is scheduling once, also when it was sent meanwhile."""
+    phone, laptop = phone_and_laptop
+    chat = group(phone, laptop)
+    one, fire = cid(), now(phone) + SOON
+    first = schedule(phone, "once", one, fire, chatId=chat)["message"]
+    equal(schedule(phone, "once", one, fire, chatId=chat)["message"]["id"], first["id"], "the second")
+    equal(len(scheduled(phone, chat)), 1, "scheduled messages")
+    sent = laptop.push("NOTIF_MESSAGE", lambda push: push["message"]["text"] == "once", within=PATIENCE)
+    again = schedule(phone, "once", one, fire, chatId=chat)["message"]
+    equal(again["id"], sent["message"]["id"], "the third")
+    texts = [each["text"] for each in history(phone, chat, backward=10)]
+    equal(texts.count("once"), 1, "messages")
+
+
+@case("DLY-05")
+def test_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
+    """Nobody plans beyond maxDelayMs."""
+    attributes = {"timeToFire": now(alice) + limits["maxDelayMs"] + 3_600_000, "notifySender": True}
+    value = message(cid(), "x", delayedAttributes=attributes)
+    alice.refused("proto.payload", "MSG_SEND", {"chatId": SAVED, "message": value})
+
+
+@case("DLY-05")
+def test_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> None:
+    """One more than maxDelayedPerChat is refused."""
+    most = limits["maxDelayedPerChat"]
+    if most > MOST_DELAYED:
+        skip(f"maxDelayedPerChat is {most}, too many to schedule: {LESS}")
+    phone, _ = phone_and_laptop
+    fire = now(phone) + LATER
+    for _ in range(most):
+        schedule(phone, "x", cid(), fire, chatId=SAVED)
+    value = message(cid(), "x", delayedAttributes={"timeToFire": fire})
+    phone.refused("proto.payload", "MSG_SEND", {"chatId": SAVED, "message": value})
+    equal(len(scheduled(phone, SAVED)), most, "scheduled messages")
+
+
+@case("DLY-06")
+@pytest.mark.parametrize("named", ["userId", "chatId"])
+def test_before_the_dialog(
+    login: LogIn, newcomer: Newcomer, phone_and_laptop: Pair, cid: Cid, named: str
+) -> None:
+    """A dialog begins with what is sent, not with what is planned."""
+    phone, _ = phone_and_laptop
+    other = login(newcomer("other"), interactive=False)
+    chat = dialog(phone, other)
+    place = {named: other.user_id if named == "userId" else chat}
+    waiting = schedule(phone, "hi", cid(), now(phone) + SOON, **place)
+    equal(waiting["chatId"], chat, "chat of the reply")
+    equal(ids(scheduled(phone, chat)), [waiting["message"]["id"]], "what is scheduled")
+    equal(phone.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat before")
+    equal(other.push("NOTIF_CHAT", within=PATIENCE)["chat"]["id"], chat, "the chat that begins")
+    equal(newest(other, chat)["text"], "hi", "its message")
+
+
+@case("DLY-07")
+def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: Pair, cid: Cid) -> None:
+    """What cannot be sent stays and says so; with a new time it is tried again."""
+    phone, laptop = phone_and_laptop
+    other = login(newcomer("other"), interactive=False)
+    chat = dialog(phone, other)
+    say(phone, chat, cid())
+    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "BLOCK"})
+    forget(phone, laptop, other)
+    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "UNBLOCK"})
+    waiting = schedule(phone, "well", cid(), now(phone) + SOON, chatId=chat)["message"]
+    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "BLOCK"})
+    for device in (phone, laptop):
+        push = device.push(
+            "NOTIF_MSG_DELAYED", lambda push: "lastFireDelayedErrorTime" in push, within=PATIENCE
+        )
+        equal(push["message"]["id"], waiting["id"], "what could not be sent")
+    check(chat_of(phone, chat)["lastFireDelayedErrorTime"] > 0, "a time of the failure", 0)
+    equal(ids(scheduled(phone, chat)), [waiting["id"]], "what is scheduled")
+    forget(other)
+    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "UNBLOCK"})
+    attributes = {"timeToFire": now(phone), "notifySender": True}
+    phone.call("MSG_EDIT", {"chatId": chat, "messageId": waiting["id"], "delayedAttributes": attributes})
+    equal(other.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "well", "what is sent then")
+
+
+@case("DLY-08")
+def test_another_device(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
+    """Who was away sees from the chat that the list is another one; others see nothing."""
+    phone, laptop = phone_and_laptop
+    bob = login("bob")
+    chat, _ = group(phone, laptop, bob), group(phone, bob)
+    known, bobs = marks(settled(laptop)), marks(settled(bob))
+    schedule(phone, "later", cid(), now(phone) + LATER, chatId=chat)
+    changed = only(login_again(laptop, **known)["chats"], "chat of the delta")
+    equal(changed["id"], chat, "the chat")
+    check(changed["lastDelayedUpdateTime"] > 0, "a time of the change", changed)
+    equal(login_again(bob, **bobs).get("chats"), [], "chats of somebody else's delta")
+
+
+@case("DLY-09")
+def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
+    """Who has left sends nothing, not after coming back either."""
+    phone, _ = phone_and_laptop
+    alice = login("alice")
+    chat = group(alice, phone)
+    fire = now(phone) + SOON
+    schedule(phone, "well", cid(), fire, chatId=chat)
+    phone.call("CHAT_LEAVE", {"chatId": chat})
+    alice.call("CHAT_MEMBERS_UPDATE", {"chatId": chat, "userIds": [phone.user_id], "operation": "add"})
+    equal(scheduled(phone, chat), [], "what is scheduled")
+    # What is scheduled behind it is sent, and it is not.
+    forget(alice)
+    schedule(phone, "back", cid(), fire + 1, chatId=chat)
+    equal(alice.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "back", "what is sent")
+    texts = [each["text"] for each in history(alice, chat, backward=20)]
+    check("well" not in texts, "no word of who had left", texts)
+
+
+@case("DLY-10")
+def test_deleted(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
+    """What is deleted is never sent."""
+    phone, laptop = phone_and_laptop
+    chat = group(phone, laptop)
+    fire = now(phone) + SOON
+    gone, kept = (schedule(phone, text, cid(), fire, chatId=chat)["message"]["id"] for text in ("a", "b"))
+    stored = say(phone, chat, cid())["id"]
+    forget(phone, laptop)
+    value = {"chatId": chat, "messageIds": [gone, stored, NOBODY], "itemType": "DELAYED"}
+    reply = phone.call("MSG_DELETE", value)
+    equal(reply["messageIds"], [gone], "what is deleted")
+    equal(sorted(reply["failedMessageIds"]), sorted([stored, NOBODY]), "what is not")
+    equal(told(laptop)["messageIds"], [gone], "what the laptop is told")
+    equal(laptop.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "b", "what is sent")
+    laptop.silence_by_fence(of=["NOTIF_MESSAGE"])
+    check(kept not in ids(scheduled(phone, chat)), "nothing that is sent", kept)
+
+
+@case("DLY-11")
+def test_edited(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
+    """Text and time change each by themselves."""
+    phone, laptop = phone_and_laptop
+    chat = group(phone, laptop)
+    fire = now(phone) + LATER
+    waiting = schedule(phone, "a", cid(), fire, chatId=chat)["message"]["id"]
+    forget(phone, laptop)
+    edited = phone.call("MSG_EDIT", {"chatId": chat, "messageId": waiting, "text": "b"})["message"]
+    equal((edited["id"], edited["text"], edited["time"]), (waiting, "b", fire), "with another text")
+    equal(told(laptop)["message"]["text"], "b", "what the laptop is told")
+    attributes = {"timeToFire": now(phone) + SOON, "notifySender": False}
+    edit = {"chatId": chat, "messageId": waiting, "delayedAttributes": attributes}
+    edited = phone.call("MSG_EDIT", edit)["message"]
+    equal((edited["text"], edited["time"]), ("b", attributes["timeToFire"]), "with another time")
+    equal(laptop.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "b", "what is sent")
+
+
+@case("DLY-12")
+def test_time_of_a_sent_message(alice: Device, cid: Cid) -> None:
+    """What is sent has no time to change."""
+    sent = say(alice, SAVED, cid(), "sent")["id"]
+    attributes = {"timeToFire": now(alice) + LATER, "notifySender": True}
+    value = {"chatId": SAVED, "messageId": sent, "text": "x", "delayedAttributes": attributes}
+    alice.refused("not.found", "MSG_EDIT", value)
+    equal(newest(alice, SAVED)["text"], "sent", "the message")
+
+
+@case("DLY-13")
+def test_list(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid) -> None:
+    """The caller's own, in the order of their times, whatever the page that is asked for."""
+    phone, laptop = phone_and_laptop
+    bob = login("bob")
+    chat = group(phone, laptop, bob)
+    fire = now(phone) + LATER
+    last, first = (
+        schedule(phone, "x", cid(), fire + late, chatId=chat)["message"]["id"] for late in (2_000, 1_000)
+    )
+    other = schedule(bob, "x", cid(), fire, chatId=chat)["message"]["id"]
+    for fields in ({}, {"from": fire, "backward": 1}, {"from": 1, "forward": 1}, {"backward": 30}):
+        equal(ids(scheduled(laptop, chat, **fields)), [first, last], f"what is scheduled, {fields}")
+    equal(ids(scheduled(bob, chat)), [other], "what somebody else has scheduled")
