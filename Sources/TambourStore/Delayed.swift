@@ -108,10 +108,13 @@ struct DelayedStatements {
         fail = try sql.prepare("UPDATE delayed_message SET failed = 1 \(place) AND id = $3")
         delete = try sql.prepare("DELETE FROM delayed_message \(place) AND id = $3")
         deleteAll = try sql.prepare("DELETE FROM delayed_message \(place)")
-        let note = "UPDATE member SET delayed_updated = $3"
+        // Commits may share a millisecond: a list that changes twice in one is told twice.
+        let time =
+            "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
+        let note = "UPDATE member SET delayed_updated = \(time)"
         let member = "WHERE user_id = $1 AND chat = $2"
         noteUpdate = try sql.prepare("\(note) \(member)")
-        noteFailure = try sql.prepare("\(note), delayed_failed = $3 \(member)")
+        noteFailure = try sql.prepare("\(note), delayed_failed = \(time) \(member)")
     }
 }
 

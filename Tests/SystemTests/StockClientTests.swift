@@ -35,10 +35,8 @@ struct StockClientTests {
 
     @Test("logs in by a QR code")
     func qrLogin() async throws {
-        try await StockClient.play(
-            "qr_login",
-            limits: ["passwordHashLogRounds": 8, "qrPollingIntervalMs": 50]
-        )
+        let limits = ["passwordHashLogRounds": 8, "qrPollingIntervalMs": 50]
+        try await StockClient.play("qr_login", limits: limits)
     }
 
     @Test("chats in a dialog")
@@ -105,6 +103,9 @@ struct StockClientTests {
 
     @Test("goes on with a draft on another device")
     func drafts() async throws { try await StockClient.play("drafts") }
+
+    @Test("sends a message at a time of its choice")
+    func scheduled() async throws { try await StockClient.play("scheduled") }
 
     @Test("meets what other clients of the family send")
     func withoutMethods() async throws { try await StockClient.play("without_methods") }

@@ -171,6 +171,17 @@ MUTANTS = [
      "        if mutant != @ { try store.erasure.forgetContacts.run() }", None),
     ("another phone: the partners' contacts",
      ERASURE, "        try touchContacts(of: user)", "        if mutant != @ { try touchContacts(of: user) }", None),
+    ("scheduled: the sender's row",
+     STORE + "Delayed.swift", "        try statement.run()\n        touch(member, in: chat)",
+     "        try statement.run()\n        if mutant != @ { touch(member, in: chat) }", None),
+    ("scheduled: the chat's time when it changes twice in a millisecond",
+     STORE + "Delayed.swift", "THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END",
+     'THEN CAST($3 AS bigint) ELSE delayed_updated + \\(mutant == @ ? 0 : 1) END', None),
+    ("scheduled: what waits when its dialog begins",
+     CHATS, "        if let pair { try showDelayed", "        if mutant != @, let pair { try showDelayed", None),
+    ("scheduled: gone with a chat that is left",
+     MEMBERS, "            try forgetDelayed(of: id, for: .group(chat.key))\n",
+     "            if mutant != @ { try forgetDelayed(of: id, for: .group(chat.key)) }\n", None),
 ]
 
 

@@ -209,11 +209,14 @@ extension MessagesHandler {
         except connection: ConnectionID?,
         in tx: WriteTransaction
     ) throws {
+        let reader = try tx.flushedReader()
+        let chatID = place.wireID(for: sender)
+        let time = try reader.view(chatID, for: sender)?.delayedUpdated ?? tx.ct
         let push = NotifMsgDelayed(
-            chatID: place.wireID(for: sender),
-            lastDelayedUpdateTime: tx.ct,
-            lastFireDelayedErrorTime: failed ? tx.ct : nil,
-            message: try record.map { try tx.flushedReader().message($0) },
+            chatID: chatID,
+            lastDelayedUpdateTime: time,
+            lastFireDelayedErrorTime: failed ? time : nil,
+            message: try record.map { try reader.message($0) },
             messageIDs: gone
         )
         tx.emit(.push(.notifMsgDelayed(push), to: [sender], except: connection))

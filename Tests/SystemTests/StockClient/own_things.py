@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from harness import World, check, fact, later_than, refused, same, scenario
 from pymax import SyncOverrides
+from pymax.api.messages.enums import ItemType
 from pymax.protocol import Opcode
 
 
@@ -123,3 +125,30 @@ async def drafts(world: World) -> None:
     told = (Opcode.NOTIF_DRAFT, Opcode.NOTIF_DRAFT_DISCARD)
     await bob.silence("push", where=lambda frame: frame.opcode in told)
     fact("177 throws it away, 153 says so, and nobody else hears of drafts")
+
+
+@scenario
+async def scheduled(world: World) -> None:
+    """A message is written now and sent a little later."""
+    alice, bob = await world.register("alice"), await world.register("bob")
+    laptop = await world.another(alice, "laptop")
+    chat = alice.dialog(bob)
+    await bob.client.send_message(chat, "see you")
+    await alice.next("message")
+    written = await alice.client.send_message(chat, "on my way", send_at=timedelta(seconds=1))
+    fire = written.delayed_attributes.time_to_fire
+    same((written.text, written.chat_id, written.time), ("on my way", chat, fire), "the answer")
+    push = await laptop.next("push", lambda frame: frame.opcode == Opcode.NOTIF_MSG_DELAYED)
+    same(push.payload["message"]["id"], written.id, "push 154 at the own other device")
+    page = await alice.client.fetch_history(chat, item_type=ItemType.DELAYED)
+    same([each.id for each in page], [written.id], "the scheduled messages")
+    fact("64 with send_at waits, 49 with DELAYED lists it, 154 tells the own other device")
+
+    message = await bob.next("message")
+    same((message.text, message.delayed_attributes), ("on my way", None), "what is sent")
+    check(message.time >= fire, f"it is sent at {message.time}, not before {fire}")
+    own = await alice.next("message")
+    same((own.id, own.text), (message.id, "on my way"), "what its sender is told")
+    page = await alice.client.fetch_history(chat, item_type=ItemType.DELAYED)
+    same(page, [], "the scheduled messages afterwards")
+    fact("at its time it is a message as any other, pushed to its sender too")

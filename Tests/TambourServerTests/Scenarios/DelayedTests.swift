@@ -105,7 +105,7 @@ struct DelayedTests {
         }
     }
 
-    @Test("go out at their time by themselves, and what came due while the server was away at its start")
+    @Test("go out by themselves, and at a start what came due while the server was away")
     func timer() throws {
         let chat = ChatID(0)
         /// Schedules two messages, of which one is sent before the server stops.

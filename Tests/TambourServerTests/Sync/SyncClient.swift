@@ -163,7 +163,10 @@ final class SyncClient {
         for chat in fresh.chats.keys {
             let now = try delayed(in: chat, machine)
             guard delayed[chat]?.messages ?? [] == now else {
-                throw Divergence("\(name): what is scheduled in \(chat.rawValue) is \(now)")
+                throw Divergence(
+                    "\(name): what is scheduled in \(chat.rawValue), "
+                        + "\(now.map(\.id)), was kept as \(String(describing: delayed[chat]))"
+                )
             }
         }
         guard own == fresh.own else {
@@ -207,8 +210,9 @@ final class SyncClient {
         delayed = delayed.filter { chats[$0.key] != nil }
         for chat in chats.values {
             let updated = chat.lastDelayedUpdateTime
-            guard updated > 0, delayed[chat.id]?.updated != updated else { continue }
-            delayed[chat.id] = (updated, try delayed(in: chat.id, machine))
+            guard delayed[chat.id]?.updated ?? 0 != updated else { continue }
+            let messages = updated > 0 ? try delayed(in: chat.id, machine) : []
+            delayed[chat.id] = (updated, messages)
         }
     }
 
