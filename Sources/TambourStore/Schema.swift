@@ -330,5 +330,22 @@ package enum Schema {
             );
             """
         ),
+        Migration(
+            9,
+            "polls",
+            """
+            ALTER TABLE message ADD COLUMN poll {int64} NOT NULL DEFAULT 0;
+
+            CREATE TABLE poll_vote (
+              chat {int64} NOT NULL,
+              message {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              answer {int64} NOT NULL,
+              voted {int64} NOT NULL,
+              PRIMARY KEY (chat, message, user_id, answer)
+            ) {without_rowid};
+            CREATE INDEX poll_vote_answer ON poll_vote (chat, message, answer, user_id);
+            """
+        ),
     ]
 }

@@ -15,6 +15,7 @@ package final class StoreConnection {
     let contacts: ContactStatements
     let settings: SettingStatements
     let reactions: ReactionStatements
+    let polls: PollStatements
     let drafts: DraftStatements
     let folders: FolderStatements
     let search: SearchStatements
@@ -37,6 +38,7 @@ package final class StoreConnection {
         contacts = try ContactStatements(sql)
         settings = try SettingStatements(sql)
         reactions = try ReactionStatements(sql)
+        polls = try PollStatements(sql)
         drafts = try DraftStatements(sql)
         folders = try FolderStatements(sql)
         search = try SearchStatements(sql)

@@ -12,7 +12,8 @@ struct MessagesHandler: Sendable {
     /// The same `cid` again from the same device returns the first result: an outbox retries after a
     /// lost reply.
     /// - Throws: `chat.not.found` (also when not a member: existence is not told), `not.found` for a
-    ///   link to nothing, `user.not.found`, `error.message.invalid`, `proto.payload`.
+    ///   link to nothing, `not.allowed` for a poll that may not be forwarded, `user.not.found`,
+    ///   `error.message.invalid`, `proto.payload`.
     /// - Note: A command.
     func msgSend(
         _ request: MsgSendRequest,
@@ -53,14 +54,19 @@ struct MessagesHandler: Sendable {
             if blockers.contains(caller.userID) { throw RequestError.notAllowed }
         }
         let text = message.text ?? .empty
-        let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
+        let (attaches, poll) = try AttachRules.stored(
+            message.attaches,
+            at: "/message/attaches",
+            pollID: tx.newPollID()
+        ) {
             try tx.reader.listedAccount($0)
         }
         var draft = MessageDraft(
             cid: message.cid,
             text: text,
             elements: ElementRules.packed(message.elements, for: text),
-            attaches: attaches
+            attaches: attaches,
+            poll: poll
         )
         if let chat = target.chat {
             try ChatRules.require(.send, of: caller.userID, in: chat, tx)
@@ -179,6 +185,7 @@ struct MessagesHandler: Sendable {
             return carried
         }
         let chatID = source.kind == .group ? source.wireID : ChatID(0)
+        let original = try PollRules.copy(of: original)
         return Packed(
             MessageLink(
                 type: .forward,
@@ -343,7 +350,12 @@ struct MessagesHandler: Sendable {
         let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
         for (path, list) in lists {
             guard let list, !list.isEmpty else { continue }
-            record.attaches = try AttachRules.stored(list, at: path) {
+            (record.attaches, record.poll) = try AttachRules.stored(
+                list,
+                at: path,
+                pollID: tx.newPollID(),
+                instead: old
+            ) {
                 try tx.reader.listedAccount($0)
             }
         }
