@@ -134,7 +134,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatComplain = Opcode(rawValue: 117)
     /// Stops a bot.
     package static let suspendBot = Opcode(rawValue: 119)
-    /// A message is new, edited or removed.
+    /// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED
+    /// too.
     package static let notifMessage = Opcode(rawValue: 128)
     /// Somebody is typing.
     package static let notifTyping = Opcode(rawValue: 129)

@@ -512,6 +512,16 @@ struct SendVoteTests {
         }
     }
 
+    @Test("counts as a message where it is a question of how often")
+    func often() throws {
+        let limits = ["sendBurst": 2, "sendsPerMinute": 1]
+        try withPoll(.poll(settings: .mayRevote), limits: limits) { server, people, poll in
+            for answer in [1, 2] as [Int64] { try people[1].vote([answer], in: poll) }
+            #expect(try people[1].code(of: poll.vote([1])) == .tooManyRequests)
+            try people[2].vote([1], in: poll)
+        }
+    }
+
     @Test("is in the delta of who was away")
     func delta() throws {
         try withPoll(.poll(settings: .mayRevote)) { server, people, poll in
