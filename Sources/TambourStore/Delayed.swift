@@ -63,7 +63,7 @@ package struct DelayedRecord: Sendable {
 struct DelayedStatements {
     private static let columns =
         "user_id, peer, id, device, fire, notify, failed, updated, cid, reply_to, text, elements, "
-        + "attaches, forward"
+        + "attaches, forward, poll"
 
     let byID: any SQLStatement
     let byCID: any SQLStatement
@@ -98,11 +98,11 @@ struct DelayedStatements {
         put = try sql.prepare(
             """
             INSERT INTO delayed_message (\(Self.columns), bytes)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             ON CONFLICT (user_id, peer, id) DO UPDATE SET
               fire = excluded.fire, notify = excluded.notify, failed = excluded.failed,
               updated = excluded.updated, text = excluded.text, elements = excluded.elements,
-              attaches = excluded.attaches, bytes = excluded.bytes
+              attaches = excluded.attaches, poll = excluded.poll, bytes = excluded.bytes
             """
         )
         fail = try sql.prepare("UPDATE delayed_message SET failed = 1 \(place) AND id = $3")
@@ -137,6 +137,7 @@ extension DelayedRecord {
                 text: Text(unchecked: Bytes(row.bytes(10))),
                 elements: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
                 attaches: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12))),
+                poll: PollMark(rawValue: row.int(14)),
                 replyTo: row.int(9) == 0 ? nil : MessageID(row.int(9)),
                 forward: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13)))
             )
@@ -160,7 +161,8 @@ extension DelayedRecord {
         statement.bindBlob(12, draft.elements?.bytes)
         statement.bindBlob(13, draft.attaches?.bytes)
         statement.bindBlob(14, draft.forward?.bytes)
-        statement.bind(15, Int64(wireSizeEstimate))
+        statement.bind(15, draft.poll?.rawValue ?? 0)
+        statement.bind(16, Int64(wireSizeEstimate))
     }
 }
 

@@ -13,6 +13,7 @@ struct ErasureStatements {
     let ownMessages: any SQLStatement
     let eraseMessages: any SQLStatement
     let reacted: any SQLStatement
+    let voted: any SQLStatement
     /// What holds nothing but what concerns one user, without what a login's delta needs.
     let ofUser: [any SQLStatement]
     let forgetContacts: any SQLStatement
@@ -78,12 +79,18 @@ struct ErasureStatements {
             """
             UPDATE message
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
-                forward = NULL, reply_to = 0, reactions = NULL
+                forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             WHERE \(own)
             """
         )
         reacted = try sql.prepare(
             "SELECT message FROM reaction WHERE chat = $1 AND user_id = $2 ORDER BY message"
+        )
+        voted = try sql.prepare(
+            """
+            SELECT DISTINCT message FROM poll_vote WHERE chat = $1 AND user_id = $2
+            ORDER BY message
+            """
         )
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
@@ -105,9 +112,10 @@ struct ErasureStatements {
         ofPhone = try ["login_code", "registration"].map {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
-        ofChat = try ["message", "message_hidden", "reaction", "search_part", "search_word"].map {
-            try sql.prepare("DELETE FROM \($0) WHERE chat = $1")
-        }
+        let ofMessages = [
+            "message", "message_hidden", "reaction", "poll_vote", "search_part", "search_word",
+        ]
+        ofChat = try ofMessages.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
         eraseAccount = try sql.prepare(
             """
@@ -259,7 +267,19 @@ extension WriteTransaction {
 
     /// The messages of a chat to which `user` has reacted.
     package func messagesReactedTo(by user: UserID, in chat: ChatState) throws -> [MessageID] {
-        let statement = store.erasure.reacted
+        try messages(store.erasure.reacted, of: user, in: chat)
+    }
+
+    /// The messages of a chat in whose polls `user` has voted.
+    package func messagesVotedIn(by user: UserID, in chat: ChatState) throws -> [MessageID] {
+        try messages(store.erasure.voted, of: user, in: chat)
+    }
+
+    private func messages(
+        _ statement: any SQLStatement,
+        of user: UserID,
+        in chat: ChatState
+    ) throws -> [MessageID] {
         defer { statement.reset() }
         statement.bind(1, chat.key.rawValue)
         statement.bind(2, user.rawValue)

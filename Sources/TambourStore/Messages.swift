@@ -4,7 +4,7 @@ import TambourSQL
 struct MessageStatements {
     static let columns =
         "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
-        + "m.elements, m.attaches, m.forward, m.reactions"
+        + "m.elements, m.attaches, m.forward, m.reactions, m.poll"
     private static let notHidden = """
         NOT EXISTS (
           SELECT 1 FROM message_hidden h
@@ -40,8 +40,8 @@ struct MessageStatements {
             """
             INSERT INTO message
               (chat, id, n, sender, cid, device, status, updated, reply_to,
-               text, elements, attaches, forward)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+               text, elements, attaches, forward, poll)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             """
         )
         byID = try sql.prepare(
@@ -103,7 +103,7 @@ struct MessageStatements {
         let remove = """
             UPDATE message
             SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
-                forward = NULL, reply_to = 0, reactions = NULL
+                forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
         self.upTo = try sql.prepare("SELECT id, n FROM message WHERE \(upTo) ORDER BY id")
         self.bySender = try sql.prepare("SELECT id, n FROM message WHERE \(bySender) ORDER BY id")
@@ -112,7 +112,8 @@ struct MessageStatements {
         self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")
         edit = try sql.prepare(
             """
-            UPDATE message SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6
+            UPDATE message
+            SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6, poll = $7
             WHERE chat = $1 AND id = $2
             """
         )
@@ -155,7 +156,8 @@ extension MessageRecord {
             elements: row.isNull(10) ? nil : Packed(unchecked: Bytes(row.bytes(10))),
             attaches: row.isNull(11) ? nil : Packed(unchecked: Bytes(row.bytes(11))),
             forward: row.isNull(12) ? nil : Packed(unchecked: Bytes(row.bytes(12))),
-            reactions: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13)))
+            reactions: row.isNull(13) ? nil : Packed(unchecked: Bytes(row.bytes(13))),
+            poll: PollMark(rawValue: row.int(14))
         )
     }
 }
@@ -413,7 +415,7 @@ extension ReadTransaction {
     /// The object that travels; without a viewer one encoding serves everybody.
     ///
     /// A reply embeds what it answers as it is now; when that is gone the link is left out.
-    /// - Parameter viewer: whose own reaction is named.
+    /// - Parameter viewer: whose own reaction and votes are named.
     package func message(
         _ record: MessageRecord,
         wireID: ChatID,
@@ -426,7 +428,7 @@ extension ReadTransaction {
         {
             link = reply
         }
-        return record.message(
+        return try self.record(record, seenBy: viewer).message(
             wireID: wireID,
             link: link,
             previous: previous,

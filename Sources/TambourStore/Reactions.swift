@@ -135,6 +135,7 @@ extension WriteTransaction {
             statement.bind(1, chat.key.rawValue)
             statement.bind(2, id.rawValue)
             try statement.run()
+            try dropVotes(in: id, of: chat.key)
         }
     }
 }

@@ -86,6 +86,8 @@ package struct MessageRecord: Sendable {
     package var forward: Packed<MessageLink>?
     /// The counters of its reactions, as they travel; nil for none.
     package var reactions: Packed<ReactionInfo>?
+    /// Nil when there is no poll among the attachments.
+    package var poll: PollMark?
 }
 
 /// What a handler asks the store to append: everything of a message that the store does not give.
@@ -94,6 +96,8 @@ package struct MessageDraft: Sendable {
     package var text: Text
     package var elements: Packed<[Element]>?
     package var attaches: Packed<[Attach]>?
+    /// Nil when there is no poll among the attachments.
+    package var poll: PollMark?
     package var replyTo: MessageID?
     package var forward: Packed<MessageLink>?
 
@@ -102,6 +106,7 @@ package struct MessageDraft: Sendable {
         text: Text,
         elements: Packed<[Element]>? = nil,
         attaches: Packed<[Attach]>? = nil,
+        poll: PollMark? = nil,
         replyTo: MessageID? = nil,
         forward: Packed<MessageLink>? = nil
     ) {
@@ -109,6 +114,7 @@ package struct MessageDraft: Sendable {
         self.text = text
         self.elements = elements
         self.attaches = attaches
+        self.poll = poll
         self.replyTo = replyTo
         self.forward = forward
     }

@@ -349,12 +349,30 @@ package enum Schema {
               elements {blob},
               attaches {blob},
               forward {blob},
+              poll {int64} NOT NULL,
               bytes {int64} NOT NULL,
               PRIMARY KEY (user_id, peer, id)
             ) {without_rowid};
             CREATE INDEX delayed_message_due ON delayed_message (fire) WHERE failed = 0;
             ALTER TABLE member ADD COLUMN delayed_updated {int64} NOT NULL DEFAULT 0;
             ALTER TABLE member ADD COLUMN delayed_failed {int64} NOT NULL DEFAULT 0;
+            """
+        ),
+        Migration(
+            10,
+            "polls",
+            """
+            ALTER TABLE message ADD COLUMN poll {int64} NOT NULL DEFAULT 0;
+
+            CREATE TABLE poll_vote (
+              chat {int64} NOT NULL,
+              message {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              answer {int64} NOT NULL,
+              voted {int64} NOT NULL,
+              PRIMARY KEY (chat, message, user_id, answer)
+            ) {without_rowid};
+            CREATE INDEX poll_vote_answer ON poll_vote (chat, message, answer, user_id);
             """
         ),
     ]

@@ -15,6 +15,7 @@ package final class StoreConnection {
     let contacts: ContactStatements
     let settings: SettingStatements
     let reactions: ReactionStatements
+    let polls: PollStatements
     let drafts: DraftStatements
     let delayed: DelayedStatements
     let folders: FolderStatements
@@ -38,6 +39,7 @@ package final class StoreConnection {
         contacts = try ContactStatements(sql)
         settings = try SettingStatements(sql)
         reactions = try ReactionStatements(sql)
+        polls = try PollStatements(sql)
         drafts = try DraftStatements(sql)
         delayed = try DelayedStatements(sql)
         folders = try FolderStatements(sql)

@@ -56,7 +56,8 @@ extension WriteTransaction {
             text: draft.text,
             elements: draft.elements,
             attaches: draft.attaches,
-            forward: draft.forward
+            forward: draft.forward,
+            poll: draft.poll
         )
         if device != .server {
             let isCreation = chat.kind == .group && record.number == 1
@@ -136,7 +137,11 @@ extension WriteTransaction {
         statement.bindWords(4, edited.text)
         statement.bindBlob(5, edited.elements?.bytes)
         statement.bindBlob(6, edited.attaches?.bytes)
+        statement.bind(7, edited.poll?.rawValue ?? 0)
         try statement.run()
+        if let poll = old.pollAttach, poll.pollID != edited.pollAttach?.pollID {
+            try dropVotes(in: old.id, of: old.chat)
+        }
         touch(chat)
         return edited
     }

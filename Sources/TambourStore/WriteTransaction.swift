@@ -147,6 +147,7 @@ package final class WriteTransaction {
             insert.bindBlob(11, record.elements?.bytes)
             insert.bindBlob(12, record.attaches?.bytes)
             insert.bindBlob(13, record.forward?.bytes)
+            insert.bind(14, record.poll?.rawValue ?? 0)
             try record.text.bytes.withUnsafeBytes { text in
                 insert.bindBlob(10, borrowed: text)
                 try insert.run()

@@ -98,6 +98,9 @@ struct StockClientTests {
     @Test("reacts to messages")
     func reactions() async throws { try await StockClient.play("reactions") }
 
+    @Test("asks, votes and closes a poll")
+    func poll() async throws { try await StockClient.play("poll") }
+
     @Test("keeps chats in folders")
     func folders() async throws { try await StockClient.play("folders") }
 

@@ -1,5 +1,6 @@
 import TambourProtocol
 import TambourServer
+import TambourStore
 import TambourTesting
 import Testing
 
@@ -102,6 +103,7 @@ struct SuiteCoverageTests {
             try groups(tour, server, alice, bob)
             try people(tour, server, alice, bob)
             try reactions(tour, server, alice, bob)
+            try polls(tour, alice, bob)
             try draftsAndFolders(tour, server, alice)
             try searching(tour, alice, bob)
             try passwords(tour, server)
@@ -367,6 +369,39 @@ struct SuiteCoverageTests {
         try tour.play(bob, ChatReactionsSettingsGetByChatIdRequest(chatIDs: [group]))
         try tour.play(bob, react("👍", group, said))
         try tour.collect(alice, bob, tablet)
+    }
+
+    private func polls(_ tour: Tour, _ alice: WireClient, _ bob: WireClient) throws {
+        let group = try alice.createGroup("Polls", with: [bob], cid: 2_100)
+        func ask(_ cid: Int64, _ settings: PollSettings) throws -> (MessageID, Int64) {
+            let message = NewMessage(cid: cid, attaches: [.poll(settings: settings)])
+            let sent = try alice.call(MsgSendRequest(chatID: group, message: message)).message
+            let poll = try #require(sent.attaches.stored?.first?.pollID)
+            return (sent.id, poll)
+        }
+        let asked = [try ask(2_101, []), try ask(2_102, .anonymous)]
+        for (message, poll) in asked + [(MessageID(1), 1)] {
+            for chat in [group, ChatID(-1)] {
+                for answers in [[1], [2]] as [[Int64]] {
+                    let vote = SendVoteRequest(
+                        chatID: chat,
+                        messageID: message,
+                        pollID: poll,
+                        answersIDs: answers
+                    )
+                    try tour.play(bob, vote)
+                }
+                let voters = VotersListByAnswerRequest(
+                    chatID: chat,
+                    messageID: message,
+                    pollID: poll,
+                    answerID: 1
+                )
+                try tour.play(bob, voters)
+                let reference = PollReference(messageID: message, pollID: poll)
+                try tour.play(bob, GetPollUpdatesRequest(chatID: chat, polls: [reference]))
+            }
+        }
     }
 
     private func draftsAndFolders(

@@ -22,6 +22,7 @@ CHATS = STORE + "WriteTransaction+Chats.swift"
 MESSAGES = STORE + "WriteTransaction+Messages.swift"
 MEMBERS = STORE + "WriteTransaction+Members.swift"
 CONTACTS = STORE + "WriteTransaction+Contacts.swift"
+POLLS = STORE + "Polls.swift"
 DRAFTS = STORE + "Drafts.swift"
 ERASURE = STORE + "Erasure.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
@@ -182,6 +183,20 @@ MUTANTS = [
     ("scheduled: gone with a chat that is left",
      MEMBERS, "            try forgetDelayed(of: id, for: .group(chat.key))\n",
      "            if mutant != @ { try forgetDelayed(of: id, for: .group(chat.key)) }\n", None),
+    ("vote: the members of the chat",
+     POLLS, "        touch(chat)\n        return changed",
+     "        if mutant != @ { touch(chat) }\n        return changed", None),
+    ("vote: the poll of the message",
+     POLLS, "        statement.bind(4, ct)\n        try statement.run()",
+     "        statement.bind(4, ct)\n        if mutant != @ { try statement.run() }", None),
+    ("vote: who chose what",
+     POLLS, "        for answer in added {", "        for answer in added where mutant != @ {", None),
+    ("vote: what was chosen before",
+     POLLS, "        for answer in dropped { try write(store.polls.drop, answer, user, record) }",
+     "        for answer in dropped where mutant != @ { try write(store.polls.drop, answer, user, record) }", None),
+    ("edit: the votes of a poll that is replaced",
+     MESSAGES, "            try dropVotes(in: old.id, of: old.chat)",
+     "            if mutant != @ { try dropVotes(in: old.id, of: old.chat) }", None),
 ]
 
 

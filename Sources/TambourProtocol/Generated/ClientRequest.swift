@@ -99,6 +99,9 @@ package enum ClientRequest: Sendable {
             case .authQrApprove: .command(.authQrApprove(try .decode(payload, limits: limits)))
             case .loginByQr: .command(.loginByQr(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
+            case .sendVote: .command(.sendVote(try .decode(payload, limits: limits)))
+            case .votersListByAnswer: .query(.votersListByAnswer(try .decode(payload, limits: limits)))
+            case .getPollUpdates: .query(.getPollUpdates(try .decode(payload, limits: limits)))
             default: nil
         }
     }
@@ -176,6 +179,8 @@ package indirect enum QueryRequest: Sendable {
     case foldersGet(FoldersGetRequest)
     case foldersGetById(FoldersGetByIdRequest)
     case getQrStatus(GetQrStatusRequest)
+    case votersListByAnswer(VotersListByAnswerRequest)
+    case getPollUpdates(GetPollUpdatesRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -218,6 +223,8 @@ package indirect enum QueryRequest: Sendable {
             case .foldersGet: .foldersGet
             case .foldersGetById: .foldersGetById
             case .getQrStatus: .getQrStatus
+            case .votersListByAnswer: .votersListByAnswer
+            case .getPollUpdates: .getPollUpdates
         }
     }
 }
@@ -269,6 +276,7 @@ package indirect enum CommandRequest: Sendable {
     case getQr(GetQrRequest)
     case authQrApprove(AuthQrApproveRequest)
     case loginByQr(LoginByQrRequest)
+    case sendVote(SendVoteRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -316,6 +324,7 @@ package indirect enum CommandRequest: Sendable {
             case .getQr: .getQr
             case .authQrApprove: .authQrApprove
             case .loginByQr: .loginByQr
+            case .sendVote: .sendVote
         }
     }
 }

@@ -171,6 +171,12 @@ package final class Limits: Sendable {
     package let maxReactionKinds: Int
     /// 64 items. More than a menu of reactions shows.
     package let maxChosenReactions: Int
+    /// 12 items. More than people read through before they vote.
+    package let maxPollAnswers: Int
+    /// 512 bytes. A line or two of text.
+    package let maxPollAnswerBytes: Int
+    /// 100 items. What a screen can show.
+    package let maxPollsPerRequest: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
     /// 500 messages. More scheduled messages than anybody plans.
@@ -197,6 +203,14 @@ package final class Limits: Sendable {
     package let reactionsPageSize: Int
     /// 1000 reactions. One request may not make the store read more.
     package let maxReactionsPage: Int
+    /// 40 votes. What clients that name no number expect.
+    package let votersPageSize: Int
+    /// 1000 votes. One request may not make the store read more.
+    package let maxVotersPage: Int
+    /// 5 votes. What of each answer travels with the message; the others are asked for.
+    package let pollVotesShown: Int
+    /// 5 users. As many pictures as stand in a row below a poll.
+    package let pollVotersShown: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
     package let maxChatsPage: Int
     /// 30 items. What fits a screen or two of results.
@@ -308,6 +322,9 @@ package final class Limits: Sendable {
         maxReactionBytes = overrides.value(of: "maxReactionBytes", standard: 64)
         maxReactionKinds = overrides.value(of: "maxReactionKinds", standard: 8)
         maxChosenReactions = overrides.value(of: "maxChosenReactions", standard: 64)
+        maxPollAnswers = overrides.value(of: "maxPollAnswers", standard: 12, max: 62)
+        maxPollAnswerBytes = overrides.value(of: "maxPollAnswerBytes", standard: 512)
+        maxPollsPerRequest = overrides.value(of: "maxPollsPerRequest", standard: 100)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
@@ -321,6 +338,10 @@ package final class Limits: Sendable {
         maxMembersPage = overrides.value(of: "maxMembersPage", standard: 200)
         reactionsPageSize = overrides.value(of: "reactionsPageSize", standard: 40)
         maxReactionsPage = overrides.value(of: "maxReactionsPage", standard: 1000)
+        votersPageSize = overrides.value(of: "votersPageSize", standard: 40)
+        maxVotersPage = overrides.value(of: "maxVotersPage", standard: 1000)
+        pollVotesShown = overrides.value(of: "pollVotesShown", standard: 5)
+        pollVotersShown = overrides.value(of: "pollVotersShown", standard: 5)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
         maxSearchPage = overrides.value(of: "maxSearchPage", standard: 100)

@@ -479,7 +479,8 @@ extension MsgDeleteRequest: WireRequest {
 }
 
 /// Changes an own message. An absent or nil `text` keeps the text, "" clears it; an empty list of attachments
-/// keeps them when `text` is given.
+/// keeps them when `text` is given. A POLL that is the one of the message closes it or lets it be forwarded,
+/// any other takes its place; see SEND_VOTE.
 package struct MsgEditRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -869,8 +870,8 @@ extension MsgDeliveryRequest: WireRequest {
     package static var opcode: Opcode { .msgDelivery }
 }
 
-/// A message is new, edited or removed. One client sends the number back as a request to say that it received
-/// the push and waits for the reply.
+/// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED too.
+/// One client sends the number back as a request to say that it received the push and waits for the reply.
 package struct NotifMessage: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -995,8 +996,8 @@ package struct NotifMessage: WirePayload, Hashable {
     }
 }
 
-/// A message is new, edited or removed. One client sends the number back as a request to say that it received
-/// the push and waits for the reply.
+/// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED too.
+/// One client sends the number back as a request to say that it received the push and waits for the reply.
 package struct NotifMessageRequest: WirePayload, Hashable {
     /// The chat of the push.
     package var chatID: ChatID?

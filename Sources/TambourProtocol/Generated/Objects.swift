@@ -1775,7 +1775,7 @@ package struct Attach: WireValue, Hashable {
         get { shared.value.url }
         set { shared = shared.changed { $0.url = newValue } }
     }
-    /// SHARE: title of the page. CONTROL: title of the chat.
+    /// SHARE: title of the page. CONTROL: title of the chat. POLL: the question.
     package var title: Text? {
         get { shared.value.title }
         set { shared = shared.changed { $0.title = newValue } }
@@ -1825,6 +1825,32 @@ package struct Attach: WireValue, Hashable {
         get { shared.value.shortMessage }
         set { shared = shared.changed { $0.shortMessage = newValue } }
     }
+    /// POLL: what may be answered, at least two.
+    package var answers: [PollAnswer]? {
+        get { shared.value.answers }
+        set { shared = shared.changed { $0.answers = newValue } }
+    }
+    /// POLL: bits. 1 nobody sees who voted for what, 2 several answers at once, 4 votes may be changed and
+    /// taken back, 8 closed, 16 a quiz, 32 may be forwarded.
+    package var settings: Int64? {
+        get { shared.value.settings }
+        set { shared = shared.changed { $0.settings = newValue } }
+    }
+    /// POLL: names the poll for ever. A forward's names the one it is a copy of.
+    package var pollID: Int64? {
+        get { shared.value.pollID }
+        set { shared = shared.changed { $0.pollID = newValue } }
+    }
+    /// POLL: rises with whatever changes it, votes too.
+    package var version: Int64? {
+        get { shared.value.version }
+        set { shared = shared.changed { $0.version = newValue } }
+    }
+    /// POLL: the votes.
+    package var state: PollState? {
+        get { shared.value.state }
+        set { shared = shared.changed { $0.state = newValue } }
+    }
 
     private struct Fields: Hashable, Sendable {
         var type: AttachType
@@ -1848,6 +1874,11 @@ package struct Attach: WireValue, Hashable {
         var userIDs: [UserID]?
         var chatType: ChatType?
         var shortMessage: Text?
+        var answers: [PollAnswer]?
+        var settings: Int64?
+        var pollID: Int64?
+        var version: Int64?
+        var state: PollState?
     }
 
     private var shared: Shared<Fields>
@@ -1873,7 +1904,12 @@ package struct Attach: WireValue, Hashable {
         userID: UserID? = nil,
         userIDs: [UserID]? = nil,
         chatType: ChatType? = nil,
-        shortMessage: Text? = nil
+        shortMessage: Text? = nil,
+        answers: [PollAnswer]? = nil,
+        settings: Int64? = nil,
+        pollID: Int64? = nil,
+        version: Int64? = nil,
+        state: PollState? = nil
     ) {
         shared = Shared(
             Fields(
@@ -1897,7 +1933,12 @@ package struct Attach: WireValue, Hashable {
                 userID: userID,
                 userIDs: userIDs,
                 chatType: chatType,
-                shortMessage: shortMessage
+                shortMessage: shortMessage,
+                answers: answers,
+                settings: settings,
+                pollID: pollID,
+                version: version,
+                state: state
             )
         )
     }
@@ -1924,6 +1965,11 @@ package struct Attach: WireValue, Hashable {
         var userIDs: [UserID]?
         var chatType: ChatType?
         var shortMessage: Text?
+        var answers: [PollAnswer]?
+        var settings: Int64?
+        var pollID: Int64?
+        var version: Int64?
+        var state: PollState?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -2014,6 +2060,26 @@ package struct Attach: WireValue, Hashable {
                     fieldName = "shortMessage"
                     try claim(20, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { shortMessage = try reader.readText() }
+                } else if reader.matches(wireKey, "answers") {
+                    fieldName = "answers"
+                    try claim(21, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { answers = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> PollAnswer in try PollAnswer.read(from: &reader) } }
+                } else if reader.matches(wireKey, "settings") {
+                    fieldName = "settings"
+                    try claim(22, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { settings = try reader.readInt() }
+                } else if reader.matches(wireKey, "pollId") {
+                    fieldName = "pollId"
+                    try claim(23, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { pollID = try reader.readInt() }
+                } else if reader.matches(wireKey, "version") {
+                    fieldName = "version"
+                    try claim(24, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { version = try reader.readInt() }
+                } else if reader.matches(wireKey, "state") {
+                    fieldName = "state"
+                    try claim(25, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { state = try PollState.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -2023,7 +2089,7 @@ package struct Attach: WireValue, Hashable {
         }
         reader.endContainer()
         guard let type else { throw missing("_type") }
-        return Self(type: type, contactID: contactID, firstName: firstName, lastName: lastName, name: name, photoUrl: photoUrl, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, title: title, description: description, image: image, shareID: shareID, host: host, event: event, userID: userID, userIDs: userIDs, chatType: chatType, shortMessage: shortMessage)
+        return Self(type: type, contactID: contactID, firstName: firstName, lastName: lastName, name: name, photoUrl: photoUrl, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, title: title, description: description, image: image, shareID: shareID, host: host, event: event, userID: userID, userIDs: userIDs, chatType: chatType, shortMessage: shortMessage, answers: answers, settings: settings, pollID: pollID, version: version, state: state)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -2048,6 +2114,11 @@ package struct Attach: WireValue, Hashable {
         if userIDs != nil { fieldCount += 1 }
         if chatType != nil { fieldCount += 1 }
         if shortMessage != nil { fieldCount += 1 }
+        if answers != nil { fieldCount += 1 }
+        if settings != nil { fieldCount += 1 }
+        if pollID != nil { fieldCount += 1 }
+        if version != nil { fieldCount += 1 }
+        if state != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("_type")
         type.write(to: &writer)
@@ -2134,6 +2205,407 @@ package struct Attach: WireValue, Hashable {
             writer.writeKey("shortMessage")
             writer.writeText(shortMessage)
         }
+        if let answers {
+            writer.writeKey("answers")
+            writer.writeArrayHeader(answers.count)
+            for item in answers {
+                item.write(to: &writer)
+            }
+        }
+        if let settings {
+            writer.writeKey("settings")
+            writer.writeInt(settings)
+        }
+        if let pollID {
+            writer.writeKey("pollId")
+            writer.writeInt(pollID)
+        }
+        if let version {
+            writer.writeKey("version")
+            writer.writeInt(version)
+        }
+        if let state {
+            writer.writeKey("state")
+            state.write(to: &writer)
+        }
+    }
+}
+
+/// What may be answered to a poll.
+package struct PollAnswer: WireValue, Hashable {
+    /// The answer.
+    package var text: Text
+    /// Its number in the poll, from 1.
+    package var answerID: Int64
+
+    package init(
+        text: Text,
+        answerID: Int64
+    ) {
+        self.text = text
+        self.answerID = answerID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var text: Text?
+        var answerID: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "text") {
+                    fieldName = "text"
+                    try claim(0, in: &fieldsSeen)
+                    text = try reader.readText()
+                } else if reader.matches(wireKey, "answerId") {
+                    fieldName = "answerId"
+                    try claim(1, in: &fieldsSeen)
+                    answerID = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let text else { throw missing("text") }
+        guard let answerID else { throw missing("answerId") }
+        return Self(text: text, answerID: answerID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("text")
+        writer.writeText(text)
+        writer.writeKey("answerId")
+        writer.writeInt(answerID)
+    }
+}
+
+/// Who voted.
+package struct PollVote: WireValue, Hashable {
+    /// Who.
+    package var userID: UserID
+    /// When.
+    package var timestamp: Int64
+
+    package init(
+        userID: UserID,
+        timestamp: Int64
+    ) {
+        self.userID = userID
+        self.timestamp = timestamp
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var userID: UserID?
+        var timestamp: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "userId") {
+                    fieldName = "userId"
+                    try claim(0, in: &fieldsSeen)
+                    userID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "timestamp") {
+                    fieldName = "timestamp"
+                    try claim(1, in: &fieldsSeen)
+                    timestamp = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let userID else { throw missing("userId") }
+        guard let timestamp else { throw missing("timestamp") }
+        return Self(userID: userID, timestamp: timestamp)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("userId")
+        writer.writeInt(userID.rawValue)
+        writer.writeKey("timestamp")
+        writer.writeInt(timestamp)
+    }
+}
+
+/// The votes for one answer.
+package struct PollResult: WireValue, Hashable {
+    /// Which answer.
+    package var answerID: Int64
+    /// How many.
+    package var voteCount: Int64
+    /// Some of them, `pollVotesShown` at most, and the receiver's own. Of an anonymous poll only the own one.
+    /// In pushes to others the own one may be missing: it stayed as it was.
+    package var votes: [PollVote]
+    /// Of a hundred who voted, how many voted for it.
+    package var rate: Int64
+    /// Bits. 1 it is the right answer of a quiz: told to who has voted, and to everybody once it is closed.
+    package var options: Int64
+
+    package init(
+        answerID: Int64,
+        voteCount: Int64 = 0,
+        votes: [PollVote] = [],
+        rate: Int64 = 0,
+        options: Int64 = 0
+    ) {
+        self.answerID = answerID
+        self.voteCount = voteCount
+        self.votes = votes
+        self.rate = rate
+        self.options = options
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var answerID: Int64?
+        var voteCount: Int64 = 0
+        var votes: [PollVote] = []
+        var rate: Int64 = 0
+        var options: Int64 = 0
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "answerId") {
+                    fieldName = "answerId"
+                    try claim(0, in: &fieldsSeen)
+                    answerID = try reader.readInt()
+                } else if reader.matches(wireKey, "voteCount") {
+                    fieldName = "voteCount"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { voteCount = try reader.readInt() }
+                } else if reader.matches(wireKey, "votes") {
+                    fieldName = "votes"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { votes = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> PollVote in try PollVote.read(from: &reader) } }
+                } else if reader.matches(wireKey, "rate") {
+                    fieldName = "rate"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { rate = try reader.readInt() }
+                } else if reader.matches(wireKey, "options") {
+                    fieldName = "options"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { options = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let answerID else { throw missing("answerId") }
+        return Self(answerID: answerID, voteCount: voteCount, votes: votes, rate: rate, options: options)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(5)
+        writer.writeKey("answerId")
+        writer.writeInt(answerID)
+        writer.writeKey("voteCount")
+        writer.writeInt(voteCount)
+        writer.writeKey("votes")
+        writer.writeArrayHeader(votes.count)
+        for item in votes {
+            item.write(to: &writer)
+        }
+        writer.writeKey("rate")
+        writer.writeInt(rate)
+        writer.writeKey("options")
+        writer.writeInt(options)
+    }
+}
+
+/// How a poll stands.
+package struct PollState: WireValue, Hashable {
+    /// How many have voted. With several answers at once each may have chosen several.
+    package var total: Int64
+    /// For each answer, in the order of the answers.
+    package var result: [PollResult]?
+    /// Some of those who voted, `pollVotersShown` at most; nobody in an anonymous poll.
+    package var voterPreviewIDs: [UserID]
+
+    package init(
+        total: Int64 = 0,
+        result: [PollResult]? = nil,
+        voterPreviewIDs: [UserID] = []
+    ) {
+        self.total = total
+        self.result = result
+        self.voterPreviewIDs = voterPreviewIDs
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var total: Int64 = 0
+        var result: [PollResult]?
+        var voterPreviewIDs: [UserID] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "total") {
+                    fieldName = "total"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { total = try reader.readInt() }
+                } else if reader.matches(wireKey, "result") {
+                    fieldName = "result"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { result = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> PollResult in try PollResult.read(from: &reader) } }
+                } else if reader.matches(wireKey, "voterPreviewIds") {
+                    fieldName = "voterPreviewIds"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { voterPreviewIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(total: total, result: result, voterPreviewIDs: voterPreviewIDs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if result != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("total")
+        writer.writeInt(total)
+        if let result {
+            writer.writeKey("result")
+            writer.writeArrayHeader(result.count)
+            for item in result {
+                item.write(to: &writer)
+            }
+        }
+        writer.writeKey("voterPreviewIds")
+        writer.writeArrayHeader(voterPreviewIDs.count)
+        for item in voterPreviewIDs {
+            writer.writeInt(item.rawValue)
+        }
+    }
+}
+
+/// An answer of a poll as it is sent.
+package struct NewPollAnswer: WireValue, Hashable {
+    /// The answer; not empty.
+    package var text: Text
+    /// Bits. 1 it is the right one of a quiz; others mean nothing.
+    package var options: Int64
+
+    package init(
+        text: Text,
+        options: Int64 = 0
+    ) {
+        self.text = text
+        self.options = options
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var text: Text?
+        var options: Int64 = 0
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "text") {
+                    fieldName = "text"
+                    try claim(0, in: &fieldsSeen)
+                    text = try reader.readText(maxBytes: reader.limits.maxPollAnswerBytes)
+                } else if reader.matches(wireKey, "options") {
+                    fieldName = "options"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { options = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let text else { throw missing("text") }
+        return Self(text: text, options: options)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("text")
+        writer.writeText(text)
+        writer.writeKey("options")
+        writer.writeInt(options)
+    }
+}
+
+/// Names a poll.
+package struct PollReference: WireValue, Hashable {
+    /// The message it is in.
+    package var messageID: MessageID
+    /// The poll.
+    package var pollID: Int64
+
+    package init(
+        messageID: MessageID,
+        pollID: Int64
+    ) {
+        self.messageID = messageID
+        self.pollID = pollID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var messageID: MessageID?
+        var pollID: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "messageId") {
+                    fieldName = "messageId"
+                    try claim(0, in: &fieldsSeen)
+                    messageID = MessageID(try reader.readID())
+                } else if reader.matches(wireKey, "pollId") {
+                    fieldName = "pollId"
+                    try claim(1, in: &fieldsSeen)
+                    pollID = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let messageID else { throw missing("messageId") }
+        guard let pollID else { throw missing("pollId") }
+        return Self(messageID: messageID, pollID: pollID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("messageId")
+        writer.writeInt(messageID.rawValue)
+        writer.writeKey("pollId")
+        writer.writeInt(pollID)
     }
 }
 
@@ -2275,7 +2747,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.status }
         set { shared = shared.changed { $0.status = newValue } }
     }
-    /// When it was edited.
+    /// When it was edited, or somebody voted in its poll.
     package var updateTime: Int64? {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
@@ -4930,7 +5402,7 @@ package struct LoginConfig: WireValue, Hashable {
     }
 }
 
-/// An attachment as it is sent. Only CONTACT, LOCATION, SHARE and CONTROL new are served.
+/// An attachment as it is sent. Only CONTACT, LOCATION, SHARE, POLL and CONTROL new are served.
 package struct NewAttach: WireValue, Hashable {
     /// The kind.
     package var type: AttachType {
@@ -4972,7 +5444,7 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.shareID }
         set { shared = shared.changed { $0.shareID = newValue } }
     }
-    /// SHARE: title of the page. CONTROL new: title of the chat.
+    /// SHARE: title of the page. CONTROL new: title of the chat. POLL: the question.
     package var title: Text? {
         get { shared.value.title }
         set { shared = shared.changed { $0.title = newValue } }
@@ -4997,6 +5469,16 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.userIDs }
         set { shared = shared.changed { $0.userIDs = newValue } }
     }
+    /// POLL: what may be answered, at least two.
+    package var answers: [NewPollAnswer]? {
+        get { shared.value.answers }
+        set { shared = shared.changed { $0.answers = newValue } }
+    }
+    /// POLL: bits as they are received; 0 unless given, and others than the known ones mean nothing.
+    package var settings: Int64? {
+        get { shared.value.settings }
+        set { shared = shared.changed { $0.settings = newValue } }
+    }
 
     private struct Fields: Hashable, Sendable {
         var type: AttachType
@@ -5012,6 +5494,8 @@ package struct NewAttach: WireValue, Hashable {
         var event: Text?
         var chatType: Text?
         var userIDs: [UserID]?
+        var answers: [NewPollAnswer]?
+        var settings: Int64?
     }
 
     private var shared: Shared<Fields>
@@ -5029,7 +5513,9 @@ package struct NewAttach: WireValue, Hashable {
         description: Text? = nil,
         event: Text? = nil,
         chatType: Text? = nil,
-        userIDs: [UserID]? = nil
+        userIDs: [UserID]? = nil,
+        answers: [NewPollAnswer]? = nil,
+        settings: Int64? = nil
     ) {
         shared = Shared(
             Fields(
@@ -5045,7 +5531,9 @@ package struct NewAttach: WireValue, Hashable {
                 description: description,
                 event: event,
                 chatType: chatType,
-                userIDs: userIDs
+                userIDs: userIDs,
+                answers: answers,
+                settings: settings
             )
         )
     }
@@ -5064,6 +5552,8 @@ package struct NewAttach: WireValue, Hashable {
         var event: Text?
         var chatType: Text?
         var userIDs: [UserID]?
+        var answers: [NewPollAnswer]?
+        var settings: Int64?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -5122,6 +5612,14 @@ package struct NewAttach: WireValue, Hashable {
                     fieldName = "userIds"
                     try claim(12, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: reader.limits.maxGroupMembers) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                } else if reader.matches(wireKey, "answers") {
+                    fieldName = "answers"
+                    try claim(13, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { answers = try reader.readList(maxItems: reader.limits.maxPollAnswers) { (reader: inout MessagePackReader) throws(PayloadError) -> NewPollAnswer in try NewPollAnswer.read(from: &reader) } }
+                } else if reader.matches(wireKey, "settings") {
+                    fieldName = "settings"
+                    try claim(14, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { settings = try reader.readInt() }
                 } else {
                     try reader.skip()
                 }
@@ -5131,7 +5629,7 @@ package struct NewAttach: WireValue, Hashable {
         }
         reader.endContainer()
         guard let type else { throw missing("_type") }
-        return Self(type: type, contactID: contactID, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, shareID: shareID, title: title, description: description, event: event, chatType: chatType, userIDs: userIDs)
+        return Self(type: type, contactID: contactID, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, shareID: shareID, title: title, description: description, event: event, chatType: chatType, userIDs: userIDs, answers: answers, settings: settings)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -5148,6 +5646,8 @@ package struct NewAttach: WireValue, Hashable {
         if event != nil { fieldCount += 1 }
         if chatType != nil { fieldCount += 1 }
         if userIDs != nil { fieldCount += 1 }
+        if answers != nil { fieldCount += 1 }
+        if settings != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("_type")
         type.write(to: &writer)
@@ -5201,6 +5701,17 @@ package struct NewAttach: WireValue, Hashable {
             for item in userIDs {
                 writer.writeInt(item.rawValue)
             }
+        }
+        if let answers {
+            writer.writeKey("answers")
+            writer.writeArrayHeader(answers.count)
+            for item in answers {
+                item.write(to: &writer)
+            }
+        }
+        if let settings {
+            writer.writeKey("settings")
+            writer.writeInt(settings)
         }
     }
 }

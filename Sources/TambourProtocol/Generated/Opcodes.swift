@@ -134,7 +134,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatComplain = Opcode(rawValue: 117)
     /// Stops a bot.
     package static let suspendBot = Opcode(rawValue: 119)
-    /// A message is new, edited or removed.
+    /// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED
+    /// too.
     package static let notifMessage = Opcode(rawValue: 128)
     /// Somebody is typing.
     package static let notifTyping = Opcode(rawValue: 129)
@@ -216,6 +217,12 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let loginByQr = Opcode(rawValue: 291)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
+    /// Votes.
+    package static let sendVote = Opcode(rawValue: 304)
+    /// Who voted for an answer, a page in the order of the users' ids.
+    package static let votersListByAnswer = Opcode(rawValue: 305)
+    /// Polls as they are now, for clients that show them for long.
+    package static let getPollUpdates = Opcode(rawValue: 306)
 
     /// What the table says about it, nil for an unknown number.
     package var info: OpInfo? {
@@ -377,6 +384,9 @@ package struct OpInfo: Sendable {
         served(290, "AUTH_QR_APPROVE", .clientToServer, [.loggedIn], .command, .idempotent, [.trackNotFound])
         served(291, "LOGIN_BY_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .loginBlocked])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
+        served(304, "SEND_VOTE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .notAllowed])
+        served(305, "VOTERS_LIST_BY_ANSWER", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
+        served(306, "GET_POLL_UPDATES", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
         known(25, "PRESET_AVATARS", .clientToServer)
@@ -471,9 +481,6 @@ package struct OpInfo: Sendable {
         known(300, "CHAT_SUGGEST", .clientToServer)
         known(301, "AUDIO_PLAY", .clientToServer)
         known(302, "BANNERS_GET", .clientToServer)
-        known(304, "SEND_VOTE", .clientToServer)
-        known(305, "VOTERS_LIST_BY_ANSWER", .clientToServer)
-        known(306, "GET_POLL_UPDATES", .clientToServer)
         return table
     }()
 }

@@ -59,9 +59,9 @@ package enum RoleTable {
         case pin
         /// Give the chat to another member.
         case changeOwner
-        /// React to a message, and take that back.
+        /// React to a message, vote in a poll, and take that back.
         case react
-        /// See who reacted with what.
+        /// See who reacted with what, or voted for what.
         case seeReactions
         /// Say which reactions a chat allows.
         case changeReactions

@@ -12,6 +12,7 @@ package struct Dispatcher: Sendable {
     private let messages: MessagesHandler
     private let groups: GroupsHandler
     private let reactions: ReactionsHandler
+    private let polls: PollsHandler
     private let drafts: DraftsHandler
     private let folders: FoldersHandler
     private let search: SearchHandler
@@ -35,6 +36,7 @@ package struct Dispatcher: Sendable {
         messages = MessagesHandler(limits: limits)
         groups = GroupsHandler(limits: limits, environment: environment)
         reactions = ReactionsHandler(limits: limits)
+        polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits)
         folders = FoldersHandler(limits: limits)
         search = SearchHandler(limits: limits)
@@ -112,6 +114,8 @@ package struct Dispatcher: Sendable {
             return .reply(try reactions.msgCancelReaction(request, from: caller, in: tx))
         case .chatReactionsSettingsSet(let request):
             return .reply(try reactions.chatReactionsSettingsSet(request, from: caller, in: tx))
+        case .sendVote(let request):
+            return .reply(try polls.sendVote(request, from: caller, in: tx))
         case .draftSave(let request):
             return .reply(try drafts.draftSave(request, from: caller, in: tx))
         case .draftDiscard(let request):
@@ -222,6 +226,10 @@ package struct Dispatcher: Sendable {
             return page(try folders.foldersGetByID(request, from: caller, in: snapshot))
         case .chatMedia(let request):
             return page(try search.chatMedia(request, from: caller, in: snapshot))
+        case .votersListByAnswer(let request):
+            return page(try polls.votersListByAnswer(request, from: caller, in: snapshot))
+        case .getPollUpdates(let request):
+            return page(try polls.getPollUpdates(request, from: caller, in: snapshot))
         case .publicSearch(let request):
             return page(try search.publicSearch(request, from: caller, in: snapshot))
         case .chatSearch(let request):

@@ -53,6 +53,7 @@ package struct AccountEraser: Sendable {
     private func erase(_ user: UserID, from chat: ChatState, in tx: WriteTransaction) throws {
         let deleted = try tx.eraseMessages(of: user, in: chat)
         try takeBackReactions(of: user, in: chat, tx)
+        try takeBackVotes(of: user, in: chat, tx)
         let isMember = try tx.member(user, of: chat) != nil
         if chat.kind == .group, isMember { try leave(user, chat, in: tx) }
         if chat.kind != .group, isMember { try tx.remove([user], from: chat) }
@@ -80,6 +81,19 @@ package struct AccountEraser: Sendable {
                 by: nil
             )
             try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
+        }
+    }
+
+    /// The polls of others are told with the next login.
+    private func takeBackVotes(
+        of user: UserID,
+        in chat: ChatState,
+        _ tx: WriteTransaction
+    ) throws {
+        for id in try tx.messagesVotedIn(by: user, in: chat) {
+            guard let record = try tx.record(id, in: chat) else { continue }
+            let before = try tx.reader.choices(of: user, in: record)
+            _ = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
         }
     }
 

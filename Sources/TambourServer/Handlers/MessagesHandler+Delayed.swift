@@ -103,11 +103,14 @@ extension MessagesHandler {
         var record = record
         let content = try content(
             after: request,
-            before: (record.draft.text, record.draft.elements, record.draft.attaches),
+            before: (
+                record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll
+            ),
+            instead: nil,
             hasForward: record.draft.forward != nil,
             in: tx
         )
-        (record.draft.text, record.draft.elements, record.draft.attaches) = content
+        (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) = content
         if let attributes = request.delayedAttributes {
             try requireNear(attributes.timeToFire, at: "/delayedAttributes/timeToFire", in: tx)
             record.attributes = attributes

@@ -12,7 +12,8 @@ struct MessagesHandler: Sendable {
     /// The same `cid` again from the same device returns the first result: an outbox retries after a
     /// lost reply.
     /// - Throws: `chat.not.found` (also when not a member: existence is not told), `not.found` for a
-    ///   link to nothing, `user.not.found`, `error.message.invalid`, `proto.payload`.
+    ///   link to nothing, `not.allowed` for a poll that may not be forwarded, `user.not.found`,
+    ///   `error.message.invalid`, `proto.payload`.
     /// - Note: A command.
     func msgSend(
         _ request: MsgSendRequest,
@@ -57,14 +58,19 @@ struct MessagesHandler: Sendable {
         // Checks, all of them before the first write.
         try requireSendable(target, from: caller.userID, in: tx)
         let text = message.text ?? .empty
-        let attaches = try AttachRules.stored(message.attaches, at: "/message/attaches") {
+        let (attaches, poll) = try AttachRules.stored(
+            message.attaches,
+            at: "/message/attaches",
+            pollID: tx.newPollID()
+        ) {
             try tx.reader.listedAccount($0)
         }
         var draft = MessageDraft(
             cid: message.cid,
             text: text,
             elements: ElementRules.packed(message.elements, for: text),
-            attaches: attaches
+            attaches: attaches,
+            poll: poll
         )
         try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
@@ -228,6 +234,7 @@ struct MessagesHandler: Sendable {
             return carried
         }
         let chatID = source.kind == .group ? source.wireID : ChatID(0)
+        let original = try PollRules.copy(of: original)
         return Packed(
             MessageLink(
                 type: .forward,
@@ -389,11 +396,12 @@ struct MessagesHandler: Sendable {
         var record = old
         let content = try content(
             after: request,
-            before: (record.text, record.elements, record.attaches),
+            before: (record.text, record.elements, record.attaches, record.poll),
+            instead: old,
             hasForward: record.forward != nil,
             in: tx
         )
-        (record.text, record.elements, record.attaches) = content
+        (record.text, record.elements, record.attaches, record.poll) = content
         let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)
         tx.tell(
@@ -410,12 +418,13 @@ struct MessagesHandler: Sendable {
 
     /// What of a message an edit may change.
     typealias Content = (
-        text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?
+        text: Text, elements: Packed<[Element]>?, attaches: Packed<[Attach]>?, poll: PollMark?
     )
 
     func content(
         after request: MsgEditRequest,
         before: Content,
+        instead old: MessageRecord?,
         hasForward: Bool,
         in tx: WriteTransaction
     ) throws -> Content {
@@ -429,7 +438,12 @@ struct MessagesHandler: Sendable {
         let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
         for (path, list) in lists {
             guard let list, !list.isEmpty else { continue }
-            content.attaches = try AttachRules.stored(list, at: path) {
+            (content.attaches, content.poll) = try AttachRules.stored(
+                list,
+                at: path,
+                pollID: tx.newPollID(),
+                instead: old
+            ) {
                 try tx.reader.listedAccount($0)
             }
         }

@@ -5,16 +5,22 @@ import TambourStore
 enum AttachRules {
     /// The attachments as they are stored and received.
     ///
-    /// - Parameter account: looks up the user of a CONTACT.
+    /// - Parameters:
+    ///   - pollID: the id of a poll that is new.
+    ///   - old: the message that they replace those of.
+    ///   - account: looks up the user of a CONTACT.
     /// - Throws: `error.message.invalid` for kinds that are not served, `user.not.found` for a
     ///   contact nobody knows, `proto.payload` naming the field that is missing or out of range.
     static func stored(
         _ attaches: [NewAttach],
         at path: String,
+        pollID: @autoclosure () -> Int64,
+        instead old: MessageRecord? = nil,
         account: (UserID) throws -> Account?
-    ) throws -> Packed<[Attach]>? {
-        guard !attaches.isEmpty else { return nil }
+    ) throws -> (attaches: Packed<[Attach]>?, poll: PollMark?) {
+        guard !attaches.isEmpty else { return (nil, nil) }
         var stored: [Attach] = []
+        var mark: PollMark?
         for (index, attach) in attaches.enumerated() {
             let path = "\(path)/\(index)"
             switch attach.type {
@@ -24,13 +30,20 @@ enum AttachRules {
                 stored.append(try location(attach, at: path))
             case .share:
                 stored.append(try share(attach, at: path))
+            case .poll:
+                guard mark == nil else {
+                    throw RequestError.errorMessageInvalid("\(path): a message has one poll")
+                }
+                let poll = try PollRules.poll(attach, at: path, id: pollID(), instead: old)
+                mark = poll.mark
+                stored.append(poll.attach)
             default:
                 throw RequestError.errorMessageInvalid(
                     "\(path)/_type: attachments of this kind are not served"
                 )
             }
         }
-        return Packed(stored)
+        return (Packed(stored), mark)
     }
 
     private static func contact(

@@ -65,6 +65,10 @@ NAMED = {
     "SessionInfo.id": "session",
     "Presence.seen": "int",
     "SESSION_INIT reply.callsSeed": "int",
+    "Attach.pollId": "poll",
+    "SEND_VOTE request.pollId": "poll",
+    "VOTERS_LIST_BY_ANSWER request.pollId": "poll",
+    "PollReference.pollId": "poll",
 }
 IDS = {"userId": "user", "chatId": "chat", "messageId": "message"}
 
@@ -135,7 +139,7 @@ class Recorder:
         value = leaf.value
         if leaf.type == "ms":
             return self._name_of_time(value)
-        if kind := IDS.get(leaf.type):
+        if kind := NAMED.get(leaf.field) or IDS.get(leaf.type):
             number = int(value)
             return self._names.get((kind, number)) or (
                 self._dialog(connection, number) if kind == "chat" else None

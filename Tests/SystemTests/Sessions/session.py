@@ -14,7 +14,8 @@ The file is JSON with one event a line, in the order in which a proxy between cl
 
 In a value a string that begins with `$` stands for something else; one that really begins so has `$$`:
 
-    $user1 $chat1 $message1 $session1 $token1 $hash1  the same wherever it stands, whatever it is this time
+    $user1 $chat1 $message1 $poll1 $session1 $token1 $hash1
+                                                      the same wherever it stands, whatever it is this time
     $ms                                               some time, in milliseconds
     $ms:time1                                         the same, and a later request sends it back
     $int                                              some integer

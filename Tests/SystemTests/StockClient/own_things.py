@@ -1,4 +1,4 @@
-"""Scenarios: what somebody says by an emoji, has begun to write, and keeps together."""
+"""Scenarios: what somebody says by an emoji or a vote, has begun to write, and keeps together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from harness import World, check, fact, later_than, refused, same, scenario
 from pymax import SyncOverrides
 from pymax.api.messages.enums import ItemType
 from pymax.protocol import Opcode
+from pymax.types.domain import Poll
+from pymax.types.domain.attachments.enums import PollFlags
+from pymax.types.domain.attachments.poll import PollAnswer, PollAttachment, PollState
 
 
 def counted(info: Any) -> dict[str, int]:
@@ -69,6 +72,85 @@ async def reactions(world: World) -> None:
     pushed = await bob.next("edit")
     same((counted(pushed.reaction_info), pushed.reaction_info.your_reaction), ({"👍": 1}, None), "push of an edit")
     fact("an edit keeps them; its push names nobody's own")
+
+
+def poll_of(message: Any) -> PollAttachment:
+    """The one poll of a message."""
+    polls = [attach for attach in message.attaches if isinstance(attach, PollAttachment)]
+    same(len(polls), 1, "polls that the library recognizes")
+    return polls[0]
+
+
+def votes_of(state: PollState) -> dict[int, tuple[int, list[int]]]:
+    """How many chose each answer, and who of them is shown."""
+    return {each.answer_id: (each.vote_count, [vote.user_id for vote in each.votes]) for each in state.result or []}
+
+
+@scenario
+async def poll(world: World) -> None:
+    """Somebody asks, people vote, and in the end it is closed."""
+    alice, bob = await world.register("alice"), await world.register("bob")
+    laptop = await world.another(bob, "laptop")
+    chat, answers = alice.dialog(bob), ["Alice", "Bob"]
+
+    def asking(flags: PollFlags) -> Poll:
+        return Poll(title="Who drums?", answers=[PollAnswer(text=text) for text in answers], settings=flags)
+
+    revote = PollFlags.FLAG_SETTINGS_REVOTE
+    sent = await alice.client.send_message(chat, attachments=[asking(revote)])
+    asked = poll_of(sent)
+    same((asked.title, [each.text for each in asked.answers], asked.settings), ("Who drums?", answers, revote), "the poll")
+    same((asked.state.total, votes_of(asked.state)), (0, {1: (0, []), 2: (0, [])}), "votes in the beginning")
+    same(poll_of(await bob.next("message")).poll_id, asked.poll_id, "the poll of push 128")
+    await laptop.next("message")
+    fact("a poll is sent and received with its id and its numbered answers")
+
+    state = await bob.client.vote_poll(chat, sent.id, asked.poll_id, [2])
+    voted = {1: (0, []), 2: (1, [bob.id])}
+    same((state.total, votes_of(state), state.voter_preview_ids), (1, voted, [bob.id]), "the answer to vote_poll")
+    for device in (alice, laptop):
+        same(votes_of(poll_of(await device.next("edit")).state), voted, f"votes in push 128 at {device}")
+        await device.silence("message")
+    await bob.silence("message", "edit")
+    fact("vote_poll answers the state; everybody else gets the message as an edited one, not as a new one")
+
+    for device in (alice, bob, laptop):
+        page = await device.client.fetch_history(chat, from_time=later_than(sent))
+        same(votes_of(poll_of(page[-1]).state), voted, f"votes in the history of {device}")
+    state = await bob.client.vote_poll(chat, sent.id, asked.poll_id, [1])
+    same(votes_of(state), {1: (1, [bob.id]), 2: (0, [])}, "a second vote")
+    await bob.client.vote_poll(chat, sent.id, asked.poll_id, [])
+    state = await alice.client.vote_poll(chat, sent.id, asked.poll_id, [2])
+    same(votes_of(state), {1: (0, []), 2: (1, [alice.id])}, "after one was taken back")
+    fact("the history has the votes; they are changed and taken back")
+
+    named = {"chatId": chat, "messageId": sent.id, "pollId": asked.poll_id}
+    voters = await bob.invoke(Opcode.VOTERS_LIST_BY_ANSWER, {**named, "answerId": 2, "count": 10})
+    same([vote["userId"] for vote in voters["votes"]], [alice.id], "who voted")
+    polls = [{"messageId": sent.id, "pollId": asked.poll_id}]
+    updates = await bob.invoke(Opcode.GET_POLL_UPDATES, {"chatId": chat, "polls": polls})
+    same(PollAttachment.model_validate(updates["polls"][0]).state.total, 1, "306")
+    fact("305 names who voted, 306 answers polls as they are now")
+
+    again = await world.again(laptop, SyncOverrides(chats_sync=-1))
+    last = (await again.client.get_chat(chat)).last_message
+    same(votes_of(poll_of(last).state), {1: (0, []), 2: (1, [alice.id])}, "votes after a login")
+    bob.forget()
+    closing = [asking(revote | PollFlags.FLAG_SETTINGS_CLOSED)]
+    edited = await alice.client.edit_message(chat, sent.id, None, attachments=closing)
+    same((poll_of(edited).poll_id, poll_of(edited).state.total), (asked.poll_id, 1), "the closed poll")
+    check(PollFlags.FLAG_SETTINGS_CLOSED in poll_of(await bob.next("edit")).settings, "the push of the end is not closed")
+    await refused(bob.client.vote_poll(chat, sent.id, asked.poll_id, [1]), "not.allowed")
+    fact("an edit closes it; its votes stay and no more are taken")
+
+    secret = await alice.client.send_message(chat, attachments=[asking(PollFlags.FLAG_SETTINGS_ANONYMOUS)])
+    received = poll_of(await bob.next("message"))
+    alice.forget()
+    state = await bob.client.vote_poll(chat, secret.id, received.poll_id, [1])
+    same((votes_of(state)[1], state.voter_preview_ids), ((1, [bob.id]), []), "an own vote in an anonymous poll")
+    pushed = poll_of(await alice.next("edit"))
+    same((votes_of(pushed.state)[1], pushed.state.voter_preview_ids), ((1, []), []), "what the others see of it")
+    fact("in an anonymous poll each sees its own vote, and the others how many there are")
 
 
 @scenario

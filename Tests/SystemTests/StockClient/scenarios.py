@@ -28,6 +28,8 @@ What the library has no method for is sent with `app.invoke` or read with `on_ra
     75  CHAT_SUBSCRIBE the library never sends it                                without_methods
     128 as a request   the acknowledgement another client sends                  without_methods
     303 MSG_DELIVERY   receipts of official apps                                 without_methods
+    305 VOTERS_LIST…   who voted for an answer                                   poll
+    306 GET_POLL_…     polls as they are now                                     poll
 """
 
 from __future__ import annotations

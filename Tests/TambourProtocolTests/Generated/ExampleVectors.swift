@@ -1524,6 +1524,17 @@ extension ExampleVector {
                 .init(name: "an address that is too long", hex: "0a00001b00400000004682a663686174496400a76d65737361676582a363696405a861747461636865739182a55f74797065a55348415245a375726cb368747470733a2f2f6578616d706c652e6f7267", limits: ["maxURLBytes": 18], error: "/message/attaches/0/url: 19 bytes, limit 18"),
             ]))
         all.append(ExampleVector(
+            name: "MSG_SEND request: a poll", type: "MsgSendRequest", opcode: 64, command: 0, sequence: 9,
+            hex: "0a00000900400000009383a663686174496403a66e6f74696679c3a76d65737361676583a3636964cf0000019871c1e7f2a8656c656d656e747390a861747461636865739184a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a76f7074696f6e730082a474657874a3426f62a76f7074696f6e7301a873657474696e677310",
+            accept: [
+                .init(name: "as a client sends it", hex: "0a00000900400000009a83a663686174496403a66e6f74696679c3a76d65737361676584a474657874c0a3636964cf0000019871c1e7f2a8656c656d656e747390a861747461636865739184a57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e737765724964c082a474657874a3426f62a76f7074696f6e7301a873657474696e677310a55f74797065a4504f4c4c"),
+            ],
+            reject: [
+                .init(name: "an answer without a text", hex: "0a00000900400000005282a663686174496403a76d65737361676582a363696401a861747461636865739183a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739181a8616e73776572496401", limits: [:], error: "/message/attaches/0/answers/0/text: missing"),
+                .init(name: "a long answer", hex: "0a00000900400000005382a663686174496403a76d65737361676582a363696401a861747461636865739183a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739181a474657874a5416c696365", limits: ["maxPollAnswerBytes": 4], error: "/message/attaches/0/answers/0/text: 5 bytes, limit 4"),
+                .init(name: "too many answers", hex: "0a00000900400000005782a663686174496403a76d65737361676582a363696401a861747461636865739183a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739281a474657874a16181a474657874a162", limits: ["maxPollAnswers": 1], error: "/message/attaches/0/answers: 2 items, limit 1"),
+            ]))
+        all.append(ExampleVector(
             name: "MSG_SEND reply: stored", type: "MsgSendReply", opcode: 64, command: 1, sequence: 23,
             hex: "0a01001700400000009485a663686174496403a76d65737361676588a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a26869a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6756e7265616400a46d61726bcf0000019871c1e7f0ad707265764d6573736167654964cf019871c1e7ef0007",
             accept: [],
@@ -1638,6 +1649,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "NOTIF_MESSAGE push: somebody voted", type: "NotifMessage", opcode: 128, command: 0, sequence: 139,
+            hex: "0a00008b00800000019a82a663686174496403a76d6573736167658aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a0a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a861747461636865739187a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e7377657249640182a474657874a3426f62a8616e73776572496402a873657474696e677304a6706f6c6c4964cf019871c1e7f00008a776657273696f6e02a5737461746583a5746f74616c01a6726573756c749285a8616e73776572496401a9766f7465436f756e7400a5766f74657390a47261746500a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7401a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a47261746564a76f7074696f6e7300af766f7465725072657669657749647391cd03eaa6737461747573a6454449544544aa75706461746554696d65cf0000019871c1efc0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "NOTIF_MESSAGE push: the first message of a group", type: "NotifMessage", opcode: 128, command: 0, sequence: 132,
             hex: "0a0000840080000002c985a6636861744964d3ffffc20f4408aac1a76d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154a6756e7265616401a46d61726b00a463686174de0015a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747381a431303031cf0000019871c20b18a57469746c65a65069636e6963ab6c6173744d65737361676588a26964cf019871c20b180009a474696d65cf0000019871c20b18a474797065a455534552a474657874a0a673656e646572cd03e9a6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20b18a861747461636865739185a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963a56576656e74a36e6577a77573657249647392cd03eacd03eba86368617454797065a443484154ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300ad6d65737361676573436f756e7401b17061727469636970616e7473436f756e7403a6616363657373a750524956415445a76f7074696f6e7381b3414c4c5f43414e5f50494e5f4d455353414745c3a661646d696e7391cd03e9a7686173426f7473c2a3636964cf0000019871c20b18",
             accept: [],
@@ -1677,6 +1693,104 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_TYPING push: typing", type: "NotifTyping", opcode: 129, command: 0, sequence: 136,
             hex: "0a00008800810000001d83a663686174496403a6757365724964cd03eaa474797065a454455854",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_POLL_UPDATES request: of two", type: "GetPollUpdatesRequest", opcode: 306, command: 0, sequence: 65,
+            hex: "0a00004101320000005882a663686174496403a5706f6c6c739282a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f0000882a96d6573736167654964cf019871c20b180009a6706f6c6c4964cf019871c20b18000a",
+            accept: [],
+            reject: [
+                .init(name: "no poll", hex: "0a00004101320000002482a663686174496403a5706f6c6c739181a96d6573736167654964cf019871c1e7f00007", limits: [:], error: "/polls/0/pollId: missing"),
+                .init(name: "too many", hex: "0a00004101320000003882a663686174496403a5706f6c6c739282a96d657373616765496401a6706f6c6c49640182a96d657373616765496402a6706f6c6c496402", limits: ["maxPollsPerRequest": 1], error: "/polls: 2 items, limit 1"),
+            ]))
+        all.append(ExampleVector(
+            name: "GET_POLL_UPDATES reply: one is there", type: "GetPollUpdatesReply", opcode: 306, command: 1, sequence: 65,
+            hex: "0a01004101320000011b81a5706f6c6c739187a55f74797065a4504f4c4ca57469746c65aa57686f206472756d733fa7616e73776572739282a474657874a5416c696365a8616e7377657249640182a474657874a3426f62a8616e73776572496402a873657474696e677304a6706f6c6c4964cf019871c1e7f00008a776657273696f6e02a5737461746583a5746f74616c01a6726573756c749285a8616e73776572496401a9766f7465436f756e7400a5766f74657390a47261746500a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7401a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a47261746564a76f7074696f6e7300af766f7465725072657669657749647391cd03ea",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "GET_POLL_UPDATES error: not a member", type: "ErrorReply", opcode: 306, command: 3, sequence: 65,
+            hex: "0a03004101320000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE request: one answer", type: "SendVoteRequest", opcode: 304, command: 0, sequence: 61,
+            hex: "0a00003d01300000003984a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008aa616e73776572734964739102",
+            accept: [
+                .init(name: "a string id and an unknown key", hex: "0a00003d01300000004b85a6706f6c6c4964cf019871c1e7f00008a96d6573736167654964b2313134393636383638313331383430303037a663686174496403aa616e73776572734964739102a6706f7374496400"),
+            ],
+            reject: [
+                .init(name: "no poll", hex: "0a00003d01300000002983a663686174496403a96d6573736167654964cf019871c1e7f00007aa616e73776572734964739102", limits: [:], error: "/pollId: missing"),
+                .init(name: "too many answers", hex: "0a00003d01300000003384a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c496407aa616e737765727349647393010203", limits: ["maxPollAnswers": 2], error: "/answersIds: 3 items, limit 2"),
+                .init(name: "an answer that is no number", hex: "0a00003d01300000003584a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c496407aa616e737765727349647391a462617373", limits: [:], error: "/answersIds/0: expected an integer, found a string"),
+            ]))
+        all.append(ExampleVector(
+            name: "SEND_VOTE request: taken back", type: "SendVoteRequest", opcode: 304, command: 0, sequence: 62,
+            hex: "0a00003e01300000003884a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008aa616e737765727349647390",
+            accept: [
+                .init(name: "without a list", hex: "0a00003e01300000002c83a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008"),
+            ],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE reply: three have voted", type: "SendVoteReply", opcode: 304, command: 1, sequence: 61,
+            hex: "0a01003d0130000000e381a5737461746583a5746f74616c03a6726573756c749285a8616e73776572496401a9766f7465436f756e7401a5766f7465739182a6757365724964cd03e9a974696d657374616d70cf0000019871c1ebd8a47261746521a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7402a5766f7465739282a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc082a6757365724964cd03eba974696d657374616d70cf0000019871c1f3a8a47261746543a76f7074696f6e7300af766f7465725072657669657749647393cd03e9cd03eacd03eb",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE reply: nobody sees who, and the answer was right", type: "SendVoteReply", opcode: 304, command: 1, sequence: 61,
+            hex: "0a01003d01300000009e81a5737461746583a5746f74616c07a6726573756c749285a8616e73776572496401a9766f7465436f756e7405a5766f74657390a47261746547a76f7074696f6e730085a8616e73776572496402a9766f7465436f756e7402a5766f7465739182a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc0a4726174651da76f7074696f6e7301af766f7465725072657669657749647390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE error: not a member", type: "ErrorReply", opcode: 304, command: 3, sequence: 61,
+            hex: "0a03003d01300000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE error: another poll is there now", type: "ErrorReply", opcode: 304, command: 3, sequence: 61,
+            hex: "0a03003d01300000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SEND_VOTE error: it is closed", type: "ErrorReply", opcode: 304, command: 3, sequence: 61,
+            hex: "0a03003d01300000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER request: a first page", type: "VotersListByAnswerRequest", opcode: 305, command: 0, sequence: 63,
+            hex: "0a00003f01310000003d85a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008a8616e73776572496402a5636f756e7402",
+            accept: [],
+            reject: [
+                .init(name: "no answer", hex: "0a00003f01310000002483a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c496407", limits: [:], error: "/answerId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER request: the next one", type: "VotersListByAnswerRequest", opcode: 305, command: 0, sequence: 64,
+            hex: "0a00004001310000004786a663686174496403a96d6573736167654964cf019871c1e7f00007a6706f6c6c4964cf019871c1e7f00008a8616e73776572496402a5636f756e7402a66d61726b6572cd03eb",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER reply: two and more", type: "VotersListByAnswerReply", opcode: 305, command: 1, sequence: 63,
+            hex: "0a01003f01310000004e82a5766f7465739282a6757365724964cd03eaa974696d657374616d70cf0000019871c1efc082a6757365724964cd03eba974696d657374616d70cf0000019871c1f3a8a66d61726b6572cd03eb",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER reply: nobody any more", type: "VotersListByAnswerReply", opcode: 305, command: 1, sequence: 64,
+            hex: "0a01004001310000000881a5766f74657390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER error: not a member", type: "ErrorReply", opcode: 305, command: 3, sequence: 63,
+            hex: "0a03003f01310000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER error: a message that is gone", type: "ErrorReply", opcode: 305, command: 3, sequence: 63,
+            hex: "0a03003f01310000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "VOTERS_LIST_BY_ANSWER error: an anonymous one", type: "ErrorReply", opcode: 305, command: 3, sequence: 63,
+            hex: "0a03003f01310000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2408,6 +2522,12 @@ extension ExampleVector {
             case "NotifTyping": try NotifTyping.decode(payload, limits: limits).encoded()
             case "NotifMsgDelete": try NotifMsgDelete.decode(payload, limits: limits).encoded()
             case "NotifMsgDelayed": try NotifMsgDelayed.decode(payload, limits: limits).encoded()
+            case "SendVoteRequest": try SendVoteRequest.decode(payload, limits: limits).encoded()
+            case "SendVoteReply": try SendVoteReply.decode(payload, limits: limits).encoded()
+            case "VotersListByAnswerRequest": try VotersListByAnswerRequest.decode(payload, limits: limits).encoded()
+            case "VotersListByAnswerReply": try VotersListByAnswerReply.decode(payload, limits: limits).encoded()
+            case "GetPollUpdatesRequest": try GetPollUpdatesRequest.decode(payload, limits: limits).encoded()
+            case "GetPollUpdatesReply": try GetPollUpdatesReply.decode(payload, limits: limits).encoded()
             case "MsgReactionRequest": try MsgReactionRequest.decode(payload, limits: limits).encoded()
             case "MsgReactionReply": try MsgReactionReply.decode(payload, limits: limits).encoded()
             case "MsgCancelReactionRequest": try MsgCancelReactionRequest.decode(payload, limits: limits).encoded()

@@ -41,6 +41,7 @@ struct SyncOracle {
         /// Says what happened to a group: belongs to nobody.
         var isEvent = false
         var reactions: [UserID: String] = [:]
+        var poll: Poll?
 
         func isVisible(to user: UserID) -> Bool { !isRemoved && !hiddenFor.contains(user) }
     }
@@ -98,7 +99,10 @@ struct SyncOracle {
         }
 
         mutating func forgetReactions(of user: UserID) {
-            for index in messages.indices { messages[index].reactions[user] = nil }
+            for index in messages.indices {
+                messages[index].reactions[user] = nil
+                messages[index].poll?.votes[user] = nil
+            }
         }
 
         func unread(of user: UserID) -> Int {
@@ -201,6 +205,7 @@ struct SyncOracle {
         }
         let text = String(describing: reply.message.text)
         var message = Message(id: id, sender: sender, text: text)
+        message.poll = Poll(reply.message.attaches)
         if newGroup != nil, chat.messages.isEmpty {
             message.isEvent = true
             chat.owner = sender
@@ -234,6 +239,7 @@ struct SyncOracle {
             try Reactions(seen.lastMessage?.reactionInfo),
             Reactions(last?.reactions ?? [:], for: viewer)
         )
+        if let message = seen.lastMessage, let last { try Self.check(message, last, for: viewer) }
         try expect("unread", seen.newMessages, Int64(chat.unread(of: viewer)))
         try expect("title", seen.title.map { "\($0)" }, chat.title)
         let before = last.flatMap { last in chat.messages.last { $0.id < last.id } }
@@ -311,6 +317,7 @@ struct SyncOracle {
             guard "\(message.text)" == expected.text, message.sender == expected.sender else {
                 throw Divergence("message \(message.id.rawValue) has another text or sender")
             }
+            try Self.check(message, expected, for: viewer)
             let reactions = try Reactions(message.reactionInfo)
             guard reactions == Reactions(expected.reactions, for: viewer) else {
                 throw Divergence("message \(message.id.rawValue) has other reactions: \(reactions)")

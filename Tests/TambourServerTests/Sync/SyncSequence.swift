@@ -43,10 +43,10 @@ final class SyncSequence: @unchecked Sendable {
         .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate, .profile,
         .config, .msgReaction, .msgCancelReaction, .chatReactionsSettingsSet, .draftSave,
         .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete, .phoneBindConfirm,
-        .profileDelete,
+        .profileDelete, .sendVote,
     ]
 
-    private struct Step {
+    struct Step {
         let command: Command
         /// Looks at the answer after the commit.
         let settle: (Answer) throws -> Void
@@ -56,10 +56,10 @@ final class SyncSequence: @unchecked Sendable {
 
     private(set) var counts = Counts()
     let machine: SyncMachine
-    private var random: SequenceRandom
-    private var oracle: SyncOracle
+    var random: SequenceRandom
+    var oracle: SyncOracle
     private var users: [UserID] = []
-    private var clients: [SyncClient] = []
+    private(set) var clients: [SyncClient] = []
     private var blocked: Set<UserID> = []
     /// At most one of the users, so that the others have somebody to talk to.
     private var erased: UserID?
@@ -85,6 +85,8 @@ final class SyncSequence: @unchecked Sendable {
         var overrides = [
             "fanOutMembers": Self.fanOutMembers,
             "maxReactionKinds": 3,
+            "pollVotesShown": Self.pollVotesShown,
+            "pollVotersShown": Self.pollVotersShown,
             "maxCodesPerPhonePerHour": 1_000_000,
             "maxCodesPerAddressPerHour": 1_000_000,
             "maxNewDialogsPerHour": 1_000_000,
@@ -294,7 +296,8 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func step(by index: Int) -> Step {
-        switch random.below(199) {
+        if random.chance(10) { return vote(index) }
+        return switch random.below(199) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -358,7 +361,7 @@ final class SyncSequence: @unchecked Sendable {
         return reply
     }
 
-    private func call(
+    func call(
         _ request: CommandRequest,
         _ requester: Requester,
         accepted: @escaping (Answer) throws -> Void = { _ in }
@@ -381,7 +384,7 @@ final class SyncSequence: @unchecked Sendable {
             case 7: changeContact(index).command
             case 4: clear(index).command
             case 5: join(index).command
-            case 6: react(index).command
+            case 6: random.chance(50) ? react(index).command : vote(index).command
             case 1: mark(index).command
             case 2: leave(index).command
             case 3: changeGroup(index).command
@@ -634,7 +637,7 @@ final class SyncSequence: @unchecked Sendable {
         )
     }
 
-    private func anySend(_ index: Int) -> Step {
+    func anySend(_ index: Int) -> Step {
         let user = clients[index].user
         guard let chat = anyChat(of: user), !random.chance(15) else {
             return send(from: index, to: random.pick(users)!, message(text()))
@@ -683,7 +686,8 @@ final class SyncSequence: @unchecked Sendable {
     }
 
     private func attach() -> NewAttach {
-        switch random.below(3) {
+        switch random.below(5) {
+        case 3...: poll()
         case 0: NewAttach(type: .contact, contactID: random.pick(users)!)
         case 1: NewAttach(type: .location, latitude: 55.75, longitude: 37.62)
         default: NewAttach(type: .share, url: "https://example.org/a")
@@ -708,11 +712,20 @@ final class SyncSequence: @unchecked Sendable {
             messageID: target.id
         )
         let isText = random.chance(80)
-        if isText { request.text = text() } else { request.attaches = [attach()] }
-        return call(.msgEdit(request), clients[index].requester()) { _ in
-            guard let text = request.text else { return }
+        if isText {
+            request.text = text()
+        } else {
+            request.attaches = [random.chance(40) ? closing(target) ?? attach() : attach()]
+        }
+        return call(.msgEdit(request), clients[index].requester()) { answer in
+            let reply: MsgEditReply = try self.machine.reply(answer)
             self.oracle.change(chat.name) { chat in
-                chat.change(target.id) { $0.text = "\(text)" }
+                chat.change(target.id) { message in
+                    if let text = request.text { message.text = "\(text)" }
+                    var poll = SyncOracle.Poll(reply.message.attaches)
+                    if poll?.id == message.poll?.id { poll?.votes = message.poll?.votes ?? [:] }
+                    message.poll = poll
+                }
             }
         }
     }

@@ -45,6 +45,7 @@ GROUPS = {
     "PRO": "profile",
     "SET": "settings",
     "REA": "reactions",
+    "POL": "polls",
     "DRA": "drafts",
     "FLD": "folders",
     "SRC": "search",

@@ -1,0 +1,294 @@
+package import TambourProtocol
+import TambourSQL
+
+/// Who chose what in polls. The poll itself, with its counts and some of its voters, stands among the
+/// message's attachments as it travels: a page costs nothing more where nobody is asked anything.
+struct PollStatements {
+    let own: any SQLStatement
+    let page: any SQLStatement
+    let voters: any SQLStatement
+    let put: any SQLStatement
+    let drop: any SQLStatement
+    let dropAll: any SQLStatement
+    let setState: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let message = "chat = $1 AND message = $2"
+        own = try sql.prepare(
+            """
+            SELECT answer, voted FROM poll_vote WHERE \(message) AND user_id = $3 ORDER BY answer
+            """
+        )
+        page = try sql.prepare(
+            """
+            SELECT user_id, voted FROM poll_vote
+            WHERE \(message) AND answer = $3 AND user_id > $4 ORDER BY user_id LIMIT $5
+            """
+        )
+        voters = try sql.prepare(
+            """
+            SELECT DISTINCT user_id FROM poll_vote WHERE \(message) ORDER BY user_id LIMIT $3
+            """
+        )
+        put = try sql.prepare(
+            """
+            INSERT INTO poll_vote (chat, message, user_id, answer, voted)
+            VALUES ($1, $2, $3, $4, $5)
+            """
+        )
+        drop = try sql.prepare(
+            "DELETE FROM poll_vote WHERE \(message) AND user_id = $3 AND answer = $4"
+        )
+        dropAll = try sql.prepare("DELETE FROM poll_vote WHERE \(message)")
+        setState = try sql.prepare(
+            "UPDATE message SET attaches = $3, updated = $4 WHERE chat = $1 AND id = $2"
+        )
+    }
+}
+
+/// What a message says of its poll beside the attachments that everybody gets; the column `poll`.
+package struct PollMark: Hashable, Sendable {
+    /// Bit 0 is set, and so is bit n where the answer n is right. 0 stands for no poll.
+    package let rawValue: Int64
+
+    init?(rawValue: Int64) {
+        guard rawValue != 0 else { return nil }
+        self.rawValue = rawValue
+    }
+
+    /// - Parameter right: which answer of a quiz is right, from 1 to 62; nil for none.
+    package init(right: Int64?) {
+        rawValue = 1 | (right.map { 1 << $0 } ?? 0)
+    }
+
+    package func isRight(_ answer: Int64) -> Bool {
+        (1...62).contains(answer) && rawValue >> answer & 1 == 1
+    }
+}
+
+/// How a poll is held; bits of the reference protocol.
+package struct PollSettings: OptionSet, Sendable {
+    package let rawValue: Int64
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    package static let anonymous = Self(rawValue: 1)
+    package static let multiple = Self(rawValue: 2)
+    package static let mayRevote = Self(rawValue: 4)
+    package static let closed = Self(rawValue: 8)
+    package static let quiz = Self(rawValue: 16)
+    package static let mayForward = Self(rawValue: 32)
+    package static let all = Self(rawValue: 63)
+}
+
+/// One answer that somebody chose, and when: Unix milliseconds.
+package struct PollChoice: Hashable, Sendable {
+    package let answer: Int64
+    package let voted: Int64
+}
+
+extension Attach {
+    package var pollSettings: PollSettings { PollSettings(rawValue: settings ?? 0) }
+
+    /// Tells of one answer that it is right.
+    package mutating func reveal(_ mark: PollMark) {
+        for index in (state?.result ?? []).indices {
+            guard let answer = state?.result?[index].answerID, mark.isRight(answer) else {
+                continue
+            }
+            state?.result?[index].options = 1
+        }
+    }
+
+    /// Shows who made these choices where they made them.
+    fileprivate mutating func show(_ choices: [PollChoice], of user: UserID) {
+        for choice in choices {
+            let place = state?.result?.firstIndex { $0.answerID == choice.answer }
+            guard let place, let votes = state?.result?[place].votes,
+                !votes.contains(where: { $0.userID == user })
+            else { continue }
+            state?.result?[place].votes.append(
+                PollVote(userID: user, timestamp: choice.voted)
+            )
+        }
+    }
+}
+
+extension MessageRecord {
+    /// The poll among the attachments, as everybody gets it.
+    package var pollAttach: Attach? {
+        guard poll != nil else { return nil }
+        return attaches?.stored?.first { $0.type == .poll }
+    }
+
+    /// Replaces the poll among the attachments.
+    fileprivate mutating func setPoll(_ attach: Attach) {
+        guard var list = attaches?.stored, let place = list.firstIndex(where: { $0.type == .poll })
+        else { return }
+        list[place] = attach
+        attaches = Packed(list)
+    }
+}
+
+extension ReadTransaction {
+    /// What `user` chose in the poll of a message, in the order of the answers.
+    package func choices(of user: UserID, in record: MessageRecord) throws -> [PollChoice] {
+        guard record.poll != nil else { return [] }
+        let statement = store.polls.own
+        defer { statement.reset() }
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, user.rawValue)
+        var choices: [PollChoice] = []
+        while try statement.step() {
+            choices.append(PollChoice(answer: statement.int(0), voted: statement.int(1)))
+        }
+        return choices
+    }
+
+    /// A page of those who chose an answer, in the order of their ids.
+    ///
+    /// - Returns: where the next page begins; nil at the end.
+    package func votes(
+        for answer: Int64,
+        in record: MessageRecord,
+        after marker: UserID,
+        limit: Int
+    ) throws -> (votes: [PollVote], next: UserID?) {
+        let statement = store.polls.page
+        defer { statement.reset() }
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, answer)
+        statement.bind(4, marker.rawValue)
+        statement.bind(5, Int64(limit) + 1)
+        var votes: [PollVote] = []
+        while try statement.step() {
+            if votes.count == limit { return (votes, votes.last?.userID) }
+            votes.append(
+                PollVote(userID: UserID(statement.int(0)), timestamp: statement.int(1))
+            )
+        }
+        return (votes, nil)
+    }
+
+    /// The first of those who chose anything, in the order of their ids.
+    fileprivate func voters(in record: MessageRecord, limit: Int) throws -> [UserID] {
+        let statement = store.polls.voters
+        defer { statement.reset() }
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, Int64(limit))
+        var voters: [UserID] = []
+        while try statement.step() { voters.append(UserID(statement.int(0))) }
+        return voters
+    }
+
+    /// The message with what `viewer` alone may see of its poll: its own votes, and which answer was
+    /// right once it has voted. As it is where there is nothing of that.
+    package func record(_ record: MessageRecord, seenBy viewer: UserID?) throws -> MessageRecord {
+        guard let mark = record.poll, let viewer else { return record }
+        let choices = try choices(of: viewer, in: record)
+        guard !choices.isEmpty, var attach = record.pollAttach else { return record }
+        attach.show(choices, of: viewer)
+        attach.reveal(mark)
+        var seen = record
+        seen.setPoll(attach)
+        return seen
+    }
+}
+
+extension WriteTransaction {
+    /// An id that no poll had before.
+    package func newPollID() -> Int64 {
+        counter &+= 1
+        return MessageID(timeMs: ct, counter: counter).rawValue
+    }
+
+    /// Sets what `user` chose in the poll of a message; nothing takes it back.
+    ///
+    /// - Parameters:
+    ///   - answers: answers that the poll has, each once.
+    ///   - before: what the user chose until now.
+    /// - Returns: the row as it is now.
+    package func setChoices(
+        _ answers: [Int64],
+        insteadOf before: [PollChoice],
+        of user: UserID,
+        in record: MessageRecord,
+        of chat: ChatState
+    ) throws -> MessageRecord {
+        guard var attach = record.pollAttach, var state = attach.state else { return record }
+        writes += 1
+        let old = before.map(\.answer)
+        let added = answers.filter { !old.contains($0) }
+        let dropped = old.filter { !answers.contains($0) }
+        for answer in dropped { try write(store.polls.drop, answer, user, record) }
+        for answer in added {
+            store.polls.put.bind(5, ct)
+            try write(store.polls.put, answer, user, record)
+        }
+
+        state.total += (answers.isEmpty ? 0 : 1) - (old.isEmpty ? 0 : 1)
+        let isAnonymous = attach.pollSettings.contains(.anonymous)
+        var results = state.result ?? []
+        for index in results.indices {
+            let answer = results[index].answerID
+            results[index].voteCount += added.contains(answer) ? 1 : 0
+            results[index].voteCount -= dropped.contains(answer) ? 1 : 0
+            results[index].rate = Self.rate(results[index].voteCount, of: state.total)
+            guard !isAnonymous, added.contains(answer) || dropped.contains(answer) else { continue }
+            results[index].votes = try reader.votes(
+                for: answer,
+                in: record,
+                after: UserID(0),
+                limit: store.limits.pollVotesShown
+            ).votes
+        }
+        state.result = results
+        if !isAnonymous {
+            state.voterPreviewIDs = try reader.voters(
+                in: record,
+                limit: store.limits.pollVotersShown
+            )
+        }
+        attach.state = state
+        attach.version = (attach.version ?? 0) + 1
+        var changed = record
+        changed.setPoll(attach)
+        changed.updated = ct
+        let statement = store.polls.setState
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bindBlob(3, changed.attaches?.bytes)
+        statement.bind(4, ct)
+        try statement.run()
+        touch(chat)
+        return changed
+    }
+
+    private func write(
+        _ statement: any SQLStatement,
+        _ answer: Int64,
+        _ user: UserID,
+        _ record: MessageRecord
+    ) throws {
+        statement.bind(1, record.chat.rawValue)
+        statement.bind(2, record.id.rawValue)
+        statement.bind(3, user.rawValue)
+        statement.bind(4, answer)
+        try statement.run()
+    }
+
+    /// Of a hundred, to the nearest.
+    private static func rate(_ count: Int64, of total: Int64) -> Int64 {
+        total == 0 ? 0 : (count * 100 + total / 2) / total
+    }
+
+    /// Messages that are gone, and polls that were replaced, take their votes along.
+    func dropVotes(in id: MessageID, of chat: ChatKey) throws {
+        store.polls.dropAll.bind(1, chat.rawValue)
+        store.polls.dropAll.bind(2, id.rawValue)
+        try store.polls.dropAll.run()
+    }
+}
