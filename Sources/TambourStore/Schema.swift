@@ -329,5 +329,18 @@ package enum Schema {
             );
             """
         ),
+        Migration(
+            9,
+            "measurements",
+            """
+            CREATE TABLE measurement (
+              day {int64} NOT NULL,
+              name {text} NOT NULL,
+              row_count {int64} NOT NULL,
+              bytes {int64},
+              PRIMARY KEY (day, name)
+            ) {without_rowid};
+            """
+        ),
     ]
 }

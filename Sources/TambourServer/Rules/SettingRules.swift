@@ -88,7 +88,7 @@ enum SettingRules {
         return number * days
     }
 
-    /// The settings of a chat as they were stored.
+    /// The entries of a map.
     static func map(_ value: AnyValue) throws -> NameMap<AnyValue> {
         try MessagePackReader.read(value.bytes, limits: .standard) {
             (reader: inout MessagePackReader) throws(PayloadError) in
@@ -110,10 +110,16 @@ extension AnyValue {
 
     var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
 
+    var int: Int64? { read { (reader) throws(PayloadError) in try reader.readInt() } }
+
+    var list: [AnyValue]? {
+        read { (reader) throws(PayloadError) in try [AnyValue].read(from: &reader) }
+    }
+
     /// Neither a map nor a list nor an extension.
     var isScalar: Bool {
         if isNil || bool != nil || text != nil { return true }
-        if read({ (reader) throws(PayloadError) in try reader.readInt() }) != nil { return true }
+        if int != nil { return true }
         return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil
     }
 }
