@@ -110,7 +110,7 @@ MUTANTS = [
            "emit(.push(.notifMessage(push), to: chat.memberIDs, except: connection))",
            "emit(.push(.notifMessage(push), to: chat.memberIDs, except: mutant == @ ? ConnectionID(0) : connection))"),
     Mutant("everybody edits everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
-           "guard record.sender == caller.userID, !isEvent", "guard record.sender == caller.userID || mutant == @, !isEvent"),
+           "guard old.sender == caller.userID, !isEvent", "guard old.sender == caller.userID || mutant == @, !isEvent"),
     Mutant("everybody deletes everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
            "if record.sender == caller.userID { return true }", "if record.sender == caller.userID || mutant == @ { return true }"),
     Mutant("what is deleted for oneself is deleted for all", ["MSG"], HANDLERS + "MessagesHandler.swift",

@@ -92,6 +92,15 @@ package final class ClientTimings: Sendable {
     }
 }
 
+extension AnyValue {
+    fileprivate var list: [AnyValue]? {
+        try? MessagePackReader.read(bytes, limits: .standard) {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try [AnyValue].read(from: &reader)
+        }
+    }
+}
+
 extension ClientTimings.Histogram {
     fileprivate mutating func add(_ ms: Int64) {
         count += 1

@@ -52,12 +52,7 @@ struct GroupsHandler: Sendable {
     ) throws {
         try ChatRules.require(.addMember, of: caller.userID, in: chat, tx)
         let added = try users.filter { try tx.member($0, of: chat) == nil }
-        for user in added {
-            guard try tx.isReachable(user, for: caller.userID) else {
-                throw RequestError.userNotFound
-            }
-            guard try tx.isInvitable(user, by: caller.userID) else { throw RequestError.notAllowed }
-        }
+        for user in added { try tx.requireInvitable(user, by: caller.userID) }
         guard chat.memberCount + added.count <= limits.maxGroupMembers else {
             throw RequestError.protoPayload(
                 "/userIds: \(chat.memberCount + added.count) members, "
@@ -202,9 +197,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatMembersReply {
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
         try ChatRules.require(.read, of: view)
         let type = request.type ?? .member
         // Nobody has to ask to be let in, and nobody is kept out.

@@ -88,38 +88,11 @@ enum SettingRules {
         return number * days
     }
 
-    /// The entries of a map.
+    /// The settings of a chat as they were stored.
     static func map(_ value: AnyValue) throws -> NameMap<AnyValue> {
         try MessagePackReader.read(value.bytes, limits: .standard) {
             (reader: inout MessagePackReader) throws(PayloadError) in
             try NameMap<AnyValue>.read(from: &reader)
         }
-    }
-}
-
-extension AnyValue {
-    private func read<Value>(
-        _ body: (inout MessagePackReader) throws(PayloadError) -> Value
-    ) -> Value? {
-        try? MessagePackReader.read(bytes, limits: .standard, body)
-    }
-
-    var isNil: Bool { read { (reader) throws(PayloadError) in reader.readNilIfPresent() } == true }
-
-    var bool: Bool? { read { (reader) throws(PayloadError) in try reader.readBool() } }
-
-    var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
-
-    var int: Int64? { read { (reader) throws(PayloadError) in try reader.readInt() } }
-
-    var list: [AnyValue]? {
-        read { (reader) throws(PayloadError) in try [AnyValue].read(from: &reader) }
-    }
-
-    /// Neither a map nor a list nor an extension.
-    var isScalar: Bool {
-        if isNil || bool != nil || text != nil { return true }
-        if int != nil { return true }
-        return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil
     }
 }

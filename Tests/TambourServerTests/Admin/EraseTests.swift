@@ -104,11 +104,13 @@ struct EraseTests {
         try bob.call(
             ContactUpdateRequest(contactID: zoe.userID, action: .add, firstName: "Nachtigallin")
         )
-        try zoe.call(ComplainRequest(
+        try zoe.call(
+            ComplainRequest(
                 ids: [his.rawValue],
                 parentID: dialog,
                 reason: AnyValue("Muckefuck" as Text)
-            ))
+            )
+        )
         var traces = Traces(client: zoe)
         let phone = try zoe.phone
         for text in [

@@ -170,8 +170,8 @@ def test_telemetry(client: Connection, events: Any) -> None:
         {"spans": [3, None, [], {}]},
         {"spans": [{"name": 5, "duration": "long"}]},
         {"spans": [{"name": "no such span", "duration": 5}]},
-        {"spans": [{"name": "messages_render", "duration": duration} for duration in (-1, 1 << 62, 2.5, None)]},
-        {"spans": [{"name": "messages_render", "duration": 83, "more": {"a": 1}}], "properties": {"class": 2}},
+        {"spans": [{"name": "messages_render", "duration": value} for value in (-1, 1 << 62, 2.5, None)]},
+        {"spans": [{"name": "messages_render", "duration": 83, "more": [1]}], "properties": {"class": 2}},
     ],
     ids=["list", "string", "number", "items", "types", "name", "durations", "right"],
 )
