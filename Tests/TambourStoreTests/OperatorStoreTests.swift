@@ -127,10 +127,10 @@ struct OperatorStoreTests {
     @Test("a copy of a snapshot is that snapshot, without what was deleted before")
     func copy() throws {
         let (store, users, _) = try store(.sqlite)
-        try store.send("never to be seen again", from: users[0], to: users[1])
+        let gone = try store.send("never to be seen again", from: users[0], to: users[1])
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            try tx.remove([chat.head.id], in: chat)
+            try tx.remove([gone], in: chat)
         }
         let source = try StoreDigest.file(store.database.connect())
         let path = try source.pathOfMain() + "-copy"

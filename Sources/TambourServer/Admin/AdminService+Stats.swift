@@ -19,13 +19,13 @@ extension AdminService {
         }
         // Today's own are no growth.
         let before = kept.flatMap { $0.day < today ? $0 : nil }
-        try print(sizes, before, output)
+        try table(of: sizes, before, output)
         try perMessage(sizes, messages, output)
         try backend.write { tx in try tx.keep(sizes, of: today) }
     }
 
-    private func print(
-        _ sizes: [TableSize],
+    private func table(
+        of sizes: [TableSize],
         _ before: (day: Int64, sizes: [TableSize])?,
         _ output: (String) throws -> Void
     ) throws {
