@@ -45,7 +45,13 @@ let package = Package(
         .target(name: "TambourSQL", dependencies: ["CSQLite"]),
 
         // Parts.
-        .target(name: "TambourStore", dependencies: ["TambourProtocol", "TambourSQL"]),
+        .target(
+            name: "TambourStore",
+            dependencies: [
+                "TambourProtocol", "TambourSQL",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]
+        ),
 
         // Faces.
         .target(

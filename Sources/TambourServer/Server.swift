@@ -57,7 +57,7 @@ package final class Server: @unchecked Sendable {
         let limits = configuration.limits
         let environment = configuration.environment
         directory = try DataDirectory(configuration.dataDirectory)
-        metrics = ServerMetrics(startedMs: environment.wallMs())
+        metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
         let report: @Sendable (String) -> Void = { logger.error("\($0)") }
 
         let path = directory.databasePath
@@ -232,6 +232,36 @@ package final class Server: @unchecked Sendable {
             )
         }
         return (reload.rules, told)
+    }
+
+    /// A further connection that reads, for what takes long.
+    func openStore() throws -> StoreConnection {
+        try StoreConnection(
+            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
+            limits: configuration.limits
+        )
+    }
+
+    /// Writes the store anew, without what was deleted; commands wait meanwhile.
+    ///
+    /// - Returns: the size of the file before and after, bytes.
+    func vacuum() throws -> (before: Int64, after: Int64) {
+        let result = Mutex<Result<(before: Int64, after: Int64), any Error>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        shared.engine.queue.async { [self] in
+            let outcome = Result<(before: Int64, after: Int64), any Error> {
+                let before = try writerConnection.fileBytes
+                try writerConnection.vacuum()
+                return (before, try writerConnection.fileBytes)
+            }
+            result.withLock { $0 = outcome }
+            done.signal()
+        }
+        done.wait()
+        guard let outcome = result.withLock({ $0 }) else {
+            preconditionFailure("the engine signals when it is done")
+        }
+        return try outcome.get()
     }
 
     /// Stops accepting, answers what is under way, checkpoints, lets go of the data directory.

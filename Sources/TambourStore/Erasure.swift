@@ -94,7 +94,7 @@ struct ErasureStatements {
         )
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
-            "draft", "delayed_message", "folder", "folder_order", "account_word",
+            "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }

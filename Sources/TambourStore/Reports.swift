@@ -90,27 +90,29 @@ extension ReadTransaction {
         statement.bind(1, id)
         statement.bind(2, Int64(limit))
         var reports: [Report] = []
-        while try statement.step() {
-            let (chat, message) = (ChatKey(statement.int(2)), MessageID(statement.int(3)))
-            let subject: Report.Subject =
-                if statement.int(4) != 0 {
-                    .user(UserID(statement.int(4)))
-                } else if message.rawValue != 0 {
-                    .message(message, in: chat)
-                } else {
-                    .chat(chat)
-                }
-            reports.append(
-                Report(
-                    id: statement.int(0),
-                    reporter: UserID(statement.int(1)),
-                    subject: subject,
-                    reason: statement.int(5),
-                    words: Text(unchecked: Bytes(statement.bytes(6))),
-                    created: statement.int(7)
-                )
-            )
-        }
+        while try statement.step() { reports.append(Report(row: statement)) }
         return reports
+    }
+}
+
+extension Report {
+    init(row: any SQLStatement) {
+        let (chat, message) = (ChatKey(row.int(2)), MessageID(row.int(3)))
+        let subject: Subject =
+            if row.int(4) != 0 {
+                .user(UserID(row.int(4)))
+            } else if message.rawValue != 0 {
+                .message(message, in: chat)
+            } else {
+                .chat(chat)
+            }
+        self.init(
+            id: row.int(0),
+            reporter: UserID(row.int(1)),
+            subject: subject,
+            reason: row.int(5),
+            words: Text(unchecked: Bytes(row.bytes(6))),
+            created: row.int(7)
+        )
     }
 }

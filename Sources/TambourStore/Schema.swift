@@ -375,5 +375,18 @@ package enum Schema {
             CREATE INDEX poll_vote_answer ON poll_vote (chat, message, answer, user_id);
             """
         ),
+        Migration(
+            11,
+            "measurements",
+            """
+            CREATE TABLE measurement (
+              day {int64} NOT NULL,
+              name {text} NOT NULL,
+              row_count {int64} NOT NULL,
+              bytes {int64},
+              PRIMARY KEY (day, name)
+            ) {without_rowid};
+            """
+        ),
     ]
 }

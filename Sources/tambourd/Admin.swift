@@ -6,7 +6,10 @@ extension Tambourd {
     struct Admin: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a data directory, through its server when one runs.",
-            subcommands: [Users.self, Reports.self, Metrics.self, Check.self, Reload.self]
+            subcommands: [
+                Users.self, Chats.self, Sessions.self, Reports.self, Export.self, Erase.self,
+                Stats.self, Metrics.self, Check.self, Vacuum.self, Reload.self,
+            ]
         )
     }
 
@@ -50,8 +53,8 @@ extension Tambourd {
 extension Tambourd.Admin {
     struct Users: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Creates, lists and blocks users.",
-            subcommands: [Create.self, List.self, Block.self]
+            abstract: "Creates, lists, shows and blocks users.",
+            subcommands: [Create.self, List.self, Show.self, Block.self]
         )
     }
 
@@ -124,12 +127,8 @@ extension Tambourd.Admin.Users {
             let request = AdminService.Request.createUsers(count: count, firstPhone: phone)
             guard let tokensOut else { return try data.run(request) }
             // Tokens are shown once: a file that is there may hold the only copy of others.
-            let file = open(tokensOut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-            guard file >= 0 else {
-                throw Failure("cannot create \(tokensOut): \(String(cString: strerror(errno)))")
-            }
-            let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
-            try data.run(request) { try handle.write(contentsOf: Data("\($0)\n".utf8)) }
+            let file = try NewFile(tokensOut)
+            try data.run(request) { try file.writeLine($0) }
         }
     }
 
@@ -139,8 +138,46 @@ extension Tambourd.Admin.Users {
         )
 
         @OptionGroup var data: Tambourd.DataOption
+        @OptionGroup var page: Tambourd.PageOptions
 
-        func run() throws { try data.run(.listUsers) }
+        @Option(help: "active, blocked or erased; by default all but the erased ones.")
+        var state: String?
+
+        @Option(help: "Those with these letters in their name.")
+        var name: String?
+
+        @Option(help: "Those whose phone begins so.")
+        var phone: String?
+
+        @Option(help: "The members of a chat.")
+        var chat: String?
+
+        @Option(help: "Those not seen for so many days.")
+        var idleDays: Int?
+
+        func run() throws {
+            try page.run(
+                [
+                    .state: state, .name: name, .phone: phone, .chat: chat,
+                    .idleDays: idleDays.map(String.init),
+                ],
+                data,
+                idColumn: 1
+            ) { .users($0) }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints what there is to know about a user, a line each."
+        )
+
+        @OptionGroup var data: Tambourd.DataOption
+
+        @Argument(help: "A phone (with its plus) or a user id.")
+        var user: String
+
+        func run() throws { try data.run(.user(user)) }
     }
 
     struct Block: ParsableCommand {

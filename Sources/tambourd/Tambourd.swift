@@ -6,6 +6,6 @@ struct Tambourd: ParsableCommand {
         commandName: "tambourd",
         abstract: "A messenger you run yourself: TamTam binary protocol over TCP.",
         version: "0.1.0",
-        subcommands: [Serve.self, Admin.self]
+        subcommands: [Serve.self, Admin.self, Backup.self, Restore.self]
     )
 }

@@ -363,6 +363,79 @@ struct CommandLineTests {
         #expect(dead.status != 0)
     }
 
+    @Test("what operators ask is answered with a server and without, and in pages")
+    func operators() async throws {
+        let place = try Place()
+        func admin(_ words: String...) async throws -> (
+            status: Int32, lines: [String], errors: String
+        ) {
+            try await run(["admin"] + words + ["--data", place.data])
+        }
+        let arguments = [
+            "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "console",
+        ]
+        let server = try await serve(arguments)
+        let created = try await admin(
+            "users",
+            "create",
+            "--count",
+            "3",
+            "--first-phone",
+            "+79990000001"
+        )
+        let words = try #require(created.lines.first?.split(separator: " "))
+        let client = try WireClient(address: server.addresses[0])
+        _ = try client.call(SessionInitRequest(deviceID: "test"))
+        client.userID = try client.call(LoginRequest(token: String(words[2]))).profile.contact.id
+        let group = try client.createGroup("Drummers", with: [], cid: 1)
+        client.close()
+
+        let user = "\(words[1])"
+        let questions = [
+            ["users", "list", "--name", "user"], ["users", "show", user], ["chats", "list"],
+            ["chats", "show", "\(group)"], ["sessions", "list", "--user", "+79990000001"],
+            ["sessions", "show", "1"], ["export", user], ["check"],
+        ]
+        func answers() async throws -> [[String]] {
+            var answers: [[String]] = []
+            for question in questions {
+                let answer = try await run(["admin"] + question + ["--data", place.data])
+                #expect(answer.status == 0, "\(question): \(answer.errors)")
+                answers.append(answer.lines.filter { !$0.hasPrefix("seen ") })
+            }
+            return answers
+        }
+        // When somebody was seen is stored with the next commit.
+        _ = try await admin("stats")
+        let online = try await answers()
+        #expect(online[3].contains("title \"Drummers\""))
+        try await stop(server.child)
+        #expect(try await answers() == online)
+
+        let page = try await admin("users", "list", "--limit", "2")
+        #expect(page.lines.count == 2 && page.errors == "more: --after=2\n")
+        let rest = try await admin("users", "list", "--limit", "2", "--after=2")
+        #expect(rest.lines.count == 1 && rest.errors.isEmpty)
+        let file = place.url.appendingPathComponent("theirs.jsonl").path
+        #expect(try await admin("export", user, "--out", file).status == 0)
+        let written = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+        #expect(written.map(String.init) == online[6])
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect((attributes[.posixPermissions] as? Int) == 0o600)
+        #expect(try await admin("export", user, "--out", file).errors.contains("cannot create"))
+        let nobody = try await admin("export", "77", "--out", file + "2")
+        #expect(nobody.status != 0 && !FileManager.default.fileExists(atPath: file + "2"))
+
+        let asked = try await admin("erase", user)
+        #expect(asked.status != 0 && asked.lines.count == 1 && asked.errors.contains("--yes"))
+        #expect(try await admin("erase", user, "--yes").lines.first == "\(user) erased")
+        #expect(try await admin("vacuum").status == 0)
+        #expect(try await admin("users", "show", user).lines.contains("state erased"))
+        #expect(try await admin("sessions", "end").status != 0)
+        #expect(try await admin("sessions", "end", "2").lines == ["2 ended"])
+        #expect(try await admin("check").lines == ["ok"])
+    }
+
     @Test("a program that delivers codes gets phone and code, and is tried again when it fails")
     func codeProgram() async throws {
         let place = try Place()

@@ -246,4 +246,62 @@ struct SQLiteConnectionTests {
         let error = #expect(throws: SQLError.self) { try insert.run() }
         #expect(error?.kind == .other)
     }
+
+    /// A file from which something was deleted that its bytes still hold.
+    private func fileWithRemains(_ folder: Folder) throws -> SQLiteConnection {
+        let writer = try SQLiteConnection(path: folder.file, mode: .readWrite)
+        // Some systems build SQLite so that it overwrites what it deletes.
+        try writer.execute("PRAGMA secure_delete = OFF")
+        try writer.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB NOT NULL)")
+        try writer.transaction(.immediate) {
+            let insert = try writer.prepare("INSERT INTO note (text) VALUES ($1)")
+            for number in 0..<200 {
+                insert.bindBlob(1, Array("remains of \(number)".utf8))
+                try insert.run()
+            }
+        }
+        try writer.execute("DELETE FROM note WHERE id <> 7")
+        try writer.checkpoint()
+        #expect(try remains(in: folder.file))
+        return writer
+    }
+
+    private func remains(in path: String) throws -> Bool {
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        return bytes.range(of: Data("remains of 9".utf8)) != nil
+    }
+
+    @Test("a file written anew has nothing of what was deleted, nor has its log")
+    func vacuum() throws {
+        let folder = try Folder()
+        let writer = try fileWithRemains(folder)
+        let before = try writer.fileBytes
+        try writer.vacuum()
+        #expect(try !remains(in: folder.file))
+        #expect(try !remains(in: folder.log))
+        #expect(try writer.fileBytes < before)
+        #expect(try writer.pragma("temp_store") == 2)
+        let left = try writer.prepare("SELECT text FROM note")
+        #expect(try left.step() && left.string(0) == "remains of 6")
+    }
+
+    @Test("a copy is of the snapshot it is made in, and has nothing of what was deleted before")
+    func copy() throws {
+        let folder = try Folder()
+        let writer = try fileWithRemains(folder)
+        let reader = try SQLiteConnection(path: folder.file, mode: .readOnly)
+        try reader.begin(.snapshot)
+        try writer.execute("INSERT INTO note (text) VALUES (X'00')")
+        let path = folder.url.appendingPathComponent("copy.db").path
+        try reader.copy(to: path)
+        reader.rollback()
+        #expect(try !remains(in: path))
+        #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
+        let copy = try SQLiteConnection(path: path, mode: .readWrite)
+        #expect(try copy.quickCheck() == [])
+        var rows = 0
+        try copy.readRows(of: "note") { _ in rows += 1 }
+        #expect(rows == 1)
+        #expect(try copy.tableNames() == ["note"])
+    }
 }

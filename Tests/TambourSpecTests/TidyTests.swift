@@ -14,7 +14,7 @@ struct TidyTests {
         "TambourNet": ["CEpoll", "Dispatch", "Glibc", "Darwin", "Synchronization"],
         "TambourSQL": ["CSQLite", "Glibc", "Darwin", "Synchronization"],
         // Parts.
-        "TambourStore": ["TambourProtocol", "TambourSQL", "Synchronization"],
+        "TambourStore": ["TambourProtocol", "TambourSQL", "Crypto", "Synchronization"],
         // Faces.
         "TambourServer": [
             "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",

@@ -89,6 +89,7 @@ local spec = {
         maxElementsPerText = 1000,
         maxIDsPerRequest = 1000,
         maxLogEvents = 1000,
+        maxTelemetryVersions = 32,
         maxGroupMembers = 20000,
         maxReactionBytes = 64,
         maxReactionKinds = 8,
@@ -358,6 +359,8 @@ local spec = {
         ChatStatus = { open = true, values = { ACTIVE = true, HIDDEN = true, REMOVED = true, LEFT = true, CLOSED = true, ARCHIVED = true, BLOCKED = true } },
         ChatAccess = { open = true, values = { PUBLIC = true, PRIVATE = true, SECRET = true } },
         MessageStatus = { open = true, values = { EDITED = true, REMOVED = true } },
+        LogType = { open = true, values = { NAV = true, PERF = true } },
+        LogSpan = { open = true, values = { app_start_to_render = true, connect_to_login = true, send_to_acknowledge = true, open_chats_to_render = true, chats_tab_created = true, chat_list_render = true, open_chat_to_render = true, messages_list_created = true, messages_render = true, search_to_render = true } },
         LinkType = { open = true, values = { REPLY = true, FORWARD = true } },
         AttachType = { open = true, values = { PHOTO = true, VIDEO = true, FILE = true, AUDIO = true, STICKER = true, CONTACT = true, CONTROL = true, CALL = true, SHARE = true, POLL = true, INLINE_KEYBOARD = true, LOCATION = true } },
         MarkType = { open = false, values = { READ_MESSAGE = true, READ_REACTION = true, SET_AS_UNREAD = true } },
@@ -644,6 +647,7 @@ local spec = {
         LogEvent = {
             { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "event", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "params", type = "any" },
         },
         TokenAttr = {
             { key = "token", type = "string", required = true, sensitive = true },

@@ -163,6 +163,8 @@ package final class Limits: Sendable {
     package let maxIDsPerRequest: Int
     /// 1000 items. Telemetry is counted and dropped.
     package let maxLogEvents: Int
+    /// 32 versions. Each is a label of every histogram of timings; further ones share one.
+    package let maxTelemetryVersions: Int
     /// 20_000 members. The size clients are told.
     package let maxGroupMembers: Int
     /// 64 bytes. The longest emoji, a family with skin tones, takes 41.
@@ -318,6 +320,7 @@ package final class Limits: Sendable {
         maxElementsPerText = overrides.value(of: "maxElementsPerText", standard: 1000)
         maxIDsPerRequest = overrides.value(of: "maxIDsPerRequest", standard: 1000)
         maxLogEvents = overrides.value(of: "maxLogEvents", standard: 1000)
+        maxTelemetryVersions = overrides.value(of: "maxTelemetryVersions", standard: 32)
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
         maxReactionBytes = overrides.value(of: "maxReactionBytes", standard: 64)
         maxReactionKinds = overrides.value(of: "maxReactionKinds", standard: 8)

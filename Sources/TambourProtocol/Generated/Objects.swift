@@ -215,6 +215,140 @@ package enum MessageStatus: WireValue, Hashable {
     }
 }
 
+/// What kind of telemetry event it is. Others are counted together.
+package enum LogType: WireValue, Hashable {
+    /// Somebody went from one screen to another.
+    case nav
+    /// How long something took.
+    case perf
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .nav: "NAV"
+            case .perf: "PERF"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("NAV") {
+            self = .nav
+        } else if name.equals("PERF") {
+            self = .perf
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .nav: writer.writeKey("NAV")
+            case .perf: writer.writeKey("PERF")
+            case .other(let name): writer.writeText(name)
+        }
+    }
+}
+
+/// What took how long. Durations of others are counted together.
+package enum LogSpan: WireValue, Hashable {
+    /// From the start of the app until its first screen shows something.
+    case appStartToRender
+    /// From the first packet to the reply to LOGIN.
+    case connectToLogin
+    /// From the tap on send to the reply of the server.
+    case sendToAcknowledge
+    /// The list of chats until it can be read.
+    case openChatsToRender
+    /// Of that, until the list was built.
+    case chatsTabCreated
+    /// Of that, until it was drawn.
+    case chatListRender
+    /// A chat until it can be read.
+    case openChatToRender
+    /// Of that, until the messages were read.
+    case messagesListCreated
+    /// Of that, until they were drawn.
+    case messagesRender
+    /// From the last letter typed to the first results.
+    case searchToRender
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .appStartToRender: "app_start_to_render"
+            case .connectToLogin: "connect_to_login"
+            case .sendToAcknowledge: "send_to_acknowledge"
+            case .openChatsToRender: "open_chats_to_render"
+            case .chatsTabCreated: "chats_tab_created"
+            case .chatListRender: "chat_list_render"
+            case .openChatToRender: "open_chat_to_render"
+            case .messagesListCreated: "messages_list_created"
+            case .messagesRender: "messages_render"
+            case .searchToRender: "search_to_render"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("app_start_to_render") {
+            self = .appStartToRender
+        } else if name.equals("connect_to_login") {
+            self = .connectToLogin
+        } else if name.equals("send_to_acknowledge") {
+            self = .sendToAcknowledge
+        } else if name.equals("open_chats_to_render") {
+            self = .openChatsToRender
+        } else if name.equals("chats_tab_created") {
+            self = .chatsTabCreated
+        } else if name.equals("chat_list_render") {
+            self = .chatListRender
+        } else if name.equals("open_chat_to_render") {
+            self = .openChatToRender
+        } else if name.equals("messages_list_created") {
+            self = .messagesListCreated
+        } else if name.equals("messages_render") {
+            self = .messagesRender
+        } else if name.equals("search_to_render") {
+            self = .searchToRender
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .appStartToRender: writer.writeKey("app_start_to_render")
+            case .connectToLogin: writer.writeKey("connect_to_login")
+            case .sendToAcknowledge: writer.writeKey("send_to_acknowledge")
+            case .openChatsToRender: writer.writeKey("open_chats_to_render")
+            case .chatsTabCreated: writer.writeKey("chats_tab_created")
+            case .chatListRender: writer.writeKey("chat_list_render")
+            case .openChatToRender: writer.writeKey("open_chat_to_render")
+            case .messagesListCreated: writer.writeKey("messages_list_created")
+            case .messagesRender: writer.writeKey("messages_render")
+            case .searchToRender: writer.writeKey("search_to_render")
+            case .other(let name): writer.writeText(name)
+        }
+    }
+}
+
 /// How a message refers to another one.
 package enum LinkType: WireValue, Hashable {
     /// Answers a message of the same chat.
@@ -4246,24 +4380,31 @@ package struct SessionFeature: WireValue, Hashable {
     }
 }
 
-/// One telemetry event. Counted by type and name; everything else in it is skipped.
+/// One telemetry event. Counted by type, its timings by name and version of the app; everything else in it is
+/// skipped.
 package struct LogEvent: WireValue, Hashable {
-    /// Group of the event.
+    /// Group of the event, a LogType.
     package var type: Text?
     /// Name of the event.
     package var event: Text?
+    /// A map. Its `spans`, a list of maps `{name, duration}`, are timings: a LogSpan and the milliseconds it
+    /// took.
+    package var params: AnyValue?
 
     package init(
         type: Text? = nil,
-        event: Text? = nil
+        event: Text? = nil,
+        params: AnyValue? = nil
     ) {
         self.type = type
         self.event = event
+        self.params = params
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var type: Text?
         var event: Text?
+        var params: AnyValue?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -4278,6 +4419,10 @@ package struct LogEvent: WireValue, Hashable {
                     fieldName = "event"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { event = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "params") {
+                    fieldName = "params"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { params = try AnyValue.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -4286,13 +4431,14 @@ package struct LogEvent: WireValue, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(type: type, event: event)
+        return Self(type: type, event: event, params: params)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 0
         if type != nil { fieldCount += 1 }
         if event != nil { fieldCount += 1 }
+        if params != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let type {
             writer.writeKey("type")
@@ -4301,6 +4447,10 @@ package struct LogEvent: WireValue, Hashable {
         if let event {
             writer.writeKey("event")
             writer.writeText(event)
+        }
+        if let params {
+            writer.writeKey("params")
+            params.write(to: &writer)
         }
     }
 }

@@ -72,7 +72,7 @@ extension PingRequest: WireRequest {
     package static var opcode: Opcode { .ping }
 }
 
-/// Telemetry. Counted by type and name, then dropped.
+/// Telemetry. Counted by type, its timings by name and version of the app, then dropped.
 package struct LogRequest: WirePayload, Hashable {
     /// What happened.
     package var events: [LogEvent]

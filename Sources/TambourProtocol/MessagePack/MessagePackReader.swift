@@ -71,6 +71,14 @@ package struct MessagePackReader: ~Copyable {
         }
     }
 
+    /// Reads bytes that were checked when they were stored, under limits that may be narrower now.
+    package static func readStored<Value>(
+        _ bytes: Bytes,
+        _ body: (inout MessagePackReader) throws(PayloadError) -> Value
+    ) throws(PayloadError) -> Value {
+        try read(bytes, limits: .unlimited, body)
+    }
+
     // MARK: Containers
 
     /// Enters a map and returns how many entries it has; `endContainer()` leaves it.

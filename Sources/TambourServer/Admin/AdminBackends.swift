@@ -49,6 +49,12 @@ package struct LiveAdminBackend: AdminBackend {
         if let error = failure.value { throw error }
     }
 
+    package func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result {
+        try body(server.openStore())
+    }
+
+    package func vacuum() throws -> (before: Int64, after: Int64) { try server.vacuum() }
+
     package var metricsText: String? {
         // Health checks ask for this: a lane, an engine or a reader that hangs must not look healthy.
         guard let lanes = server.laneReports(), (try? write { _ in }) != nil,
@@ -96,6 +102,7 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     private let directory: DataDirectory
     private let core: EngineCore
     private let store: StoreConnection
+    private let connection: SQLiteConnection
 
     package init(
         dataDirectory: String,
@@ -105,7 +112,7 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
         self.environment = environment
         self.limits = limits
         directory = try DataDirectory(dataDirectory)
-        let connection = try SQLiteConnection(path: directory.databasePath, mode: .readWrite)
+        connection = try SQLiteConnection(path: directory.databasePath, mode: .readWrite)
         try StoreConnection.migrate(connection)
         let writer = try StoreWriter(StoreConnection(connection, limits: limits))
         core = EngineCore(
@@ -141,6 +148,16 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
 
     package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
         try body(store)
+    }
+
+    package func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result {
+        try body(store)
+    }
+
+    package func vacuum() throws -> (before: Int64, after: Int64) {
+        let before = try connection.fileBytes
+        try connection.vacuum()
+        return (before, try connection.fileBytes)
     }
 
     package var metricsText: String? { nil }

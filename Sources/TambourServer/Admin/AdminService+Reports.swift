@@ -2,8 +2,6 @@ import TambourProtocol
 import TambourStore
 
 extension AdminService {
-    /// Longest piece of a text that a line shows, characters.
-    private static let shownText = 200
     private static let reportsPerRead = 200
 
     /// A line for each report: id, time, who, about what, reason, and in quotes what the reporter says
@@ -27,11 +25,15 @@ extension AdminService {
     }
 
     private static func line(_ report: Report, in snapshot: ReadTransaction) throws -> String {
-        var words = ["\(report.id)", "\(report.created)", "by", "\(report.reporter.rawValue)"]
+        var words = [
+            "\(report.id)", AdminText.time(report.created), "by", "\(report.reporter.rawValue)",
+        ]
         switch report.subject {
         case .user(let user):
             words += ["user", "\(user.rawValue)"]
-            if let account = try snapshot.account(user) { words.append(quoted(account.name)) }
+            if let account = try snapshot.account(user) {
+                words.append(AdminText.quoted(account.name))
+            }
         case .chat(let chat):
             words += ["chat", "\(chat.rawValue)"]
         case .message(let id, let chat):
@@ -39,17 +41,13 @@ extension AdminService {
             if let record = try snapshot.record(id, in: chat) {
                 words += ["from", "\(record.sender.rawValue)"]
                 words.append(
-                    record.status == .removed ? "deleted" : quoted("\(record.text)")
+                    record.status == .removed ? "deleted" : AdminText.quoted(record.text)
                 )
             }
         }
         words += ["reason", "\(report.reason)"]
-        if !report.words.isEmpty { words.append(quoted("\(report.words)")) }
+        if !report.words.isEmpty { words.append(AdminText.quoted(report.words)) }
         return words.joined(separator: " ")
-    }
-
-    private static func quoted(_ text: String) -> String {
-        "\"\(text.prefix(shownText))\""
     }
 
     func closeReport(_ id: String, _ output: (String) throws -> Void) throws {

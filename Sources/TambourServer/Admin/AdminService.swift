@@ -7,6 +7,13 @@ package protocol AdminBackend: Sendable {
     func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws
     /// Runs `body` over a connection that reads.
     func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws
+    /// Runs `body` on this thread over a connection of its own, for as long as it takes: nobody else
+    /// waits for it.
+    func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result
+    /// Writes the store anew while everybody waits.
+    ///
+    /// - Returns: the size of the file before and after, bytes.
+    func vacuum() throws -> (before: Int64, after: Int64)
     var environment: Environment { get }
     var limits: Limits { get }
     /// The Prometheus text, or nil when no server runs.
@@ -25,10 +32,22 @@ package struct AdminService: Sendable {
     /// What can be asked, as words on the wire of the admin socket.
     package enum Request: Sendable {
         case createUsers(count: Int, firstPhone: Int64)
-        case listUsers
+        case users(AdminFilter)
+        case user(String)
         case block(user: String, isBlocked: Bool)
+        case erase(user: String, isConfirmed: Bool)
+        case export(user: String)
+        case chats(AdminFilter)
+        case chat(String)
+        case sessions(AdminFilter)
+        case session(String)
+        case endSession(String)
+        case endSessions(user: String)
         case metrics
+        case stats(sinceDays: Int)
         case check
+        case vacuum
+        case clock
         case reload
         case reports
         case closeReport(String)
@@ -36,26 +55,68 @@ package struct AdminService: Sendable {
         package var words: [String] {
             switch self {
             case .createUsers(let count, let phone): ["create-users", "\(count)", "\(phone)"]
-            case .listUsers: ["list-users"]
+            case .users(let filter): ["users"] + filter.words
+            case .user(let user): ["user", user]
             case .block(let user, let isBlocked): [isBlocked ? "block" : "unblock", user]
+            case .erase(let user, let isConfirmed): [isConfirmed ? "erase" : "may-erase", user]
+            case .export(let user): ["export", user]
+            case .chats(let filter): ["chats"] + filter.words
+            case .chat(let id): ["chat", id]
+            case .sessions(let filter): ["sessions"] + filter.words
+            case .session(let id): ["session", id]
+            case .endSession(let id): ["end-session", id]
+            case .endSessions(let user): ["end-sessions", user]
             case .metrics: ["metrics"]
+            case .stats(let days): ["stats", "\(days)"]
             case .check: ["check"]
+            case .vacuum: ["vacuum"]
+            case .clock: ["clock"]
             case .reload: ["reload"]
             case .reports: ["reports"]
             case .closeReport(let id): ["close-report", id]
             }
         }
 
+        /// Whether it may take long: then others are answered meanwhile.
+        var isLong: Bool {
+            switch self {
+            case .createUsers, .erase, .export, .stats, .check, .vacuum: true
+            default: false
+            }
+        }
+
         package init?(words: [String]) {
+            func filter() -> AdminFilter? { AdminFilter(words: words.dropFirst()) }
             switch (words.first, words.count) {
             case ("create-users", 3):
                 guard let count = Int(words[1]), let phone = Int64(words[2]) else { return nil }
                 self = .createUsers(count: count, firstPhone: phone)
-            case ("list-users", 1): self = .listUsers
+            case ("users", _):
+                guard let filter = filter() else { return nil }
+                self = .users(filter)
+            case ("chats", _):
+                guard let filter = filter() else { return nil }
+                self = .chats(filter)
+            case ("sessions", _):
+                guard let filter = filter() else { return nil }
+                self = .sessions(filter)
+            case ("stats", 2):
+                guard let days = Int(words[1]) else { return nil }
+                self = .stats(sinceDays: days)
+            case ("user", 2): self = .user(words[1])
+            case ("erase", 2): self = .erase(user: words[1], isConfirmed: true)
+            case ("may-erase", 2): self = .erase(user: words[1], isConfirmed: false)
+            case ("export", 2): self = .export(user: words[1])
+            case ("chat", 2): self = .chat(words[1])
+            case ("session", 2): self = .session(words[1])
+            case ("end-session", 2): self = .endSession(words[1])
+            case ("end-sessions", 2): self = .endSessions(user: words[1])
             case ("block", 2): self = .block(user: words[1], isBlocked: true)
             case ("unblock", 2): self = .block(user: words[1], isBlocked: false)
             case ("metrics", 1): self = .metrics
             case ("check", 1): self = .check
+            case ("vacuum", 1): self = .vacuum
+            case ("clock", 1): self = .clock
             case ("reload", 1): self = .reload
             case ("reports", 1): self = .reports
             case ("close-report", 2): self = .closeReport(words[1])
@@ -78,8 +139,21 @@ package struct AdminService: Sendable {
         switch request {
         case .createUsers(let count, let phone):
             try createUsers(count, firstPhone: phone, output: output)
-        case .listUsers: try listUsers(output)
+        case .users(let filter): try listUsers(filter, output)
+        case .user(let user): try showUser(user, output)
         case .block(let user, let isBlocked): try block(user, isBlocked, output)
+        case .erase(let user, let isConfirmed):
+            try erase(user, isConfirmed: isConfirmed, output)
+        case .export(let user): try export(user, output)
+        case .chats(let filter): try listChats(filter, output)
+        case .chat(let id): try showChat(id, output)
+        case .sessions(let filter): try listSessions(filter, output)
+        case .session(let id): try showSession(id, output)
+        case .endSession(let id): try endSession(id, output)
+        case .endSessions(let user): try endSessions(of: user, output)
+        case .stats(let days): try stats(since: days, output)
+        case .vacuum: try vacuum(output)
+        case .clock: try clock(output)
         case .metrics:
             guard let text = backend.metricsText else { throw Self.noServer }
             for line in text.split(separator: "\n") { try output(String(line)) }
@@ -143,26 +217,6 @@ package struct AdminService: Sendable {
         }
     }
 
-    private func listUsers(_ output: (String) throws -> Void) throws {
-        var last = UserID(0)
-        while true {
-            let page = Box<[Account]>([])
-            let after = last
-            try backend.read { store in
-                page.value = try store.read { try $0.accounts(after: after, limit: 500) }
-            }
-            guard let newest = page.value.last else { return }
-            for account in page.value where !account.isErased {
-                let state = account.isBlocked ? "blocked" : "active"
-                try output(
-                    "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) \(state) "
-                        + account.name
-                )
-            }
-            last = newest.id
-        }
-    }
-
     private func block(
         _ user: String,
         _ isBlocked: Bool,
@@ -171,7 +225,7 @@ package struct AdminService: Sendable {
         let done = Box("")
         try backend.write { tx in
             guard let account = try Self.account(user, in: tx.reader), !account.isErased else {
-                throw Failure(description: "no user has the phone or id \(user)")
+                throw Self.unknown(user: user)
             }
             if account.isBlocked != isBlocked {
                 try tx.setBlocked(isBlocked, account.id)
@@ -188,7 +242,7 @@ package struct AdminService: Sendable {
     }
 
     /// A phone begins with a plus, an id does not.
-    private static func account(
+    static func account(
         _ user: String,
         in snapshot: ReadTransaction
     ) throws -> Account? {
@@ -201,14 +255,11 @@ package struct AdminService: Sendable {
     }
 
     private func check(_ output: (String) throws -> Void) throws {
-        let lines = Box<[String]>([])
         let wall = backend.environment.wallMs()
-        try backend.read { store in
-            lines.value = try StoreCheck.problems(of: store, wall: wall)
-        }
-        guard lines.value.isEmpty else {
-            for line in lines.value { try output(line) }
-            throw Failure(description: "\(lines.value.count) problems found")
+        let problems = try backend.readApart { try StoreCheck.problems(of: $0, wall: wall) }
+        guard problems.isEmpty else {
+            for problem in problems { try output(problem) }
+            throw Failure(description: "\(problems.count) problems found")
         }
         try output("ok")
     }

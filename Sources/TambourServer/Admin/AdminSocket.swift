@@ -6,7 +6,8 @@ import Logging
 ///
 /// One line of words separated by tabs asks; lines that begin with `>` answer, one that begins with
 /// `!` says what went wrong, and `=` ends it. Admin commands are few: they are served one by one on
-/// a queue of their own, which may wait.
+/// a queue of their own, which may wait; those that may take long have another one, so that a check
+/// of health never waits for them.
 ///
 /// `@unchecked Sendable`: nothing in it changes after `init`, and the source is only cancelled.
 final class AdminSocket: @unchecked Sendable {
@@ -15,6 +16,7 @@ final class AdminSocket: @unchecked Sendable {
     private let path: String
     private let listener: Int32
     private let queue = DispatchQueue(label: "tambour.admin")
+    private let longQueue = DispatchQueue(label: "tambour.admin-long")
     private let source: any DispatchSourceRead
 
     /// Longest request line, bytes.
@@ -41,7 +43,6 @@ final class AdminSocket: @unchecked Sendable {
     private func acceptOne() {
         let client = accept(listener, nil, nil)
         guard client >= 0 else { return }
-        defer { close(client) }
         UnixSocket.setTimeouts(client, seconds: 10)
         guard let line = UnixSocket.readLine(client, limit: Self.maxLine),
             let request = AdminService.Request(
@@ -49,8 +50,16 @@ final class AdminSocket: @unchecked Sendable {
             )
         else {
             UnixSocket.write(client, "!not an admin command\n=\n")
+            close(client)
             return
         }
+        guard request.isLong else { return answer(request, client) }
+        // Held, not weak: whoever asked hears the end of it.
+        longQueue.async { self.answer(request, client) }
+    }
+
+    private func answer(_ request: AdminService.Request, _ client: Int32) {
+        defer { close(client) }
         do {
             try service.run(request) { line in
                 guard UnixSocket.write(client, ">\(Self.printable(line))\n") else {
@@ -81,6 +90,8 @@ final class AdminSocket: @unchecked Sendable {
 /// Asks a running server.
 package struct AdminClient {
     private let path: String
+    /// Longest line of an answer, bytes: a message in JSON, every byte of it escaped.
+    private static let maxAnswerLine = 1 << 24
 
     package init(dataDirectory: String) {
         path = "\(dataDirectory)/admin.sock"
@@ -98,7 +109,7 @@ package struct AdminClient {
         defer { close(socket) }
         UnixSocket.write(socket, request.words.joined(separator: "\t") + "\n")
         var failure: String?
-        var reader = UnixSocket.LineReader(socket)
+        var reader = UnixSocket.LineReader(socket, limit: Self.maxAnswerLine)
         while let line = reader.next() {
             switch line.first {
             case ">": try output(String(line.dropFirst()))

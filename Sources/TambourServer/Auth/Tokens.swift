@@ -1,12 +1,12 @@
 import Crypto
 
 /// Tokens are 256 random bits in hex; the store sees their SHA-256 only.
-enum Tokens {
+package enum Tokens {
     static func make(_ environment: Environment) -> String {
         hex(environment.randomBytes(32))
     }
 
-    static func hash(_ token: String) -> [UInt8] {
+    package static func hash(_ token: String) -> [UInt8] {
         var sha = SHA256()
         var token = token
         token.withUTF8 { sha.update(bufferPointer: UnsafeRawBufferPointer($0)) }
@@ -38,7 +38,7 @@ enum Tokens {
         return code
     }
 
-    private static func hex(_ bytes: [UInt8]) -> String {
+    static func hex(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count * 2)

@@ -1,5 +1,5 @@
 import Synchronization
-import TambourProtocol
+package import TambourProtocol
 
 /// A number that only grows, counted from any thread.
 package final class Counter: Sendable {
@@ -29,17 +29,17 @@ package final class ServerMetrics: Sendable {
     package let pushes = Counter()
     package let repliesOverLimit = Counter()
     package let bytesIn = Counter()
+    package let timings: ClientTimings
 
     private let requests = Mutex<[UInt16: Int]>([:])
     private let refusals = Mutex<[String: Int]>([:])
     private let logEvents = Mutex<[String: Int]>([:])
 
-    /// Names of telemetry events come from clients: beyond this many they share one counter.
-    private static let maxLogEventNames = 256
     private static let unknownOpcode = UInt16.max
 
-    package init(startedMs: Int64) {
+    package init(startedMs: Int64, limits: Limits = .standard) {
         self.startedMs = startedMs
+        timings = ClientTimings(maxVersions: limits.maxTelemetryVersions)
     }
 
     /// Numbers that nobody knows share one counter, or a stranger could make 65,536 of them.
@@ -52,13 +52,20 @@ package final class ServerMetrics: Sendable {
         refusals.withLock { $0[code.rawValue, default: 0] += 1 }
     }
 
-    func countLogEvents(_ names: some Sequence<String>) {
+    /// Types that the specification does not name share one counter: a label that a client may choose
+    /// could hold anything.
+    ///
+    /// - Parameter version: of the app; nil before login.
+    func countLog(_ events: [LogEvent], version: AppVersion?) {
+        guard !events.isEmpty else { return }
         logEvents.withLock { counts in
-            for name in names {
-                let counted = counts[name] != nil || counts.count < Self.maxLogEventNames
-                counts[counted && Self.isPlain(name) ? name : "other", default: 0] += 1
+            for event in events {
+                let type = LogType(name: event.type ?? .empty)
+                let name = if case .other = type { ClientTimings.other } else { String(type.name) }
+                counts[name, default: 0] += 1
             }
         }
+        timings.count(events, version: version)
     }
 
     /// How often each opcode was asked for, by name; what tests look at.
@@ -118,6 +125,7 @@ package final class ServerMetrics: Sendable {
             "type",
             logEventCounts.map { ($0.key, $0.value) }
         )
+        timings.append(to: &text)
         for gauge in gauges {
             metric(gauge.name, "gauge", gauge.help)
             for (labels, value) in gauge.samples {
@@ -172,19 +180,5 @@ package final class ServerMetrics: Sendable {
             }
         }
         return escaped
-    }
-
-    /// Names of telemetry events as clients give them; anything else is not worth a label.
-    private static func isPlain(_ name: String) -> Bool {
-        !name.isEmpty && name.utf8.count <= 64
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
-                    UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
     }
 }

@@ -52,6 +52,12 @@ package struct AppVersion: Sendable, Hashable, Comparable {
         self.parts = parts
     }
 
+    /// For metrics: nil for what no app is called, so that a label says nothing else.
+    package var label: String? {
+        guard (1...4).contains(parts.count), parts.allSatisfy({ $0 < 100_000 }) else { return nil }
+        return parts.map(String.init).joined(separator: ".")
+    }
+
     package static func < (left: AppVersion, right: AppVersion) -> Bool {
         left.parts.lexicographicallyPrecedes(right.parts)
     }

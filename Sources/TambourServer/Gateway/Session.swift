@@ -61,6 +61,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     var countedAnswers: [SessionFeature] = []
     /// What people are told refusals in; nil for clients that named no locale.
     private var language: RequestError.Language?
+    private var appVersion: AppVersion?
     private var token: String? { didSet { knownRequester = nil } }
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
@@ -300,7 +301,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             reply(PingReply(), sequence, opcode)
         case .log(let log):
-            shared.metrics.countLogEvents(log.events.lazy.map { String(describing: $0.type ?? "") })
+            shared.metrics.countLog(log.events, version: machine.isLoggedIn ? appVersion : nil)
             reply(LogReply(), sequence, opcode)
         case .sessionInit(let hello):
             reply(initialize(hello), sequence, opcode)
@@ -324,6 +325,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
         capabilities = Capabilities(names: hello.capabilities ?? [])
         language = RequestError.Language(locale: agent?.locale)
+        appVersion = agent?.appVersion.flatMap { AppVersion($0) }
         features = SessionFeatures(hello)
         decideFeatures()
         gateway.namedFeatures(self)

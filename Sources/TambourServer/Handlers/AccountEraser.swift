@@ -21,22 +21,34 @@ package struct AccountEraser: Sendable {
             guard let account = try tx.reader.account(next.user) else {
                 preconditionFailure("an account has a row for ever")
             }
-            let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
-            try tx.beginErasure(of: account)
-            try tell(owners.map(\.owner), of: next.user, in: tx)
+            try begin(account, in: tx)
             return true
         }
-        let chats = try tx.flushedReader().chatsToErase(
-            of: next.user,
-            limit: limits.erasedChatsPerStep
-        )
+        _ = try step(of: next.user, in: tx)
+        return true
+    }
+
+    /// The first step: from then on there is nobody any more.
+    package func begin(_ account: Account, in tx: WriteTransaction) throws {
+        let owners = try tx.reader.owners(of: account, limit: limits.maxContactAudience)
+        try tx.beginErasure(of: account)
+        try tell(owners.map(\.owner), of: account.id, in: tx)
+    }
+
+    /// A further step for one user.
+    ///
+    /// - Returns: false when it was the last, or there was none to do.
+    package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
+        guard try tx.reader.end(of: user).isErasing else { return false }
+        let chats = try tx.flushedReader().chatsToErase(of: user, limit: limits.erasedChatsPerStep)
         for key in chats {
-            if let chat = try tx.chatToErase(key) {
-                try erase(next.user, from: chat, in: tx)
-            }
-            try tx.forget(next.user, in: key)
+            if let chat = try tx.chatToErase(key) { try erase(user, from: chat, in: tx) }
+            try tx.forget(user, in: key)
         }
-        if chats.count < limits.erasedChatsPerStep { try tx.endErasure(of: next.user) }
+        if chats.count < limits.erasedChatsPerStep {
+            try tx.endErasure(of: user)
+            return false
+        }
         return true
     }
 

@@ -1,4 +1,7 @@
 import Foundation
+import TambourSQL
+import TambourServer
+import TambourTesting
 import Testing
 
 @Suite("Documents name what exists")
@@ -24,7 +27,7 @@ struct JourneyTests {
         "every file that a document names is there",
         arguments: [
             "README.md", "CONTRIBUTING.md", "docs/journey.md", "docs/concurrency.md",
-            "docs/data.md",
+            "docs/data.md", "docs/operations.md",
         ]
     )
     func filesExist(page: String) throws {
@@ -76,6 +79,26 @@ struct JourneyTests {
             guard let match = name.wholeMatch(of: /([A-Z]\w+)(\.\w+)?/), name != name.uppercased()
             else { continue }
             #expect(code.contains(match.1), "a document names \(name)")
+        }
+    }
+
+    @Test("every table and every metric stands on the page that tells of them")
+    func tablesAndMetrics() throws {
+        try withServer { server in
+            let path = "\(server.dataDirectory)/tambour.db"
+            let store = try SQLiteConnection(path: path, mode: .readOnly)
+            let data = Set(try Self.quoted("docs/data.md"))
+            for table in try store.tableNames() { #expect(data.contains(table), "\(table)") }
+
+            let operations = Set(
+                try Self.quoted("docs/operations.md").map { $0.prefix { $0 != "{" } }
+            )
+            var metrics: Set<Substring> = []
+            _ = try AdminClient(dataDirectory: server.dataDirectory).run(.metrics) { line in
+                let words = line.split(separator: " ")
+                if words[1] == "TYPE" { metrics.insert(words[2]) }
+            }
+            #expect(metrics == operations.filter { $0.hasPrefix("tambour_") })
         }
     }
 }

@@ -41,17 +41,105 @@ struct PingTests {
 
 @Suite("LOG (5)")
 struct LogTests {
-    @Test("events are counted by type, however many types there are")
+    @Test("events are counted by the types of the specification, the others together")
     func counted() throws {
         try withPair { server, alice, _, _ in
-            let events = [LogEvent(type: "A"), LogEvent(type: "B"), LogEvent(type: "A")]
+            let events = [LogEvent(type: "NAV"), LogEvent(type: "PERF"), LogEvent(type: "NAV")]
             try alice.call(LogRequest(events: events))
-            #expect(server.server.metrics.logEventCounts["A"] == 2)
-            #expect(server.server.metrics.logEventCounts["B"] == 1)
             try alice.call(
-                LogRequest(events: (0..<1000).map { LogEvent(type: Text("flood \($0)")) })
+                LogRequest(events: (0..<1000).map { LogEvent(type: Text("+7999\($0)")) })
             )
-            #expect(server.server.metrics.logEventCounts.count <= 257)
+            #expect(server.server.metrics.logEventCounts == ["NAV": 2, "PERF": 1, "other": 1000])
+        }
+    }
+
+    private func timing(_ spans: [(String, Int64)]) -> LogEvent {
+        let list = spans.map { name, ms in
+            AnyValue(
+                NameMap<AnyValue>([("name", AnyValue(Text(name))), ("duration", AnyValue(ms))])
+            )
+        }
+        return LogEvent(
+            type: "PERF",
+            event: "open_chat_to_render",
+            params: AnyValue(NameMap<AnyValue>([("spans", AnyValue(list))]))
+        )
+    }
+
+    /// Somebody who has logged in with an app of this version.
+    private func user(_ server: TestServer, version: String?) throws -> WireClient {
+        let client = try server.signUp("User")
+        try client.call(
+            SessionInitRequest(userAgent: UserAgent(deviceType: "ANDROID", appVersion: version))
+        )
+        return client
+    }
+
+    @Test("timings become histograms by span and version")
+    func timings() throws {
+        try withServer { server in
+            let alice = try user(server, version: "26.37.1-beta")
+            let spans: [(String, Int64)] = [("open_chat_to_render", 214), ("messages_render", 83)]
+            try alice.call(LogRequest(events: [timing(spans)]))
+            try alice.call(LogRequest(events: [timing([("messages_render", 100)])]))
+            try alice.call(LogRequest(events: [timing([("messages_render", 60_000)])]))
+            let admin = AdminClient(dataDirectory: server.dataDirectory)
+            var lines: [String] = []
+            _ = try admin.run(.metrics) { lines.append($0) }
+            let mine = lines.filter { $0.contains("span=\"messages_render\"") }
+            let name = "tambour_client_timing_seconds"
+            let labels = "span=\"messages_render\",version=\"26.37.1\""
+            #expect(mine.count == ClientTimings.bounds.count + 3)
+            #expect(mine.contains("\(name)_bucket{\(labels),le=\"0.05\"} 0"))
+            #expect(mine.contains("\(name)_bucket{\(labels),le=\"0.1\"} 2"))
+            #expect(mine.contains("\(name)_bucket{\(labels),le=\"30.0\"} 2"))
+            #expect(mine.contains("\(name)_bucket{\(labels),le=\"+Inf\"} 3"))
+            #expect(mine.contains("\(name)_sum{\(labels)} 60.183"))
+            #expect(mine.contains("\(name)_count{\(labels)} 3"))
+        }
+    }
+
+    @Test("no client makes a label: unknown spans, versions and strangers share one")
+    func labels() throws {
+        try withServer(limits: ["maxTelemetryVersions": 2]) { server in
+            let words: [(String, Int64)] = [("Alice", 5), ("+79990000001", 5), ("a\"b\nc", 5)]
+            for version in [nil, "beta", "1.2.3.4.5", "7999000.1", "1.0", "2", "3"] {
+                let client = try user(server, version: version)
+                try client.call(LogRequest(events: [timing(words)]))
+            }
+            let stranger = try WireClient(address: server.address)
+            try stranger.call(SessionInitRequest(userAgent: UserAgent(appVersion: "9.9")))
+            try stranger.call(LogRequest(events: [timing([("messages_render", 5)])]))
+            let counts = server.server.metrics.timings.histograms.mapValues(\.count)
+            #expect(
+                counts == [
+                    .init(span: "other", version: "1"): 3, .init(span: "other", version: "2"): 3,
+                    .init(span: "other", version: "other"): 15,
+                    .init(span: "messages_render", version: "other"): 1,
+                ]
+            )
+        }
+    }
+
+    @Test("timings that make no sense are skipped, and those beside them count")
+    func nonsense() throws {
+        try withServer { server in
+            let alice = try user(server, version: "1")
+            let day: Int64 = 86_400_000
+            let items = AnyValue([AnyValue(1 as Int64), AnyValue([AnyValue]())])
+            let odd: [AnyValue] = [
+                AnyValue([AnyValue(1 as Int64)]), AnyValue("spans" as Text),
+                AnyValue(NameMap<AnyValue>([("spans", AnyValue(7 as Int64))])),
+                AnyValue(NameMap<AnyValue>([("spans", items)])),
+            ]
+            let spans = [-1, Int64.min, day + 1, .max, day, 0].map { ("messages_render", $0) }
+            try alice.call(
+                LogRequest(
+                    events: odd.map { LogEvent(type: "PERF", params: $0) } + [timing(spans)]
+                )
+            )
+            let counts = server.server.metrics.timings.histograms.mapValues(\.count)
+            #expect(counts == [.init(span: "messages_render", version: "1"): 2])
         }
     }
 }

@@ -1340,6 +1340,14 @@ final class InlineBackend: AdminBackend, @unchecked Sendable {
         preconditionFailure("blocking a user asks nothing of a reader")
     }
 
+    func readApart<Result>(_ body: (StoreConnection) throws -> Result) throws -> Result {
+        preconditionFailure("blocking a user asks nothing of a reader")
+    }
+
+    func vacuum() throws -> (before: Int64, after: Int64) {
+        preconditionFailure("not in a transaction")
+    }
+
     var environment: TambourServer.Environment { machine.world.environment }
     var limits: Limits { machine.limits }
     var metricsText: String? { nil }

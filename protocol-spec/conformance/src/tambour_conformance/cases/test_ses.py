@@ -160,6 +160,28 @@ def test_telemetry(client: Connection, events: Any) -> None:
     client.alive()
 
 
+@case("SES-15")
+@pytest.mark.parametrize(
+    "params",
+    [
+        [1, 2],
+        "spans",
+        {"spans": 7},
+        {"spans": [3, None, [], {}]},
+        {"spans": [{"name": 5, "duration": "long"}]},
+        {"spans": [{"name": "no such span", "duration": 5}]},
+        {"spans": [{"name": "messages_render", "duration": value} for value in (-1, 1 << 62, 2.5, None)]},
+        {"spans": [{"name": "messages_render", "duration": 83, "more": [1]}], "properties": {"class": 2}},
+    ],
+    ids=["list", "string", "number", "items", "types", "name", "durations", "right"],
+)
+def test_timings(client: Connection, params: Any) -> None:
+    """Timings of any shape are taken, and so is what stands beside them."""
+    events = [{"type": "PERF", "event": "open_chat_to_render", "params": params}, {"type": "NAV"}]
+    equal(client.call("LOG", {"events": events}), {}, "the reply")
+    client.alive()
+
+
 # What is sent without waiting.
 
 

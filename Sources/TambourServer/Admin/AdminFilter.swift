@@ -1,0 +1,55 @@
+/// What a list of an admin command is cut to, as words `key=value`.
+package struct AdminFilter: Equatable, Sendable {
+    package enum Key: String, CaseIterable, Sendable {
+        case user, chat
+        case state, kind
+        /// Letters that occur in it, whatever their case.
+        case name, title, client, address
+        /// Beginning with these digits.
+        case phone
+        /// Not seen for so many days.
+        case idleDays = "idle-days"
+        case minMembers = "min-members"
+        /// The id of the last line of the page before.
+        case after
+        case limit
+    }
+
+    private var values: [Key: String] = [:]
+
+    package init() {}
+
+    package init(_ values: [Key: String]) {
+        self.values = values
+    }
+
+    init?(words: some Sequence<String>) {
+        for word in words {
+            guard let equals = word.firstIndex(of: "="),
+                let key = Key(rawValue: String(word[..<equals]))
+            else { return nil }
+            values[key] = String(word[word.index(after: equals)...])
+        }
+    }
+
+    var words: [String] {
+        values.map { "\($0.key.rawValue)=\($0.value)" }.sorted()
+    }
+
+    subscript(key: Key) -> String? { values[key] }
+
+    /// - Throws: when it is there and no number.
+    func number(_ key: Key) throws -> Int64? {
+        guard let value = values[key] else { return nil }
+        guard let number = Int64(value) else {
+            throw AdminService.Failure(description: "\(key.rawValue): \(value) is no number")
+        }
+        return number
+    }
+
+    /// Whether `text` has in it what was asked for.
+    func matches(_ key: Key, _ text: String) -> Bool {
+        guard let part = values[key] else { return true }
+        return text.lowercased().contains(part.lowercased())
+    }
+}

@@ -1,0 +1,272 @@
+import TambourProtocol
+import TambourStore
+
+extension AdminService {
+    /// Everything that is kept of one user, a JSON object a line, from one snapshot.
+    ///
+    /// Of others it has what the user sees: ids, names, the phones that are shown. Tokens, codes and
+    /// what became of the password stay where they are.
+    func export(_ user: String, _ output: (String) throws -> Void) throws {
+        try backend.readApart { store in
+            try store.read { snapshot in
+                guard let account = try Self.account(user, in: snapshot), !account.isErased else {
+                    throw Self.unknown(user: user)
+                }
+                try withoutActuallyEscaping(output) { output in
+                    try Export(account: account, snapshot: snapshot, output: output).run()
+                }
+            }
+        }
+    }
+}
+
+/// The lines of one user.
+private struct Export {
+    let account: Account
+    let snapshot: ReadTransaction
+    let output: (String) throws -> Void
+
+    private static let messagesPerRead = 500
+    private var user: UserID { account.id }
+
+    func run() throws {
+        try profile()
+        try signIns()
+        try settings()
+        try contacts()
+        try folders()
+        try drafts()
+        for key in try snapshot.chatKeys(of: user) { try chat(key) }
+        for former in try snapshot.formerChats(of: user) { try chat(former) }
+        try reports()
+    }
+
+    private func line(_ type: String, _ entries: [(String, JSON)]) throws {
+        try output(JSON.some([("type", .string(type))] + entries).text)
+    }
+
+    // MARK: - Who it is
+
+    private func profile() throws {
+        let end = try snapshot.end(of: user)
+        let password = try snapshot.password(of: user)
+        try line(
+            "profile",
+            [
+                ("id", JSON(user)),
+                ("phone", .string(PhoneNumber.format(account.phone))),
+                ("firstName", .string(account.firstName)),
+                ("lastName", JSON(account.lastName)),
+                ("description", JSON(account.description)),
+                ("registered", JSON(time: account.registered)),
+                ("changed", JSON(time: account.updated)),
+                ("seen", JSON(time: account.seen)),
+                ("blocked", account.isBlocked ? .bool(true) : .null),
+                ("password", .bool(password != nil)),
+                ("passwordHint", password?.hint.map { JSON($0) } ?? .null),
+                ("email", JSON(password?.email)),
+                ("erasure", JSON(time: end.deleteAt)),
+                ("erasedAfterDays", end.inactiveDays > 0 ? .int(Int64(end.inactiveDays)) : .null),
+            ]
+        )
+    }
+
+    private func signIns() throws {
+        for (id, name) in try snapshot.installations(of: user) {
+            try line("device", [("id", .int(id.rawValue)), ("name", .string(name))])
+        }
+        for session in try snapshot.sessions(of: user) {
+            try line(
+                "session",
+                [
+                    ("id", .int(session.id.rawValue)),
+                    ("device", .int(session.deviceID.rawValue)),
+                    ("created", JSON(time: session.created)),
+                    ("seen", JSON(time: session.lastSeen)),
+                    ("client", .string(session.client)),
+                    ("info", .string(session.info)),
+                    ("address", .string(session.address)),
+                ]
+            )
+        }
+        for attempt in try snapshot.attempts(of: account) {
+            try line(
+                "attempt",
+                [("kind", .string(attempt.kind)), ("created", JSON(time: attempt.created))]
+            )
+        }
+    }
+
+    private func settings() throws {
+        for (name, value) in try snapshot.settings(of: user).pairs {
+            try line("setting", [("name", JSON(name)), ("value", JSON(packed: value.bytes))])
+        }
+        for (chat, value) in try snapshot.chatSettings(of: user).pairs {
+            try line("chatSetting", [("chat", JSON(chat)), ("value", JSON(packed: value.bytes))])
+        }
+    }
+
+    private func contacts() throws {
+        for contact in try snapshot.contacts(of: user, withPartners: true) {
+            let shown = contact.user()
+            try line(
+                "contact",
+                [
+                    ("id", JSON(contact.account.id)),
+                    ("name", .string(contact.account.name)),
+                    ("givenFirstName", JSON(contact.firstName)),
+                    ("givenLastName", JSON(contact.lastName)),
+                    ("phone", shown.phone.map { .string(PhoneNumber.format($0)) } ?? .null),
+                    ("added", .bool(contact.isAdded)),
+                    ("blocked", .bool(contact.isBlocked)),
+                ]
+            )
+        }
+    }
+
+    // MARK: - What they keep
+
+    private func folders() throws {
+        let order = try snapshot.folderOrder(of: user)?.ids ?? []
+        for folder in try snapshot.folders(of: user, since: 0) {
+            let place = order.firstIndex(of: folder.id)
+            try line(
+                "folder",
+                [
+                    ("place", place.map { .int(Int64($0)) } ?? .null),
+                    ("folder", JSON(packed: Packed(folder).bytes)),
+                ]
+            )
+        }
+    }
+
+    private func drafts() throws {
+        for record in try snapshot.changedDrafts(of: user, since: 0) where record.isSaved {
+            try line(
+                "draft",
+                [
+                    ("chat", JSON(chatID(of: record.place))),
+                    ("saved", JSON(time: record.saved)),
+                    ("text", JSON(record.text)),
+                    ("elements", JSON(packed: record.elements?.bytes)),
+                    ("replyTo", record.replyTo.map { JSON($0) } ?? .null),
+                ]
+            )
+        }
+    }
+
+    private func chatID(of place: DraftPlace) -> ChatID {
+        switch place {
+        case .group(let key): ChatID(key.rawValue)
+        case .user(let other): .dialog(user, other)
+        }
+    }
+
+    /// The id by which the user knows a chat; nil for a dialog that is gone.
+    private func chatID(of key: ChatKey) throws -> ChatID? {
+        if key.rawValue < 0 { return ChatID(key.rawValue) }
+        return try snapshot.chatSummary(key)?.pair.map { .dialog($0.low, $0.high) }
+    }
+
+    // MARK: - Chats
+
+    private func chat(_ key: ChatKey) throws {
+        guard let view = try snapshot.view(key, for: user) else { return }
+        let rights = RoleTable.Permissions.named.filter { view.permissions.contains($0.value) }
+        let isOwner = view.partner == nil && view.owner == user
+        try line(
+            "chat",
+            [
+                ("id", JSON(view.wireID)),
+                ("kind", .string("\(view.kind)")),
+                ("partner", view.partner.map { $0 == user ? .null : JSON($0) } ?? .null),
+                ("title", view.title.map { JSON($0) } ?? .null),
+                ("description", view.description.map { JSON($0) } ?? .null),
+                ("members", .int(view.memberCount)),
+                ("joined", JSON(time: view.joined)),
+                ("owner", isOwner ? .bool(true) : .null),
+                ("admin", rights.isEmpty ? .null : .array(rights.map { .string($0.name) })),
+                ("readUpTo", JSON(time: view.readTime)),
+            ]
+        )
+        try own(in: key, as: view.wireID)
+    }
+
+    /// One that the user has left: what they wrote there is theirs still.
+    private func chat(_ former: FormerChat) throws {
+        guard let wireID = try chatID(of: former.key) else { return }
+        try line(
+            "formerChat",
+            [
+                ("id", JSON(wireID)), ("joined", JSON(time: former.joined)),
+                ("left", JSON(time: former.left)),
+            ]
+        )
+        try own(in: former.key, as: wireID)
+    }
+
+    private func own(in key: ChatKey, as chat: ChatID) throws {
+        var last = MessageID(0)
+        while true {
+            let page = try snapshot.ownMessages(
+                of: user,
+                in: key,
+                after: last,
+                limit: Self.messagesPerRead
+            )
+            for record in page { try message(record, in: chat) }
+            guard page.count == Self.messagesPerRead, let newest = page.last else { break }
+            last = newest.id
+        }
+        for own in try snapshot.reactions(of: user, in: key) {
+            try line(
+                "reaction",
+                [
+                    ("chat", JSON(chat)), ("message", JSON(own.message)),
+                    ("reaction", JSON(own.reaction)),
+                ]
+            )
+        }
+        for id in try snapshot.hiddenMessages(of: user, in: key) {
+            try line("hiddenMessage", [("chat", JSON(chat)), ("message", JSON(id))])
+        }
+    }
+
+    private func message(_ record: MessageRecord, in chat: ChatID) throws {
+        try line(
+            "message",
+            [
+                ("chat", JSON(chat)),
+                ("id", JSON(record.id)),
+                ("time", JSON(time: record.id.timeMs)),
+                ("edited", JSON(time: record.updated)),
+                ("device", .int(record.device.rawValue)),
+                ("text", record.text.isEmpty ? .null : JSON(record.text)),
+                ("elements", JSON(packed: record.elements?.bytes)),
+                ("attaches", JSON(packed: record.attaches?.bytes)),
+                ("replyTo", record.replyTo.map { JSON($0) } ?? .null),
+                ("forward", JSON(packed: record.forward?.bytes)),
+            ]
+        )
+    }
+
+    private func reports() throws {
+        for report in try snapshot.reports(by: user) {
+            var entries: [(String, JSON)] =
+                switch report.subject {
+                case .user(let id): [("user", JSON(id))]
+                case .chat(let key): [("chat", try chatID(of: key).map { JSON($0) } ?? .null)]
+                case .message(let id, let key):
+                    [
+                        ("chat", try chatID(of: key).map { JSON($0) } ?? .null),
+                        ("message", JSON(id)),
+                    ]
+                }
+            entries += [
+                ("created", JSON(time: report.created)), ("reason", .int(report.reason)),
+                ("words", report.words.isEmpty ? .null : JSON(report.words)),
+            ]
+            try line("report", entries)
+        }
+    }
+}

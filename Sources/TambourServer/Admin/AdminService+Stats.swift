@@ -1,0 +1,108 @@
+import TambourStore
+
+extension AdminService {
+    private static let dayMs: Int64 = 86_400_000
+
+    /// Tables with rows, bytes and growth, then what a message takes; keeps the sizes as those of today.
+    ///
+    /// - Parameter days: growth is counted from the newest sizes that are so old, or else the oldest.
+    func stats(since days: Int, _ output: (String) throws -> Void) throws {
+        guard days > 0 else { throw Failure(description: "since: a day or more") }
+        let today = backend.environment.wallMs() / Self.dayMs
+        let (sizes, kept, messages) = try backend.readApart { store in
+            try store.read {
+                (
+                    try $0.tableSizes(), try $0.keptSizes(upTo: today - Int64(days)),
+                    try $0.messageCount()
+                )
+            }
+        }
+        // Today's own are no growth.
+        let before = kept.flatMap { $0.day < today ? $0 : nil }
+        try table(of: sizes, before, output)
+        try perMessage(sizes, messages, output)
+        try backend.write { tx in try tx.keep(sizes, of: today) }
+    }
+
+    private func table(
+        of sizes: [TableSize],
+        _ before: (day: Int64, sizes: [TableSize])?,
+        _ output: (String) throws -> Void
+    ) throws {
+        var rows = [["table", "rows", "bytes"]]
+        if let before {
+            rows[0] += ["rows since \(AdminText.day(before.day))", "bytes since then"]
+        }
+        let sum = TableSize(
+            table: "all",
+            rows: sizes.reduce(0) { $0 + $1.rows },
+            bytes: sizes.reduce(0) { $0 + ($1.bytes ?? 0) }
+        )
+        let sumBefore = before.map { kept in
+            TableSize(
+                table: "all",
+                rows: kept.sizes.reduce(0) { $0 + $1.rows },
+                bytes: kept.sizes.reduce(0) { $0 + ($1.bytes ?? 0) }
+            )
+        }
+        for size in sizes + [sum] {
+            var row = [size.table, "\(size.rows)", size.bytes.map { "\($0)" } ?? "-"]
+            if let before {
+                let old =
+                    size.table == sum.table
+                    ? sumBefore : before.sizes.first { $0.table == size.table }
+                row.append(Self.growth(size.rows, old?.rows ?? 0))
+                row.append(Self.growth(size.bytes ?? 0, old?.bytes ?? 0))
+            }
+            rows.append(row)
+        }
+        for line in Self.columns(rows) { try output(line) }
+    }
+
+    private static func growth(_ now: Int64, _ before: Int64) -> String {
+        now < before ? "\(now - before)" : "+\(now - before)"
+    }
+
+    /// The first column begins where the line does, the others end below each other.
+    private static func columns(_ rows: [[String]]) -> [String] {
+        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            row.enumerated().map { column, text in
+                let space = String(repeating: " ", count: widths[column] - text.count)
+                return column == 0 ? text + space : space + text
+            }.joined(separator: "  ")
+        }
+    }
+
+    /// What one message takes of the disk: its row with the indexes over it, and with what finds its words.
+    private func perMessage(
+        _ sizes: [TableSize],
+        _ messages: Int64,
+        _ output: (String) throws -> Void
+    ) throws {
+        func bytes(_ tables: String...) -> Int64 {
+            sizes.reduce(0) { tables.contains($1.table) ? $0 + ($1.bytes ?? 0) : $0 }
+        }
+        guard messages > 0 else { return try output("no message") }
+        let rows = bytes("message") / messages
+        let found = bytes("message", "search_part", "search_word") / messages
+        let all = sizes.reduce(0) { $0 + ($1.bytes ?? 0) } / messages
+        try output(
+            "\(messages) messages: \(rows) bytes each, \(found) with the index of words, "
+                + "\(all) with everything"
+        )
+    }
+
+    /// Writes the store anew, so that nothing is left in it of what was deleted.
+    func vacuum(_ output: (String) throws -> Void) throws {
+        let (before, after) = try backend.vacuum()
+        try output("\(AdminText.bytes(before)) before, \(AdminText.bytes(after)) now")
+    }
+
+    /// The clock of the last commit, Unix milliseconds: whatever was acknowledged is in it or before.
+    func clock(_ output: (String) throws -> Void) throws {
+        let clock = Box<Int64>(0)
+        try backend.write { tx in clock.value = try tx.reader.lastCommit() }
+        try output("\(clock.value)")
+    }
+}

@@ -1,0 +1,359 @@
+import Crypto
+import Glibc
+import TambourProtocol
+import TambourSQL
+import TambourStore
+
+/// A copy of a store while its server writes, and the way back.
+///
+/// A backup is a directory: `tambour.db`, one file without a log, and `digests`, which says what the
+/// snapshot held that was copied and what the file's bytes are. It is there as a whole or not at all.
+package struct Backup: Sendable {
+    package typealias Failure = AdminService.Failure
+
+    let path: String
+    private let environment: Environment
+
+    package init(_ path: String, environment: Environment = .live) {
+        self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        self.environment = environment
+    }
+
+    private static let database = "tambour.db"
+    private static let digests = "digests"
+
+    // MARK: - Taking one
+
+    /// Copies the store of a data directory, served or not.
+    ///
+    /// The copy is of one snapshot, and is read again before this returns.
+    /// - Parameter output: gets what an operator wants to know, line by line.
+    /// - Throws: also when the path exists.
+    package func take(from dataDirectory: String, output: (String) throws -> Void) throws {
+        try Self.refusePostgreSQL(dataDirectory)
+        let source = "\(dataDirectory)/\(Self.database)"
+        guard access(source, F_OK) == 0 else {
+            throw Failure(description: "there is no store in \(dataDirectory)")
+        }
+        guard access(path, F_OK) != 0 else { throw Failure(description: "\(path) exists") }
+        // What the server has told anybody is stored is in its last commit, which this one follows.
+        let acknowledged = try Self.clock(of: dataDirectory)
+        let partial = "\(path).partial"
+        Self.remove(partial)
+        guard mkdir(partial, 0o700) == 0 else {
+            throw Failure(description: "cannot create \(partial): \(DataDirectory.reason())")
+        }
+        do {
+            let manifest = try copy(source, to: partial)
+            if let acknowledged, manifest.clock < acknowledged {
+                throw Failure(
+                    description: "the snapshot ends at \(manifest.clock), before what the server"
+                        + " had acknowledged at \(acknowledged): not the file that it serves?"
+                )
+            }
+            try output("snapshot of \(AdminText.time(manifest.clock)), clock \(manifest.clock)")
+            if acknowledged != nil {
+                try output("acknowledged before it and not in it: 0")
+            }
+            let size = try SQLiteFile.bytes("\(partial)/\(Self.database)")
+            guard rename(partial, path) == 0 else {
+                throw Failure(description: "cannot rename \(partial): \(DataDirectory.reason())")
+            }
+            try SQLiteFile.sync(Self.parent(of: path))
+            try output(
+                "\(path): \(manifest.rows) rows in \(manifest.count) tables, "
+                    + AdminText.bytes(size)
+            )
+        } catch {
+            Self.remove(partial)
+            throw error
+        }
+    }
+
+    private func copy(_ source: String, to directory: String) throws -> Manifest {
+        let connection = try SQLiteConnection(path: source, mode: .readOnly)
+        try connection.begin(.snapshot)
+        defer { connection.rollback() }
+        var manifest = try Manifest(of: connection, taken: environment.wallMs())
+        let copy = "\(directory)/\(Self.database)"
+        try connection.copy(to: copy)
+        connection.rollback()
+        do {
+            let copied = try SQLiteConnection(path: copy, mode: .readWrite)
+            try manifest.compare(with: copied)
+            // One file, for whoever carries it away.
+            try copied.execute("PRAGMA journal_mode = DELETE")
+        }
+        manifest.file = try SQLiteFile.copy(copy, to: nil)
+        try SQLiteFile.write(manifest.text, to: "\(directory)/\(Self.digests)")
+        try SQLiteFile.sync(copy)
+        try SQLiteFile.sync(directory)
+        return manifest
+    }
+
+    /// The clock of the last commit of the server that serves the directory; nil when none does.
+    private static func clock(of dataDirectory: String) throws -> Int64? {
+        var clock: Int64?
+        let client = AdminClient(dataDirectory: dataDirectory)
+        guard try client.run(.clock, output: { clock = Int64($0) }) else { return nil }
+        return clock
+    }
+
+    // MARK: - The way back
+
+    /// Makes a data directory of it, after looking whether it is what was copied.
+    ///
+    /// - Throws: also when the directory has a store.
+    package func restore(to dataDirectory: String, output: (String) throws -> Void) throws {
+        try Self.refusePostgreSQL(dataDirectory)
+        let manifest = try manifest()
+        let directory = try DataDirectory(dataDirectory)
+        guard access(directory.databasePath, F_OK) != 0 else {
+            throw Failure(description: "there is a store in \(dataDirectory) already")
+        }
+        let partial = "\(directory.databasePath).partial"
+        do {
+            try check(partial, against: manifest, output)
+            guard rename(partial, directory.databasePath) == 0 else {
+                throw Failure(description: "cannot rename \(partial): \(DataDirectory.reason())")
+            }
+            try SQLiteFile.sync(dataDirectory)
+        } catch {
+            SQLiteFile.remove(partial)
+            throw error
+        }
+        try output("\(dataDirectory) restored: \(manifest.rows) rows in \(manifest.count) tables")
+    }
+
+    /// Restores it into a directory that goes again, and says whether all was well.
+    ///
+    /// - Parameter scratch: where that directory is made.
+    package func verify(in scratch: String, output: (String) throws -> Void) throws {
+        let manifest = try manifest()
+        let directory = "\(scratch)/tambour-verify-\(getpid())-\(environment.wallMs())"
+        guard mkdir(directory, 0o700) == 0 else {
+            throw Failure(description: "cannot create \(directory): \(DataDirectory.reason())")
+        }
+        defer { Self.remove(directory) }
+        try check("\(directory)/\(Self.database)", against: manifest, output)
+        try output(
+            "all \(manifest.count) digests equal: \(manifest.rows) rows of the snapshot of "
+                + "\(AdminText.time(manifest.clock)), 0 lost"
+        )
+    }
+
+    /// Copies the file, compares every digest, and checks it as `admin check` does.
+    private func check(
+        _ copy: String,
+        against manifest: Manifest,
+        _ output: (String) throws -> Void
+    ) throws {
+        let file = try SQLiteFile.copy("\(path)/\(Self.database)", to: copy)
+        guard file == manifest.file else {
+            throw Failure(description: "\(path)/\(Self.database) is not the file that was made")
+        }
+        let connection = try SQLiteConnection(path: copy, mode: .readWrite)
+        for digest in try manifest.compare(with: connection) {
+            try output("\(digest.table) \(digest.rows) \(digest.sha256.prefix(16)) equal")
+        }
+        try StoreConnection.migrate(connection)
+        let store = try StoreConnection(connection, limits: .standard)
+        let problems = try StoreCheck.problems(of: store, wall: environment.wallMs())
+        for problem in problems { try output(problem) }
+        guard problems.isEmpty else {
+            throw Failure(description: "\(problems.count) problems found")
+        }
+        try connection.checkpoint()
+        try output("check ok")
+    }
+
+    private func manifest() throws -> Manifest {
+        guard let text = SQLiteFile.text("\(path)/\(Self.digests)") else {
+            throw Failure(
+                description: "\(path) is no backup: it has no file \"\(Self.digests)\""
+            )
+        }
+        guard let manifest = Manifest(text) else {
+            throw Failure(description: "\(path)/\(Self.digests) is damaged")
+        }
+        return manifest
+    }
+
+    private static func refusePostgreSQL(_ place: String) throws {
+        if place.hasPrefix("postgres://") || place.hasPrefix("postgresql://") {
+            throw Failure(description: StoreDigest.Unsupported().description)
+        }
+    }
+
+    private static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Removes a directory of ours with what may be in it.
+    private static func remove(_ directory: String) {
+        SQLiteFile.remove("\(directory)/\(database)")
+        unlink("\(directory)/\(digests)")
+        rmdir(directory)
+    }
+}
+
+// MARK: - What a snapshot held
+
+extension Backup {
+    /// The file `digests`: a line that says what it is, `taken` (Unix ms), `clock` (that of the last
+    /// commit), `file` (SHA-256 of its bytes), then a line for each table.
+    struct Manifest: Equatable {
+        private static let title = "tambour backup 1"
+
+        let taken: Int64
+        let clock: Int64
+        fileprivate(set) var file = ""
+        let tables: [TableDigest]
+
+        init(of connection: SQLiteConnection, taken: Int64) throws {
+            self.taken = taken
+            let statement = try connection.prepare("SELECT v FROM meta WHERE k = 'ct'")
+            defer { statement.reset() }
+            clock = try statement.step() ? statement.int(0) : 0
+            tables = try StoreDigest.tables(of: connection)
+        }
+
+        init?(_ text: String) {
+            let lines = text.split(separator: "\n").map { $0.split(separator: " ") }
+            guard lines.count > 4, lines[0].joined(separator: " ") == Self.title,
+                lines[1].count == 2, lines[1][0] == "taken", let taken = Int64(lines[1][1]),
+                lines[2].count == 2, lines[2][0] == "clock", let clock = Int64(lines[2][1]),
+                lines[3].count == 2, lines[3][0] == "file"
+            else { return nil }
+            let tables = lines[4...].compactMap(TableDigest.init(words:))
+            guard tables.count == lines.count - 4 else { return nil }
+            self.taken = taken
+            self.clock = clock
+            file = String(lines[3][1])
+            self.tables = tables
+        }
+
+        var text: String {
+            let head = [Self.title, "taken \(taken)", "clock \(clock)", "file \(file)"]
+            return (head + tables.map(\.line)).map { "\($0)\n" }.joined()
+        }
+
+        /// Tables, without the digest of the schema.
+        var count: Int { tables.count - 1 }
+        var rows: Int { tables.dropLast().reduce(0) { $0 + $1.rows } }
+
+        /// Reads a store and compares it.
+        ///
+        /// - Returns: its digests, all equal to these.
+        /// - Throws: a failure that names every table that differs.
+        @discardableResult
+        func compare(with connection: SQLiteConnection) throws -> [TableDigest] {
+            let found = try StoreDigest.tables(of: connection)
+            let names = Set((tables + found).map(\.table)).sorted()
+            let other = names.filter { name in
+                tables.first { $0.table == name } != found.first { $0.table == name }
+            }
+            guard other.isEmpty else {
+                throw Failure(
+                    description: "not what the snapshot held: \(other.joined(separator: ", "))"
+                )
+            }
+            return found
+        }
+    }
+}
+
+extension TableDigest {
+    fileprivate var line: String { "\(table) \(rows) sha256 \(sha256)" }
+
+    fileprivate init?(words: [Substring]) {
+        guard words.count == 4, let rows = Int(words[1]), words[2] == "sha256" else { return nil }
+        self.init(table: String(words[0]), rows: rows, sha256: String(words[3]))
+    }
+}
+
+// MARK: - Files
+
+/// The little that is done with files here.
+private enum SQLiteFile {
+    private typealias Failure = AdminService.Failure
+
+    /// A database with what lies beside it.
+    static func remove(_ path: String) {
+        for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+    }
+
+    static func bytes(_ path: String) throws -> Int64 {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw failure("read", path) }
+        return Int64(status.st_size)
+    }
+
+    /// Nil when it cannot be read or is no UTF-8.
+    static func text(_ path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(file, &chunk, chunk.count)
+            guard count >= 0 else { return nil }
+            if count == 0 { return String(validating: bytes, as: UTF8.self) }
+            bytes += chunk[..<count]
+        }
+    }
+
+    static func write(_ text: String, to path: String) throws {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure("create", path) }
+        defer { close(file) }
+        try write(Array(text.utf8)[...], to: file, path)
+        guard fsync(file) == 0 else { throw failure("write", path) }
+    }
+
+    /// Reads a file, and writes it to another if there is one.
+    ///
+    /// - Returns: SHA-256 of its bytes, as hex digits.
+    static func copy(_ source: String, to path: String?) throws -> String {
+        let input = open(source, O_RDONLY | O_CLOEXEC)
+        guard input >= 0 else { throw failure("read", source) }
+        defer { close(input) }
+        let output = path.map { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
+        if let output, output < 0 { throw failure("create", path ?? "") }
+        defer { if let output { close(output) } }
+        var sha = SHA256()
+        var chunk = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = read(input, &chunk, chunk.count)
+            guard count >= 0 else { throw failure("read", source) }
+            if count == 0 { break }
+            chunk[..<count].withUnsafeBytes { sha.update(bufferPointer: $0) }
+            if let output { try write(chunk[..<count], to: output, path ?? "") }
+        }
+        if let output, fsync(output) != 0 { throw failure("write", path ?? "") }
+        return Tokens.hex(Array(sha.finalize()))
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to file: Int32, _ path: String) throws {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            guard count > 0 else { throw failure("write", path) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// A file or a directory.
+    static func sync(_ path: String) throws {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw failure("read", path) }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw failure("write", path) }
+    }
+
+    private static func failure(_ what: String, _ path: String) -> any Error {
+        Failure(description: "cannot \(what) \(path): \(DataDirectory.reason())")
+    }
+}

@@ -1,0 +1,130 @@
+import Synchronization
+import TambourProtocol
+
+/// How long things took in the apps, as LOG tells it: a histogram for each kind of span and version of the
+/// app. No event, user, session or time is kept, and what a client calls things never becomes a label.
+package final class ClientTimings: Sendable {
+    /// One histogram.
+    package struct Key: Hashable, Comparable, Sendable {
+        /// A name of `LogSpan`, or `other`.
+        package let span: String
+        /// As `AppVersion.label`, or `other`.
+        package let version: String
+
+        package init(span: String, version: String) {
+            self.span = span
+            self.version = version
+        }
+
+        package static func < (left: Key, right: Key) -> Bool {
+            (left.span, left.version) < (right.span, right.version)
+        }
+    }
+
+    package struct Histogram: Equatable, Sendable {
+        /// How many took no longer than the bound of the same index, and longer than the one before; those
+        /// above every bound are in `count` only.
+        package fileprivate(set) var counts = [Int](repeating: 0, count: bounds.count)
+        package fileprivate(set) var count = 0
+        package fileprivate(set) var sumMs: Int64 = 0
+    }
+
+    /// Upper bounds, milliseconds: what feels instant, what is noticed, what is given up.
+    package static let bounds: [Int64] = [
+        10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
+    ]
+    private static let longestMs: Int64 = 86_400_000
+    static let other = "other"
+
+    private struct State {
+        var histograms: [Key: Histogram] = [:]
+        var versions: Set<String> = []
+
+        mutating func label(of version: AppVersion?, max: Int) -> String {
+            guard let label = version?.label else { return other }
+            if versions.contains(label) { return label }
+            guard versions.count < max else { return other }
+            versions.insert(label)
+            return label
+        }
+    }
+
+    private let state = Mutex(State())
+    private let maxVersions: Int
+
+    init(maxVersions: Int) {
+        self.maxVersions = maxVersions
+    }
+
+    /// Counts the timings of events.
+    ///
+    /// - Parameter version: what the client called itself; nil for who has not logged in, or a stranger
+    ///   could fill the list of versions.
+    func count(_ events: [LogEvent], version: AppVersion?) {
+        let spans = events.flatMap(Self.spans)
+        guard !spans.isEmpty else { return }
+        state.withLock { state in
+            let version = state.label(of: version, max: maxVersions)
+            for (span, ms) in spans {
+                state.histograms[Key(span: span, version: version), default: Histogram()].add(ms)
+            }
+        }
+    }
+
+    package var histograms: [Key: Histogram] { state.withLock { $0.histograms } }
+
+    /// What an event says took how long; what has another shape is skipped.
+    private static func spans(of event: LogEvent) -> [(span: String, ms: Int64)] {
+        guard let params = event.params, let map = try? SettingRules.map(params),
+            let spans = map["spans"]?.list
+        else { return [] }
+        return spans.compactMap { span in
+            guard let span = try? SettingRules.map(span), let name = span["name"]?.text,
+                let ms = span["duration"]?.int, (0...longestMs).contains(ms)
+            else { return nil }
+            return (label(of: name), ms)
+        }
+    }
+
+    private static func label(of name: Text) -> String {
+        if case .other = LogSpan(name: name) { return other }
+        return String(name)
+    }
+}
+
+extension AnyValue {
+    fileprivate var list: [AnyValue]? {
+        try? MessagePackReader.read(bytes, limits: .standard) {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try [AnyValue].read(from: &reader)
+        }
+    }
+}
+
+extension ClientTimings.Histogram {
+    fileprivate mutating func add(_ ms: Int64) {
+        count += 1
+        sumMs += ms
+        if let index = ClientTimings.bounds.firstIndex(where: { ms <= $0 }) { counts[index] += 1 }
+    }
+}
+
+extension ClientTimings {
+    /// The histograms in the Prometheus text format.
+    func append(to text: inout String) {
+        let name = "tambour_client_timing_seconds"
+        text += "# HELP \(name) What apps say took them how long, by span and version.\n"
+        text += "# TYPE \(name) histogram\n"
+        for (key, histogram) in histograms.sorted(by: { $0.key < $1.key }) {
+            let labels = "span=\"\(key.span)\",version=\"\(key.version)\""
+            var sum = 0
+            for (bound, count) in zip(Self.bounds, histogram.counts) {
+                sum += count
+                text += "\(name)_bucket{\(labels),le=\"\(Double(bound) / 1000)\"} \(sum)\n"
+            }
+            text += "\(name)_bucket{\(labels),le=\"+Inf\"} \(histogram.count)\n"
+            text += "\(name)_sum{\(labels)} \(Double(histogram.sumMs) / 1000)\n"
+            text += "\(name)_count{\(labels)} \(histogram.count)\n"
+        }
+    }
+}

@@ -1,0 +1,159 @@
+package import TambourProtocol
+import TambourSQL
+
+/// A chat as administrators see it: without what is written in it.
+package struct ChatSummary: Sendable {
+    package let key: ChatKey
+    package let kind: ChatKind
+    /// The two of a dialog; the same user twice in saved messages; nil in groups.
+    package let pair: (low: UserID, high: UserID)?
+    package let owner: UserID
+    package let title: Text?
+    package let description: Text?
+    /// Unix milliseconds.
+    package let created: Int64
+    package let memberCount: Int64
+    package let options: RoleTable.Options
+    package let link: Text?
+    /// The newest message, removed or not.
+    package let head: ChatHead
+
+    fileprivate init(row: any SQLStatement) {
+        key = ChatKey(row.int(0))
+        kind = ChatKind(rawValue: row.int(1)) ?? .group
+        pair = row.isNull(2) ? nil : (UserID(row.int(2)), UserID(row.int(3)))
+        owner = UserID(row.int(4))
+        title = row.isNull(5) ? nil : Text(unchecked: Bytes(row.bytes(5)))
+        description = row.isNull(6) ? nil : Text(unchecked: Bytes(row.bytes(6)))
+        created = row.int(7)
+        memberCount = row.int(8)
+        options = RoleTable.Options(rawValue: row.int(9))
+        link = row.isNull(10) ? nil : Text(unchecked: Bytes(row.bytes(10)))
+        head = ChatHead(id: MessageID(row.int(11)), number: row.int(12))
+    }
+
+    fileprivate static let columns = """
+        c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.description, c.created,
+        c.member_count, c.options, c.link,
+        COALESCE((SELECT max(m.id) FROM message m WHERE m.chat = c.id), 0),
+        COALESCE((SELECT m.n FROM message m WHERE m.chat = c.id ORDER BY m.id DESC LIMIT 1), 0)
+        """
+}
+
+/// A member as administrators see one.
+package struct MemberSummary: Sendable {
+    package let id: UserID
+    /// Unix milliseconds.
+    package let joined: Int64
+    package let permissions: RoleTable.Permissions
+}
+
+/// How much there is of one user.
+package struct UserCounts: Equatable, Sendable {
+    package let sessions: Int64
+    package let devices: Int64
+    /// Contacts that the user has added or blocked.
+    package let contacts: Int64
+    package let chats: Int64
+    package let drafts: Int64
+    package let folders: Int64
+    /// Reports about the user that are open.
+    package let reports: Int64
+}
+
+// What administrators ask now and then: prepared when it is asked, so that readers hold nothing for it.
+extension ReadTransaction {
+    /// Chats in the order of their keys, groups before dialogs, from the one after `key`.
+    package func chatSummaries(after key: ChatKey?, limit: Int) throws -> [ChatSummary] {
+        try rows(
+            """
+            SELECT \(ChatSummary.columns) FROM chat c
+            WHERE c.id > $1 ORDER BY c.id LIMIT $2
+            """,
+            key?.rawValue ?? .min,
+            Int64(limit)
+        ) { ChatSummary(row: $0) }
+    }
+
+    /// The chats of one user, in the same order.
+    package func chatSummaries(of user: UserID, after key: ChatKey?, limit: Int) throws
+        -> [ChatSummary]
+    {
+        try rows(
+            """
+            SELECT \(ChatSummary.columns) FROM member x JOIN chat c ON c.id = x.chat
+            WHERE c.id > $1 AND x.user_id = $3 ORDER BY c.id LIMIT $2
+            """,
+            key?.rawValue ?? .min,
+            Int64(limit),
+            user.rawValue
+        ) { ChatSummary(row: $0) }
+    }
+
+    package func chatSummary(_ key: ChatKey) throws -> ChatSummary? {
+        try rows("SELECT \(ChatSummary.columns) FROM chat c WHERE c.id = $1", key.rawValue) {
+            ChatSummary(row: $0)
+        }.first
+    }
+
+    /// Members in the order of their ids, from the one after `id`.
+    package func memberSummaries(of chat: ChatKey, after id: UserID, limit: Int) throws
+        -> [MemberSummary]
+    {
+        try rows(
+            """
+            SELECT user_id, joined, permissions FROM member
+            WHERE chat = $1 AND user_id > $2 ORDER BY user_id LIMIT $3
+            """,
+            chat.rawValue,
+            id.rawValue,
+            Int64(limit)
+        ) {
+            MemberSummary(
+                id: UserID($0.int(0)),
+                joined: $0.int(1),
+                permissions: RoleTable.Permissions(rawValue: $0.int(2))
+            )
+        }
+    }
+
+    /// Logins in the order of their ids, from the one after `id`.
+    package func sessions(after id: SessionID, limit: Int) throws -> [SessionRecord] {
+        try rows(
+            """
+            SELECT \(SessionStatements.columns) FROM session
+            WHERE id > $1 ORDER BY id LIMIT $2
+            """,
+            id.rawValue,
+            Int64(limit)
+        ) { SessionRecord(row: $0) }
+    }
+
+    package func counts(of user: UserID) throws -> UserCounts {
+        func count(_ rest: String) throws -> Int64 {
+            try rows("SELECT count(*) FROM \(rest)", user.rawValue) { $0.int(0) }.first ?? 0
+        }
+        return UserCounts(
+            sessions: try count("session WHERE user_id = $1"),
+            devices: try count("device WHERE user_id = $1"),
+            contacts: try count("contact WHERE owner = $1 AND (added = 1 OR blocked = 1)"),
+            chats: try count("member WHERE user_id = $1"),
+            drafts: try count("draft WHERE user_id = $1 AND saved > 0"),
+            folders: try count("folder WHERE user_id = $1"),
+            reports: try count("report WHERE user_id = $1")
+        )
+    }
+
+    func rows<Row>(
+        _ sql: String,
+        _ values: Int64...,
+        row: (any SQLStatement) throws -> Row
+    ) throws -> [Row] {
+        let statement = try store.sql.prepare(sql)
+        defer { statement.reset() }
+        for (index, value) in values.enumerated() { statement.bind(index + 1, value) }
+        var rows: [Row] = []
+        while try statement.step() { rows.append(try row(statement)) }
+        return rows
+    }
+}

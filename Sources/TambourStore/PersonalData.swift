@@ -1,0 +1,111 @@
+package import TambourProtocol
+import TambourSQL
+
+/// A chat that somebody was in.
+package struct FormerChat: Sendable {
+    package let key: ChatKey
+    /// Unix milliseconds.
+    package let joined: Int64
+    /// When it ended, commit clock.
+    package let left: Int64
+}
+
+/// A reaction of one user.
+package struct OwnReaction: Sendable {
+    package let message: MessageID
+    package let reaction: Text
+}
+
+// What is kept of one person, for `tambourd admin export`.
+extension ReadTransaction {
+    package func chatKeys(of user: UserID) throws -> [ChatKey] {
+        try rows("SELECT chat FROM member WHERE user_id = $1 ORDER BY chat", user.rawValue) {
+            ChatKey($0.int(0))
+        }
+    }
+
+    package func formerChats(of user: UserID) throws -> [FormerChat] {
+        try rows(
+            "SELECT chat, joined, ct FROM former_member WHERE user_id = $1 ORDER BY chat",
+            user.rawValue
+        ) { FormerChat(key: ChatKey($0.int(0)), joined: $0.int(1), left: $0.int(2)) }
+    }
+
+    /// What `user` wrote in a chat and is there still, smallest id first, from the one after `id`.
+    package func ownMessages(
+        of user: UserID,
+        in chat: ChatKey,
+        after id: MessageID,
+        limit: Int
+    ) throws -> [MessageRecord] {
+        try rows(
+            """
+            SELECT \(MessageStatements.columns) FROM message m
+            WHERE m.chat = $1 AND m.id > $2 AND m.sender = $3 AND m.status <> 2 AND m.device <> 0
+            ORDER BY m.id LIMIT $4
+            """,
+            chat.rawValue,
+            id.rawValue,
+            user.rawValue,
+            Int64(limit)
+        ) { MessageRecord(row: $0) }
+    }
+
+    package func reactions(of user: UserID, in chat: ChatKey) throws -> [OwnReaction] {
+        try rows(
+            """
+            SELECT message, reaction FROM reaction WHERE chat = $1 AND user_id = $2
+            ORDER BY message
+            """,
+            chat.rawValue,
+            user.rawValue
+        ) {
+            OwnReaction(
+                message: MessageID($0.int(0)),
+                reaction: Text(unchecked: Bytes($0.bytes(1)))
+            )
+        }
+    }
+
+    /// Messages that `user` has deleted for themselves alone.
+    package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
+        try rows(
+            """
+            SELECT message FROM message_hidden WHERE user_id = $1 AND chat = $2 ORDER BY message
+            """,
+            user.rawValue,
+            chat.rawValue
+        ) { MessageID($0.int(0)) }
+    }
+
+    /// The names of a user's installations, as clients chose them.
+    package func installations(of user: UserID) throws -> [(id: DeviceID, name: String)] {
+        try rows(
+            "SELECT id, installation FROM device WHERE user_id = $1 ORDER BY id",
+            user.rawValue
+        ) { (DeviceID($0.int(0)), $0.string(1)) }
+    }
+
+    /// Reports that `user` made and that are open, in the order they came.
+    package func reports(by user: UserID) throws -> [Report] {
+        try rows(
+            """
+            SELECT id, reporter, chat, message, user_id, reason, words, created FROM report
+            WHERE reporter = $1 ORDER BY id
+            """,
+            user.rawValue
+        ) { Report(row: $0) }
+    }
+
+    /// Login codes, changes of password and the like of a user that are under way or counted still.
+    package func attempts(of account: Account) throws -> [(kind: String, created: Int64)] {
+        try rows(
+            """
+            SELECT CAST(0 AS bigint), created FROM login_code WHERE phone = $1 OR user_id = $2
+            UNION ALL SELECT CAST(1 AS bigint), created FROM track WHERE user_id = $2 ORDER BY 2
+            """,
+            account.phone,
+            account.id.rawValue
+        ) { ($0.int(0) == 0 ? "code" : "track", $0.int(1)) }
+    }
+}

@@ -1,0 +1,83 @@
+import Crypto
+package import TambourSQL
+
+/// What a table holds, in a line: equal digests are equal rows.
+package struct TableDigest: Equatable, Sendable {
+    package let table: String
+    package let rows: Int
+    /// SHA-256 of all rows in the order in which they lie in the file, as hex digits.
+    package let sha256: String
+
+    package init(table: String, rows: Int, sha256: String) {
+        self.table = table
+        self.rows = rows
+        self.sha256 = sha256
+    }
+}
+
+/// Reading a store as a whole, to copy it and to compare the copy.
+package enum StoreDigest {
+    /// A store whose file is not ours to copy.
+    package struct Unsupported: Error, CustomStringConvertible {
+        package init() {}
+
+        package var description: String {
+            "a PostgreSQL store is backed up by pg_dump and restored by pg_restore, not by tambourd"
+        }
+    }
+
+    /// The connection, if it is to a file that can be copied.
+    ///
+    /// - Throws: `Unsupported`.
+    package static func file(_ sql: any SQLConnection) throws -> SQLiteConnection {
+        guard let file = sql as? SQLiteConnection else { throw Unsupported() }
+        return file
+    }
+
+    /// A digest of each table, in the order of their names; behind them one of the schema.
+    ///
+    /// - Note: Reads everything; call it in a snapshot.
+    package static func tables(of sql: any SQLConnection) throws -> [TableDigest] {
+        let file = try file(sql)
+        return try file.tableNames().map { try digest(of: $0, in: file) } + [schema(of: file)]
+    }
+
+    private static func digest(
+        of table: String,
+        in file: SQLiteConnection
+    ) throws -> TableDigest {
+        var sha = SHA256()
+        var rows = 0
+        try file.readRows(of: table) { row in
+            rows += 1
+            sha.update(bufferPointer: row)
+        }
+        return TableDigest(table: table, rows: rows, sha256: hex(sha))
+    }
+
+    /// What the tables, indexes and the like were made by.
+    private static func schema(of file: SQLiteConnection) throws -> TableDigest {
+        let statement = try file.prepare(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+        )
+        defer { statement.reset() }
+        var sha = SHA256()
+        var rows = 0
+        while try statement.step() {
+            rows += 1
+            for column in 0..<statement.columnCount {
+                statement.withBytes(column) { sha.update(bufferPointer: $0) }
+                sha.update(data: [0])
+            }
+        }
+        return TableDigest(table: "(schema)", rows: rows, sha256: hex(sha))
+    }
+
+    private static func hex(_ sha: SHA256) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(
+            decoding: sha.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
+            as: UTF8.self
+        )
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import TambourProtocol
+import TambourSQL
+import TambourServer
+import TambourTesting
+import Testing
+
+extension TestServer {
+    /// What is stored, byte by byte: the database and its log.
+    fileprivate func storedBytes() throws -> Data {
+        try ["tambour.db", "tambour.db-wal"].reduce(into: Data()) { bytes, name in
+            let path = "\(dataDirectory)/\(name)"
+            guard FileManager.default.fileExists(atPath: path) else { return }
+            bytes += try Data(contentsOf: URL(fileURLWithPath: path))
+        }
+    }
+
+    fileprivate func admin(_ request: AdminService.Request) throws -> [String] {
+        var lines: [String] = []
+        let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
+        try #require(done)
+        return lines
+    }
+
+    /// Waits until the engine has had time to index every message.
+    fileprivate func waitForIndex(of word: String) throws {
+        let store = try SQLiteConnection(path: "\(dataDirectory)/tambour.db", mode: .readOnly)
+        let found = try store.prepare("SELECT count(*) FROM search_word WHERE word = $1")
+        let deadline = ContinuousClock.now + .seconds(20)
+        while true {
+            found.bindBlob(1, Array(word.utf8))
+            let count = try found.step() ? found.int(0) : 0
+            found.reset()
+            if count > 0 { return }
+            try #require(ContinuousClock.now < deadline, "\(word) is not indexed")
+            Thread.sleep(forTimeInterval: 0.005)
+        }
+    }
+}
+
+/// What somebody leaves in a store, each piece to be looked for among its bytes.
+private struct Traces {
+    let client: WireClient
+    var words: [String: [UInt8]] = [:]
+
+    mutating func add(_ text: String) { words[text] = Array(text.utf8) }
+
+    /// As SQLite keeps an integer of such a size.
+    mutating func add(number: Int64) {
+        words["\(number) in six bytes"] = (0..<6).map {
+            UInt8(truncatingIfNeeded: number >> (8 * (5 - $0)))
+        }
+    }
+
+    func found(in bytes: Data) -> [String] {
+        words.filter { bytes.range(of: Data($0.value)) != nil }.map(\.key).sorted()
+    }
+}
+
+@Suite("Erasing somebody at once")
+struct EraseTests {
+    /// Somebody who has left a trace in every table that can hold one.
+    private func live(_ server: TestServer, beside bob: WireClient) throws -> Traces {
+        let zoe = try server.signUp("Zwetlanova", device: "zwetlanas-phone")
+        let laptop = try server.signIn(phoneOf: zoe, device: "zwetlanas-laptop")
+        let dialog = zoe.dialog(with: bob)
+        try zoe.call(
+            ProfileRequest(
+                firstName: "Zwetlanova",
+                lastName: "Quarkstein",
+                description: "Mirabellen"
+            )
+        )
+        try zoe.send("Xylophonbau im Dialog", to: dialog, cid: 1)
+        try zoe.send("Yttriumkugel", to: ChatID(0), cid: 2)
+        let group = try bob.createGroup("Friends", with: [zoe], cid: 3)
+        try zoe.send("Wacholderduft", to: group, cid: 4)
+        let left = try bob.createGroup("Left", with: [zoe], cid: 5)
+        try zoe.send("Vanillekipferl", to: left, cid: 6)
+        try zoe.call(ChatLeaveRequest(chatID: left))
+        let edited = try zoe.send("Urgesteinsmehl", to: dialog, cid: 7).message.id
+        try zoe.call(MsgEditRequest(chatID: dialog, messageID: edited, text: "Tulpenzwiebel"))
+        let gone = try laptop.send("Schachtelhalm", to: dialog, cid: 8).message.id
+        try zoe.call(MsgDeleteRequest(chatID: dialog, messageIDs: [gone]))
+        // So many that the index of words has them.
+        for number in 0..<200 {
+            let cid = Int64(1000 + number)
+            for chat in [dialog, group, left] { try bob.send("hay", to: chat, cid: cid) }
+            try zoe.send("Heu", to: ChatID(0), cid: cid)
+        }
+        let his = try bob.send("hello", to: dialog, cid: 9).message.id
+        try zoe.call(
+            MsgReactionRequest(chatID: dialog, messageID: his, reaction: NewReaction(id: "🦩"))
+        )
+        let draft = NewDraft(text: "Rosenholzkiste")
+        try zoe.call(DraftSaveRequest(chatID: dialog, draft: draft))
+        try zoe.call(FoldersUpdateRequest(id: "f1", title: "Quittengelee", include: [group]))
+        let user = NameMap([("INACTIVE_TTL" as Text, AnyValue("367D" as Text))])
+        try zoe.call(ConfigRequest(settings: SettingsChange(user: user)))
+        try zoe.setPassword("correct horse", hint: "Pusteblume")
+        try zoe.call(
+            ContactUpdateRequest(contactID: bob.userID, action: .add, firstName: "Ohrenkneifer")
+        )
+        try bob.call(
+            ContactUpdateRequest(contactID: zoe.userID, action: .add, firstName: "Nachtigallin")
+        )
+        try zoe.call(
+            ComplainRequest(
+                ids: [his.rawValue],
+                parentID: dialog,
+                reason: AnyValue("Muckefuck" as Text)
+            )
+        )
+        var traces = Traces(client: zoe)
+        let phone = try zoe.phone
+        for text in [
+            "Zwetlanova", "zwetlano", "Quarkstein", "quarkste", "Mirabellen", "zwetlanas-phone",
+            "zwetlanas-laptop", "Xylophonbau", "xylophon", "Yttriumkugel", "yttriumk",
+            "Wacholderduft", "wacholde", "Vanillekipferl", "vanillek", "Tulpenzwiebel", "tulpenzw",
+            "🦩", "Rosenholzkiste", "Quittengelee", "367D", "Pusteblume", "Ohrenkneifer",
+            "Nachtigallin", "Muckefuck",
+        ] { traces.add(text) }
+        traces.add(number: phone)
+        for client in [zoe, laptop] {
+            traces.words["hash of \(client.token)"] = Tokens.hash(client.token)
+        }
+        return traces
+    }
+
+    @Test("leaves no byte of the person in the file, in no table and not in the index of words")
+    func nothingLeft() throws {
+        try withServer { server in
+            let bob = try server.signUp("Bob")
+            let traces = try live(server, beside: bob)
+            let zoe = traces.client
+            try server.waitForIndex(of: "tulpenzwiebel")
+            for word in ["vanillekipferl", "yttriumkugel", "wacholderduft", "xylophonbau"] {
+                try server.waitForIndex(of: word)
+            }
+            let before = traces.found(in: try server.storedBytes())
+            #expect(before == traces.words.keys.sorted(), "some were never stored")
+
+            let asked = #expect(throws: AdminService.Failure.self) {
+                try server.admin(.erase(user: "\(zoe.userID)", isConfirmed: false))
+            }
+            #expect(asked?.description.contains("--yes") == true)
+            #expect(try bob.call(PingRequest()) == PingReply())
+
+            let erased = try server.admin(.erase(user: "\(zoe.userID)", isConfirmed: true))
+            #expect(erased.first == "\(zoe.userID) erased")
+            try zoe.waitForClose()
+            #expect(Set(try bob.texts(zoe.dialog(with: bob))) == ["hay", "hello"])
+            #expect(try server.admin(.vacuum).count == 1)
+            var left = traces
+            for text in ["Schachtelhalm", "Urgesteinsmehl"] { left.add(text) }
+            #expect(left.found(in: try server.storedBytes()) == [])
+            #expect(try server.admin(.check) == ["ok"])
+            // Whoever writes on finds all as it was.
+            try bob.send("alone", to: ChatID(0), cid: 20)
+            #expect(try server.admin(.user("\(zoe.userID)")).contains("erasure done"))
+        }
+    }
+}
