@@ -87,7 +87,7 @@ struct ErasureStatements {
         )
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
-            "draft", "folder", "folder_order", "account_word",
+            "draft", "folder", "folder_order", "account_word", "join_request",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -105,7 +105,9 @@ struct ErasureStatements {
         ofPhone = try ["login_code", "registration"].map {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
-        ofChat = try ["message", "message_hidden", "reaction", "search_part", "search_word"].map {
+        ofChat = try [
+            "message", "message_hidden", "reaction", "search_part", "search_word", "join_request",
+        ].map {
             try sql.prepare("DELETE FROM \($0) WHERE chat = $1")
         }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
@@ -295,7 +297,7 @@ extension WriteTransaction {
             statement.bind(1, chat.key.rawValue)
             try statement.run()
         }
-        if chat.kind == .group {
+        if !chat.kind.isPair {
             try set(ChatDetails(owner: chat.owner), of: chat)
         } else {
             store.erasure.deleteChat.bind(1, chat.key.rawValue)

@@ -237,7 +237,7 @@ extension ReadTransaction {
         return try records(statement, cid, sender)
     }
 
-    /// The messages by which `sender` created groups from `device` under `cid`.
+    /// The messages by which `sender` created groups and channels from `device` under `cid`.
     func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
         guard try hasSent(cid: cid, sender: sender) else { return [] }
         let statement = store.messages.byCreationCID
@@ -470,9 +470,9 @@ extension MessageRecord {
         return Message(
             id: id,
             time: id.timeMs,
-            type: "USER",
+            type: wireID.isChannel ? "CHANNEL" : "USER",
             text: text,
-            sender: sender,
+            sender: wireID.isChannel ? nil : sender,
             chatID: wireID,
             cid: device == .server ? nil : cid,
             elements: elements,

@@ -19,7 +19,7 @@ extension WriteTransaction {
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
             // In a group the cid that created it is free for one message more.
-            .first { chat.kind != .group || $0.number > 1 }
+            .first { chat.kind.isPair || $0.number > 1 }
     }
 
     /// The chat with this key, whoever asks.
@@ -59,7 +59,7 @@ extension WriteTransaction {
             forward: draft.forward
         )
         if device != .server {
-            let isCreation = chat.kind == .group && record.number == 1
+            let isCreation = !chat.kind.isPair && record.number == 1
             let key = SendKey(
                 sender: sender,
                 device: device,

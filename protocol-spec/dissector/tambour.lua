@@ -90,6 +90,8 @@ local spec = {
         maxIDsPerRequest = 1000,
         maxLogEvents = 1000,
         maxGroupMembers = 20000,
+        minPublicNameUnits = 5,
+        maxPublicNameUnits = 32,
         maxReactionBytes = 64,
         maxReactionKinds = 8,
         maxChosenReactions = 64,
@@ -162,7 +164,7 @@ local spec = {
         [58] = { name = "CHAT_LEAVE", direction = "clientToServer", request = "ChatLeaveRequest", reply = "ChatLeaveReply" },
         [59] = { name = "CHAT_MEMBERS", direction = "clientToServer", request = "ChatMembersRequest", reply = "ChatMembersReply" },
         [60] = { name = "PUBLIC_SEARCH", direction = "clientToServer", request = "PublicSearchRequest", reply = "PublicSearchReply" },
-        [61] = { name = "CHAT_PERSONAL_CONFIG", direction = "clientToServer" },
+        [61] = { name = "CHAT_PERSONAL_CONFIG", direction = "clientToServer", request = "ChatPersonalConfigRequest", reply = "ChatPersonalConfigReply" },
         [62] = { name = "CHAT_LIVESTREAM_INFO", direction = "clientToServer" },
         [63] = { name = "CHAT_CREATE", direction = "clientToServer" },
         [64] = { name = "MSG_SEND", direction = "clientToServer", request = "MsgSendRequest", reply = "MsgSendReply" },
@@ -186,7 +188,7 @@ local spec = {
         [83] = { name = "VIDEO_PLAY", direction = "clientToServer" },
         [84] = { name = "VIDEO_CHAT_CREATE_JOIN_LINK", direction = "clientToServer" },
         [85] = { name = "MUSIC_PLAY30", direction = "clientToServer" },
-        [86] = { name = "CHAT_PIN_SET_VISIBILITY", direction = "clientToServer" },
+        [86] = { name = "CHAT_PIN_SET_VISIBILITY", direction = "clientToServer", request = "ChatPinSetVisibilityRequest", reply = "ChatPinSetVisibilityReply" },
         [87] = { name = "FILE_UPLOAD", direction = "clientToServer" },
         [88] = { name = "FILE_DOWNLOAD", direction = "clientToServer" },
         [89] = { name = "LINK_INFO", direction = "clientToServer", request = "LinkInfoRequest", reply = "LinkInfoReply" },
@@ -263,7 +265,7 @@ local spec = {
         [193] = { name = "STICKER_CREATE", direction = "clientToServer" },
         [194] = { name = "STICKER_SUGGEST", direction = "clientToServer" },
         [195] = { name = "VIDEO_CHAT_MEMBERS", direction = "clientToServer" },
-        [196] = { name = "CHAT_HIDE", direction = "clientToServer" },
+        [196] = { name = "CHAT_HIDE", direction = "clientToServer", request = "ChatHideRequest", reply = "ChatHideReply" },
         [198] = { name = "CHAT_SEARCH_COMMON_PARTICIPANTS", direction = "clientToServer", request = "ChatSearchCommonParticipantsRequest", reply = "ChatSearchCommonParticipantsReply" },
         [199] = { name = "PROFILE_DELETE", direction = "clientToServer", request = "ProfileDeleteRequest", reply = "ProfileDeleteReply" },
         [200] = { name = "PROFILE_DELETE_TIME", direction = "clientToServer", request = "ProfileDeleteTimeRequest", reply = "ProfileDeleteTimeReply" },
@@ -305,7 +307,7 @@ local spec = {
         [291] = { name = "LOGIN_BY_QR", direction = "clientToServer", request = "LoginByQrRequest", reply = "LoginByQrReply" },
         [292] = { name = "NOTIF_BANNERS", direction = "serverToClient" },
         [293] = { name = "NOTIF_TRANSCRIPTION", direction = "serverToClient" },
-        [300] = { name = "CHAT_SUGGEST", direction = "clientToServer" },
+        [300] = { name = "CHAT_SUGGEST", direction = "clientToServer", request = "ChatSuggestRequest", reply = "ChatSuggestReply" },
         [301] = { name = "AUDIO_PLAY", direction = "clientToServer" },
         [302] = { name = "BANNERS_GET", direction = "clientToServer" },
         [303] = { name = "MSG_DELIVERY", direction = "clientToServer", request = "MsgDeliveryRequest", reply = "MsgDeliveryReply" },
@@ -332,6 +334,7 @@ local spec = {
         ["user.not.found"] = { class = "soft", retry = "never", when = "No such user, or one the caller may not see. The two look alike." },
         ["not.found"] = { class = "soft", retry = "never", when = "The message, or another thing named by id, does not exist for the caller." },
         ["not.allowed"] = { class = "soft", retry = "never", when = "The caller sees the thing but has no right to do this to it." },
+        ["link.taken"] = { class = "soft", retry = "never", when = "Another chat has the public name." },
         ["error.message.invalid"] = { class = "soft", retry = "never", when = "The message has neither text nor attachments nor a forward, or carries something that is not served." },
         ["error.message.like.unknown.reaction"] = { class = "soft", retry = "never", when = "The reaction is no emoji." },
         ["error.too-many-likes"] = { class = "soft", retry = "never", when = "One more kind of reaction than a message may have. Those that are there can still be used." },
@@ -521,6 +524,7 @@ local spec = {
         },
         PublicResult = {
             { key = "contact", type = "User" },
+            { key = "chat", type = "Chat" },
             { key = "highlights", type = "list<text>" },
         },
         MessageStats = {
@@ -964,6 +968,21 @@ local spec = {
             { key = "chats", type = "list<Chat>" },
             { key = "marker", type = "ms", required = true },
         },
+        ChatPersonalConfigRequest = {
+            { key = "chatId", type = "chatId", required = true },
+        },
+        ChatPersonalConfigReply = {
+            { key = "chat", type = "Chat", required = true },
+        },
+        ChatPinSetVisibilityRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "show", type = "bool", required = true },
+        },
+        ChatPinSetVisibilityReply = {},
+        ChatHideRequest = {
+            { key = "chatId", type = "chatId", required = true },
+        },
+        ChatHideReply = {},
         ChatSubscribeRequest = {
             { key = "chatId", type = "chatId", required = true },
             { key = "subscribe", type = "bool" },
@@ -1168,7 +1187,7 @@ local spec = {
             { key = "revokePrivateLink", type = "bool" },
             { key = "changeOwnerId", type = "userId" },
             { key = "photoToken", type = "text", limitBytes = "maxShortStringBytes" },
-            { key = "access", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "access", type = "ChatAccess" },
             { key = "link", type = "text", limitBytes = "maxURLBytes" },
         },
         ChatUpdateReply = {
@@ -1208,6 +1227,12 @@ local spec = {
         },
         LinkInfoReply = {
             { key = "chat", type = "Chat" },
+        },
+        ChatSuggestRequest = {
+            { key = "count", type = "int" },
+        },
+        ChatSuggestReply = {
+            { key = "chats", type = "list<Chat>" },
         },
         MsgSendRequest = {
             { key = "chatId", type = "chatId" },

@@ -478,8 +478,8 @@ extension MsgDeleteRequest: WireRequest {
     package static var opcode: Opcode { .msgDelete }
 }
 
-/// Changes an own message. An absent or nil `text` keeps the text, "" clears it; an empty list of attachments
-/// keeps them when `text` is given.
+/// Changes an own message, or a post of others in a channel as the table of roles says. An absent or nil
+/// `text` keeps the text, "" clears it; an empty list of attachments keeps them when `text` is given.
 package struct MsgEditRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -54,7 +54,7 @@ package enum ChatType: WireValue, Hashable {
 package enum ChatStatus: WireValue, Hashable {
     /// The usual.
     case active
-    /// Kept out of the list.
+    /// Kept out of the list, by CHAT_HIDE.
     case hidden
     /// Left or deleted; sent once as a tombstone.
     case removed
@@ -453,7 +453,7 @@ package enum MemberType: WireValue, Hashable {
     case member
     /// The owner and who has permissions.
     case admin
-    /// Who asked to be let in; nobody has to ask yet.
+    /// Who asks to be let in.
     case joinRequest
     /// Who may not come back; nobody is kept out yet.
     case blocked
@@ -2584,23 +2584,28 @@ package struct FoundMessage: WireValue, Hashable {
     }
 }
 
-/// Somebody whom PUBLIC_SEARCH found.
+/// Somebody or something that PUBLIC_SEARCH found.
 package struct PublicResult: WireValue, Hashable {
     /// The user.
     package var contact: User?
+    /// The public chat.
+    package var chat: Chat?
     /// The words that were looked for, in lower case.
     package var highlights: [Text]
 
     package init(
         contact: User? = nil,
+        chat: Chat? = nil,
         highlights: [Text] = []
     ) {
         self.contact = contact
+        self.chat = chat
         self.highlights = highlights
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var contact: User?
+        var chat: Chat?
         var highlights: [Text] = []
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -2612,9 +2617,13 @@ package struct PublicResult: WireValue, Hashable {
                     fieldName = "contact"
                     try claim(0, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { contact = try User.read(from: &reader) }
+                } else if reader.matches(wireKey, "chat") {
+                    fieldName = "chat"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chat = try Chat.read(from: &reader) }
                 } else if reader.matches(wireKey, "highlights") {
                     fieldName = "highlights"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { highlights = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
                 } else {
                     try reader.skip()
@@ -2624,16 +2633,21 @@ package struct PublicResult: WireValue, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(contact: contact, highlights: highlights)
+        return Self(contact: contact, chat: chat, highlights: highlights)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 1
         if contact != nil { fieldCount += 1 }
+        if chat != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let contact {
             writer.writeKey("contact")
             contact.write(to: &writer)
+        }
+        if let chat {
+            writer.writeKey("chat")
+            chat.write(to: &writer)
         }
         writer.writeKey("highlights")
         writer.writeArrayHeader(highlights.count)
@@ -2697,7 +2711,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.type }
         set { shared = shared.changed { $0.type = newValue } }
     }
-    /// ACTIVE but for tombstones.
+    /// ACTIVE but for tombstones, and chats put away.
     package var status: ChatStatus {
         get { shared.value.status }
         set { shared = shared.changed { $0.status = newValue } }
@@ -2777,7 +2791,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.access }
         set { shared = shared.changed { $0.access = newValue } }
     }
-    /// Invitation or public address.
+    /// Public name, or invitation, from `join/` on.
     package var link: Text? {
         get { shared.value.link }
         set { shared = shared.changed { $0.link = newValue } }

@@ -108,6 +108,11 @@ package struct Dispatcher: Sendable {
         case .chatMembersUpdate(let request):
             let caller = requester.requireCaller()
             return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
+        case .chatHide(let request):
+            let caller = requester.requireCaller()
+            return .reply(try chats.chatHide(request, from: caller, in: tx))
+        case .chatPinSetVisibility(let request):
+            return .reply(try profile.chatPinSetVisibility(request, from: requester, in: tx))
         case .msgSend(let request):
             let caller = requester.requireCaller()
             let reply = try messages.msgSend(request, from: caller, in: tx)
@@ -213,6 +218,10 @@ package struct Dispatcher: Sendable {
             return page(try groups.chatCheckLink(request, in: snapshot))
         case .linkInfo(let request):
             return page(try groups.linkInfo(request, from: caller, in: snapshot))
+        case .chatPersonalConfig(let request):
+            return page(try chats.chatPersonalConfig(request, from: caller, in: snapshot))
+        case .chatSuggest(let request):
+            return page(try groups.chatSuggest(request, from: caller, in: snapshot))
         case .chatMembers(let request):
             return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):

@@ -41,13 +41,13 @@ extension WriteTransaction {
         last: Message?,
         except connection: ConnectionID?
     ) throws {
-        let isGroup = chat.kind == .group
+        let isGroup = !chat.kind.isPair
         let admins = isGroup ? try admins(of: chat) : []
         let marks = chat.isBig ? [] : chat.memberIDs
         let push = NotifChat(
             chat: Chat(
                 id: chat.wireID,
-                type: isGroup ? .chat : .dialog,
+                type: chat.kind.onWire,
                 status: .active,
                 owner: chat.owner,
                 participants: IDMap(
@@ -60,7 +60,8 @@ extension WriteTransaction {
                 joinTime: chat.created,
                 modified: ct,
                 participantsCount: isGroup ? Int64(chat.memberCount) : nil,
-                access: isGroup ? .private : nil,
+                access: isGroup ? chat.details.isPublic ? .public : .private : nil,
+                link: chat.details.isPublic ? chat.details.link : nil,
                 description: chat.details.description,
                 options: isGroup ? chat.details.options.onWire : nil,
                 admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,

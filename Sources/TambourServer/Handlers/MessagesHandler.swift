@@ -7,7 +7,7 @@ struct MessagesHandler: Sendable {
     let limits: Limits
 
     /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
-    /// member. Without a chat it creates the group its CONTROL attachment describes.
+    /// member. Without a chat it creates the group or channel its CONTROL attachment describes.
     ///
     /// The same `cid` again from the same device returns the first result: an outbox retries after a
     /// lost reply.
@@ -26,7 +26,7 @@ struct MessagesHandler: Sendable {
             )
         }
         if request.chatID == nil, request.userID == nil {
-            return try createGroup(message, from: caller, in: tx)
+            return try createChat(message, from: caller, in: tx)
         }
         let target = try target(of: request, for: caller, in: tx)
         // Before everything that may have changed since: what was acknowledged stays so.
@@ -178,7 +178,7 @@ struct MessagesHandler: Sendable {
         if let carried = original.forward, original.text.isEmpty, original.attaches == nil {
             return carried
         }
-        let chatID = source.kind == .group ? source.wireID : ChatID(0)
+        let chatID = source.kind.isPair ? ChatID(0) : source.wireID
         return Packed(
             MessageLink(
                 type: .forward,
@@ -189,9 +189,9 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    // MARK: - Groups
+    // MARK: - Groups and channels
 
-    private func createGroup(
+    private func createChat(
         _ message: NewMessage,
         from caller: Caller,
         in tx: WriteTransaction
@@ -211,9 +211,13 @@ struct MessagesHandler: Sendable {
         ), let chat = try tx.chat(holding: first) {
             return try reply(to: first, in: chat, for: caller, in: tx)
         }
-        guard control.chatType == nil || control.chatType == "CHAT" else {
+        let kind: ChatKind
+        switch control.chatType {
+        case nil, "CHAT": kind = .group
+        case "CHANNEL": kind = .channel
+        default:
             throw RequestError.errorMessageInvalid(
-                "/message/attaches/0/chatType: only CHAT can be created"
+                "/message/attaches/0/chatType: only CHAT and CHANNEL can be created"
             )
         }
         guard let title = control.title, !title.isEmpty else {
@@ -228,7 +232,7 @@ struct MessagesHandler: Sendable {
             guard try tx.isInvitable(id, by: caller.userID) else { throw RequestError.notAllowed }
             invited.append(id)
         }
-        guard members.count <= limits.maxGroupMembers else {
+        guard kind == .channel || members.count <= limits.maxGroupMembers else {
             throw RequestError.protoPayload(
                 "/message/attaches/0/userIds: \(members.count) members, "
                     + "limit \(limits.maxGroupMembers)"
@@ -236,6 +240,7 @@ struct MessagesHandler: Sendable {
         }
 
         let chat = try tx.createGroup(
+            kind,
             title: title,
             owner: caller.userID,
             members: Array(members)
@@ -245,8 +250,9 @@ struct MessagesHandler: Sendable {
             title: title,
             event: "new",
             userID: caller.userID,
-            userIDs: invited,
-            chatType: .chat
+            // Who reads a channel is nobody's business.
+            userIDs: kind == .channel ? nil : invited,
+            chatType: kind.onWire
         )
         let (record, previous) = try tx.append(
             MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
@@ -309,7 +315,8 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Editing and deleting
 
-    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message.
+    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message, or of one
+    /// of others as the role table says.
     ///
     /// An absent text keeps the old one, an empty one clears it. An empty list of attachments keeps
     /// them: three known clients send it with every edit of a text.
@@ -334,9 +341,9 @@ struct MessagesHandler: Sendable {
         guard
             var record = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
-        guard record.sender == caller.userID, !isEvent(record, in: chat) else {
-            throw RequestError.notAllowed
-        }
+        guard !isEvent(record, in: chat) else { throw RequestError.notAllowed }
+        let action: RoleTable.Action = record.sender == caller.userID ? .send : .editOthers
+        try ChatRules.require(action, of: caller.userID, in: chat, tx)
         if let text = request.text {
             record.text = text
             record.elements = ElementRules.packed(request.elements ?? [], for: text)
@@ -426,13 +433,15 @@ struct MessagesHandler: Sendable {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
-        if record.sender == caller.userID { return true }
+        if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
+            return true
+        }
         return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// What made the group or happened to it: it says so and belongs to nobody.
+    /// What made the chat or happened to it: it says so and belongs to nobody.
     private func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
-        record.device == .server || chat.kind == .group && record.number == 1
+        record.device == .server || !chat.kind.isPair && record.number == 1
     }
 
     // MARK: - Reading
@@ -477,7 +486,7 @@ struct MessagesHandler: Sendable {
 
     /// Answers `MSG_TYPING` (65): tells the others, stores nothing.
     ///
-    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun.
+    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun, a channel.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func msgTyping(
@@ -496,6 +505,7 @@ struct MessagesHandler: Sendable {
             if blockers.contains(partner) { throw RequestError.chatNotFound }
             if !blockers.isEmpty { return nil }
         }
+        guard view.kind != .channel else { return nil }
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
         return .push(.notifTyping(push), to: others, except: caller.connectionID)

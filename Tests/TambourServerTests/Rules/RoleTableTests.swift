@@ -44,8 +44,9 @@ struct RoleTableTests {
                 guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
                 let bits = RoleTable.Permissions.named.map(\.value)
                 let permissions = role == .admin ? bits : [[]]
+                let hasOptions = kind == .group || kind == .channel
                 let options: [RoleTable.Options] =
-                    kind == .group ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
+                    hasOptions ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
                 for permissions in permissions {
                     for options in options {
                         cells.append(
@@ -80,9 +81,11 @@ struct RoleTableTests {
                 switch cell.kind {
                 case .saved: chat = ChatID(0)
                 case .dialog: chat = owner.dialog(with: cell.role == .member ? actor : other)
-                case .group:
+                case .group, .channel:
                     let members = cell.role == .outsider ? [other, admin] : [other, admin, actor]
-                    chat = try owner.createGroup("Cell", with: members, cid: cid)
+                    let type: Text = cell.kind == .group ? "CHAT" : "CHANNEL"
+                    chat = try owner.createGroup("Cell", with: members, type: type, cid: cid)
+                    try owner.call(ChatUpdateRequest(chatID: chat, revokePrivateLink: true))
                     try appoint(admin, .pin, in: chat, by: owner)
                     if cell.role == .admin {
                         try appoint(actor, cell.permissions, in: chat, by: owner)
@@ -158,7 +161,24 @@ struct RoleTableTests {
         }
         switch cell.action {
         case .read:
+            return try ask(ChatHistoryRequest(chatID: chat, backward: 1))
+        case .seeMembers:
             return try ask(ChatMembersRequest(chatID: chat))
+        case .decideRequests:
+            let letIn = try ask(members(people.guest, .add, .joinRequest))
+            #expect(try ask(members(people.guest, .remove, .joinRequest)) == letIn, "\(cell)")
+            let look = ChatMembersRequest(chatID: chat, type: .joinRequest)
+            #expect(try ask(look) == letIn, "\(cell)")
+            return letIn
+        case .seeLink:
+            // It is refused to nobody who sees the chat, but left out.
+            guard let seen = try client.chat(chat) else { return .chatNotFound }
+            return seen.link == nil ? .notAllowed : nil
+        case .changeAccess:
+            let name = Text("cell_\(cid)")
+            return try ask(ChatUpdateRequest(chatID: chat, access: .public, link: name))
+        case .editOthers:
+            return try ask(MsgEditRequest(chatID: chat, messageID: said, text: "edited"))
         case .send:
             return try ask(
                 MsgSendRequest(chatID: chat, message: NewMessage(cid: cid, text: "me"))
@@ -174,7 +194,7 @@ struct RoleTableTests {
         case .removeMember: return try ask(members(people.member, .remove))
         case .appoint:
             let given = try ask(members(people.member, .add, .admin))
-            if cell.role != .outsider, cell.kind == .group {
+            if cell.role != .outsider, cell.kind == .group || cell.kind == .channel {
                 #expect(try ask(members(people.admin, .remove)) == given, "\(cell)")
             }
             return given
