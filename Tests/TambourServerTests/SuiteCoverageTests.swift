@@ -293,7 +293,7 @@ struct SuiteCoverageTests {
         _ alice: WireClient,
         _ bob: WireClient
     ) throws {
-        let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+        let tablet = try server.reconnect(alice, device: "tablet").client
         let nowhere = ChatID(-1)
         let channel = try alice.createGroup("News", with: [bob], type: "CHANNEL", cid: 3_000)
         let other = try alice.createGroup("Old news", with: [], type: "CHANNEL", cid: 3_001)
