@@ -44,7 +44,10 @@ struct ChannelStoreTests {
         }
     }
 
-    @Test("a post writes as many rows with many members as with few", arguments: SQLEngine.available)
+    @Test(
+        "a post writes as many rows with many members as with few",
+        arguments: SQLEngine.available
+    )
     func rowsPerPost(engine: SQLEngine) throws {
         let sizes = Self.isSoak ? [10, 1_000, 100_000] : [10, 1_000]
         let store = try TestStore(engine)

@@ -171,6 +171,12 @@ MUTANTS = [
      "        if mutant != @ { try store.erasure.forgetContacts.run() }", None),
     ("another phone: the partners' contacts",
      ERASURE, "        try touchContacts(of: user)", "        if mutant != @ { try touchContacts(of: user) }", None),
+    ("put away: the member's row",
+     MEMBERS, "        touch(member, in: chat)\n        return true",
+     "        if mutant != @ { touch(member, in: chat) }\n        return true", None),
+    ("put away: how far, on disk",
+     MEMBERS, "        statement.bind(3, chat.head.number)",
+     "        statement.bind(3, mutant == @ ? 0 : chat.head.number)", None),
 ]
 
 

@@ -294,7 +294,8 @@ struct GroupsHandler: Sendable {
                 limit: limit,
                 where: isWanted
             )
-        case .member, .admin where !view.kind.isPair:
+        case .member,
+            .admin where !view.kind.isPair:
             page = try snapshot.members(
                 of: view,
                 after: marker,

@@ -46,7 +46,8 @@ extension Trials {
             titles.map { Broken(title: $0, rule: rule) }
         }
         let bits = Self.bits
-        add("a permission or an option is removed", bits, breaks: broken(bits, "role-bit-removed")) {
+        add("a permission or an option is removed", bits, breaks: broken(bits, "role-bit-removed"))
+        {
             $0.roles.permissions = []
             $0.roles.options = []
         }

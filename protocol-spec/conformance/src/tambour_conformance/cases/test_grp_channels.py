@@ -21,7 +21,7 @@ from tambour_conformance.cases.test_grp import (
 from tambour_conformance.cases.test_src import word
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
 from tambour_conformance.people import Device
-from tambour_conformance.talk import chat_of, dialog, history, ids, login_again, marks, only, say, settled
+from tambour_conformance.talk import chat_of, history, ids, login_again, marks, only, say, settled
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
@@ -179,7 +179,14 @@ def test_no_name(login: LogIn, cid: Cid, limits: Limits) -> None:
     alice = login("alice")
     chat = channel(cid, alice)
     least, most = limits["minPublicNameUnits"], limits["maxPublicNameUnits"]
-    for name in ("a" * (least - 1), "a" * (most + 1), "9" + "a" * least, "_" + "a" * least, "имя" * least, "a b" * least):
+    for name in (
+        "a" * (least - 1),
+        "a" * (most + 1),
+        "9" + "a" * least,
+        "_" + "a" * least,
+        "имя" * least,
+        "a b" * least,
+    ):
         alice.refused("proto.payload", "CHAT_UPDATE", {"chatId": chat, "access": "PUBLIC", "link": name})
     equal(chat_of(alice, chat)["access"], "PRIVATE", "access")
 
@@ -300,7 +307,9 @@ def test_hidden(login: LogIn, cid: Cid, group: Group) -> None:
     mark = settled(bob)
 
     def delta(since: Frame) -> str:
-        return only([each for each in login_again(bob, **marks(since))["chats"] if each["id"] == chat], "chat")["status"]
+        return only(
+            [each for each in login_again(bob, **marks(since))["chats"] if each["id"] == chat], "chat"
+        )["status"]
 
     bob.call("CHAT_HIDE", {"chatId": chat})
     equal(chat_of(bob, chat)["status"], "HIDDEN", "status")
