@@ -22,12 +22,23 @@ package struct Contact: Sendable {
     package var isThere: Bool { isAdded || isBlocked || isPartner }
 }
 
+/// What a user lets somebody do.
+package struct Standing: Sendable {
+    /// Others see the user, and they have not blocked who asks.
+    package let isReachable: Bool
+    /// Who asks may put the user into a group.
+    package let isInvitable: Bool
+}
+
 struct ContactStatements {
     private static let columns =
         "k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct, "
         + "(SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
 
     let byID: any SQLStatement
+    /// Somebody whom the owner may have as a contact.
+    let person: any SQLStatement
+    let standing: any SQLStatement
     let changed: any SQLStatement
     let current: any SQLStatement
     /// Those the owner added or blocked.
@@ -44,6 +55,20 @@ struct ContactStatements {
         let account = AccountStatements.columns(of: "a")
         byID = try sql.prepare(
             "SELECT \(Self.columns) FROM contact k WHERE k.owner = $1 AND k.user_id = $2"
+        )
+        person = try sql.prepare(
+            """
+            SELECT \(account), \(Self.columns)
+            FROM account a LEFT JOIN contact k ON k.owner = $1 AND k.user_id = a.id
+            WHERE a.id = $2
+            """
+        )
+        standing = try sql.prepare(
+            """
+            SELECT a.blocked, a.privacy, k.added, k.blocked
+            FROM account a LEFT JOIN contact k ON k.owner = a.id AND k.user_id = $1
+            WHERE a.id = $2
+            """
         )
         changed = try sql.prepare(
             """
@@ -147,6 +172,8 @@ extension Contact {
         )
     }
 
+    fileprivate var orStranger: Contact { isThere ? self : Contact(stranger: account) }
+
     /// About how many bytes `user` takes on the wire, never fewer.
     package var wireSizeEstimate: Int {
         let given = (firstName?.utf8.count ?? 0) + (lastName?.utf8.count ?? 0)
@@ -182,15 +209,23 @@ extension Contact {
 }
 
 extension ReadTransaction {
-    /// What `owner` knows of `user`; nil for who is no contact.
-    package func contact(_ user: Account, of owner: UserID) throws -> Contact? {
+    /// What `owner` knows of `user`, who may be a stranger.
+    package func contact(_ user: Account, of owner: UserID) throws -> Contact {
         let statement = store.contacts.byID
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
         statement.bind(2, user.id.rawValue)
-        guard try statement.step() else { return nil }
-        let contact = Contact(account: user, row: statement, from: 0)
-        return contact.isThere ? contact : nil
+        guard try statement.step() else { return Contact(stranger: user) }
+        return Contact(account: user, row: statement, from: 0).orStranger
+    }
+
+    /// What `owner` knows of the user with this id, who may be a stranger; nil for nobody.
+    package func contact(_ user: UserID, of owner: UserID) throws -> Contact? {
+        let statement = store.contacts.person
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        statement.bind(2, user.rawValue)
+        return try statement.step() ? Contact(row: statement).orStranger : nil
     }
 
     /// Contacts of `owner` that are newer than `since` (commit clock), those that were removed among
@@ -235,9 +270,22 @@ extension ReadTransaction {
         return blockers
     }
 
-    /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
+    /// How `caller` stands with `user`; nil for nobody.
+    package func standing(of caller: UserID, with user: UserID) throws -> Standing? {
+        let statement = store.contacts.standing
+        defer { statement.reset() }
+        statement.bind(1, caller.rawValue)
+        statement.bind(2, user.rawValue)
+        guard try statement.step() else { return nil }
+        let audience = Privacy(column: statement.int(1)).chatsInvite
+        return Standing(
+            isReachable: statement.int(0) == 0 && statement.int(3) == 0,
+            isInvitable: audience.includes(isAdded: statement.int(2) != 0)
+        )
+    }
+
     package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
-        try isListed(user) && (user == caller || !blockers(user, caller).contains(user))
+        try standing(of: caller, with: user)?.isReachable ?? false
     }
 
     /// Whether `owner` has added `user`.

@@ -3,17 +3,17 @@ import TambourSQL
 
 /// The words of people's names, `account_word`, by which PUBLIC_SEARCH finds them.
 struct PeopleStatements {
+    private static let add = """
+        INSERT INTO account_word (word, user_id) VALUES ($1, $2)
+        ON CONFLICT (word, user_id) DO NOTHING
+        """
+
     let add: any SQLStatement
     let forget: any SQLStatement
     let byWord: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        add = try sql.prepare(
-            """
-            INSERT INTO account_word (word, user_id) VALUES ($1, $2)
-            ON CONFLICT (word, user_id) DO NOTHING
-            """
-        )
+        add = try sql.prepare(Self.add)
         forget = try sql.prepare("DELETE FROM account_word WHERE user_id = $1")
         byWord = try sql.prepare(
             """
@@ -26,32 +26,26 @@ struct PeopleStatements {
     }
 
     /// Fills the table of a store that is older than it.
-    static func indexNames(on sql: any SQLConnection) throws {
-        let anybody = try sql.prepare(
-            """
-            SELECT 1 FROM account a
-            WHERE NOT EXISTS (SELECT 1 FROM account_word w WHERE w.user_id > 0) LIMIT 1
-            """
-        )
-        defer { anybody.reset() }
-        guard try anybody.step() else { return }
-        anybody.reset()
-        let statements = try PeopleStatements(sql)
+    @Sendable
+    static func indexNames(on sql: any SQLConnection) throws(SQLError) {
+        let add = try sql.prepare(Self.add)
         let accounts = try sql.prepare("SELECT id, first_name, last_name FROM account ORDER BY id")
-        try sql.transaction(.immediate) {
-            defer { accounts.reset() }
-            while try accounts.step() {
-                let name = [accounts.string(1), accounts.string(2)].joined(separator: " ")
-                try statements.add(name, of: UserID(accounts.int(0)))
-            }
+        defer { accounts.reset() }
+        while try accounts.step() {
+            let name = [accounts.string(1), accounts.string(2)].joined(separator: " ")
+            try Self.add(name, of: UserID(accounts.int(0)), by: add)
         }
     }
 
-    func add(_ name: String, of user: UserID) throws {
+    static func add(
+        _ name: String,
+        of user: UserID,
+        by statement: any SQLStatement
+    ) throws(SQLError) {
         for word in SearchWords.words(of: Text(name)) {
-            add.bindBlob(1, word)
-            add.bind(2, user.rawValue)
-            try add.run()
+            statement.bindBlob(1, word)
+            statement.bind(2, user.rawValue)
+            try statement.run()
         }
     }
 }
@@ -61,7 +55,8 @@ extension WriteTransaction {
     package func indexName(of user: UserID, firstName: String, lastName: String?) throws {
         store.people.forget.bind(1, user.rawValue)
         try store.people.forget.run()
-        try store.people.add([firstName, lastName ?? ""].joined(separator: " "), of: user)
+        let name = [firstName, lastName ?? ""].joined(separator: " ")
+        try PeopleStatements.add(name, of: user, by: store.people.add)
     }
 }
 

@@ -280,7 +280,8 @@ package enum Schema {
               created {int64} NOT NULL,
               UNIQUE (reporter, chat, message, user_id)
             );
-            """
+            """,
+            fill: PeopleStatements.indexNames
         ),
         Migration(
             8,

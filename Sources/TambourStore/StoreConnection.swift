@@ -55,7 +55,6 @@ package final class StoreConnection {
     /// Brings the schema of `sql` up to date.
     package static func migrate(_ sql: any SQLConnection) throws {
         try MigrationRunner.migrate(sql, with: Schema.migrations)
-        try PeopleStatements.indexNames(on: sql)
     }
 
     /// Runs `body` over one snapshot.

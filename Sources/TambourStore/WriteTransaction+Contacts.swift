@@ -28,14 +28,15 @@ package struct ContactChange: Sendable {
 }
 
 extension WriteTransaction {
-    /// Changes what `owner` keeps of `user`, and tells the owner's next login of it.
+    /// Changes what `owner` keeps of a user, and tells the owner's next login of it.
     ///
+    /// - Parameter known: what the owner has kept so far.
     /// - Returns: the contact as it is now.
-    package func change(_ user: Account, of owner: UserID, by change: ContactChange) throws
+    package func change(_ known: Contact, of owner: UserID, by change: ContactChange) throws
         -> Contact
     {
         writes += 1
-        let known = try reader.contact(user, of: owner) ?? Contact(stranger: user)
+        let user = known.account
         let isAdded = change.isAdded ?? known.isAdded
         let isBlocked = change.isBlocked ?? known.isBlocked
         var names = change.names ?? known.firstName.map { ($0, known.lastName) }
@@ -73,18 +74,6 @@ extension WriteTransaction {
             dialog.setBlocked(contact.isBlocked, by: owner)
         }
         return contact
-    }
-
-    /// Whether `caller` can reach `user`: others see them, and they have not blocked the caller.
-    package func isReachable(_ user: UserID, for caller: UserID) throws -> Bool {
-        try isListed(user) && (user == caller || !reader.blockers(user, caller).contains(user))
-    }
-
-    /// Whether `user` lets `caller` put them into a group.
-    package func isInvitable(_ user: UserID, by caller: UserID) throws -> Bool {
-        guard let account = try reader.account(user) else { return false }
-        let audience = account.privacy.chatsInvite
-        return try audience == .all || audience.includes(isAdded: reader.hasAdded(user, caller))
     }
 
     /// A dialog makes each of its two a contact of the other.

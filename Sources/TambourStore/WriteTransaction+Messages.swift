@@ -112,18 +112,26 @@ extension WriteTransaction {
         return try reader.message(record, wireID: chat.wireID, previous: previous, for: viewer)
     }
 
-    /// Replaces what an edit may replace. `record` is the row to be, its id that of the row there is.
+    /// Replaces what an edit may replace.
     ///
+    /// - Parameters:
+    ///   - old: the row there is.
+    ///   - new: the row to be, with the same id.
     /// - Returns: the row as stored, with its status and time of change.
-    package func edit(_ record: MessageRecord, in chat: ChatState) throws -> MessageRecord {
+    package func edit(
+        _ old: MessageRecord,
+        to new: MessageRecord,
+        in chat: ChatState
+    ) throws -> MessageRecord {
+        if chat.hasPendingMessages { try flushMessages() }
         writes += 1
-        var edited = record
+        var edited = new
         edited.status = .edited
         edited.updated = ct
-        if let old = try self.record(record.id, in: chat) { try reindex(old, as: edited) }
+        try reindex(old, as: edited)
         let statement = store.messages.edit
-        statement.bind(1, record.chat.rawValue)
-        statement.bind(2, record.id.rawValue)
+        statement.bind(1, old.chat.rawValue)
+        statement.bind(2, old.id.rawValue)
         statement.bind(3, ct)
         statement.bindWords(4, edited.text)
         statement.bindBlob(5, edited.elements?.bytes)
@@ -134,19 +142,20 @@ extension WriteTransaction {
     }
 
     /// Deletes for all: the content goes, the row stays.
-    package func remove(_ ids: [MessageID], in chat: ChatState) throws {
-        guard !ids.isEmpty else { return }
+    package func remove(_ records: [MessageRecord], in chat: ChatState) throws {
+        guard !records.isEmpty else { return }
+        if chat.hasPendingMessages { try flushMessages() }
         writes += 1
         let statement = store.messages.remove
-        for id in ids {
-            if let old = try record(id, in: chat) { try reindex(old, as: nil) }
+        for record in records {
+            try reindex(record, as: nil)
             statement.bind(1, chat.key.rawValue)
-            statement.bind(2, id.rawValue)
+            statement.bind(2, record.id.rawValue)
             statement.bind(3, ct)
             statement.bindWords(4, Text.empty)
             try statement.run()
         }
-        try dropReactions(to: ids, in: chat)
+        try dropReactions(to: records.map(\.id), in: chat)
         touch(chat)
     }
 

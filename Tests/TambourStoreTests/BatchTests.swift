@@ -111,9 +111,10 @@ struct BatchTests {
             try store.batch { tx in
                 let chat = try #require(try tx.chat(of: users[0], and: users[1]))
                 try store.send("second", from: users[1], to: chat, in: tx)
-                var record = try #require(try tx.record(sent.id, in: chat))
+                let old = try #require(try tx.record(sent.id, in: chat))
+                var record = old
                 record.text = "edited"
-                _ = try tx.edit(record, in: chat)
+                _ = try tx.edit(old, to: record, in: chat)
                 try tx.hide([sent.id], in: chat, for: users[0])
                 try tx.setBlocked(true, users[1])
                 throw Failure()

@@ -94,9 +94,10 @@ struct MessageStoreTests {
         let edited = try store.send("x", from: user, to: user)
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: user, and: user))
-            var record = try #require(try tx.record(edited.id, in: chat))
+            let old = try #require(try tx.record(edited.id, in: chat))
+            var record = old
             record.text = "\0"
-            _ = try tx.edit(record, in: chat)
+            _ = try tx.edit(old, to: record, in: chat)
         }
 
         try store.reopen()
@@ -171,14 +172,15 @@ struct MessageStoreTests {
             let fourth = try store.send("fourth", from: users[0], to: chat, in: tx)
             #expect(try tx.previousID(of: fourth, in: chat) == third.id)
 
-            var record = try #require(try tx.record(fourth.id, in: chat))
+            let old = try #require(try tx.record(fourth.id, in: chat))
+            var record = old
             record.text = "4th"
             record.elements = Packed([Element(type: "STRONG")])
-            let edited = try tx.edit(record, in: chat)
+            let edited = try tx.edit(old, to: record, in: chat)
             #expect((edited.status, edited.updated) == (.edited, tx.ct))
             #expect(try tx.record(fourth.id, in: chat)?.text == "4th")
 
-            try tx.remove([first.id], in: chat)
+            try tx.remove([first], in: chat)
             #expect(try tx.message(first.id, in: chat, visibleTo: users[1]) == nil)
             #expect(try tx.record(first.id, in: chat)?.status == .removed)
             // What answered it answers nothing now.
@@ -215,11 +217,12 @@ struct MessageStoreTests {
         let sent = try store.send("before", from: users[0], to: users[1])
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            var record = try #require(try tx.message(sent.id, in: chat, visibleTo: users[0]))
+            let old = try #require(try tx.message(sent.id, in: chat, visibleTo: users[0]))
+            var record = old
             record.text = "after"
             record.elements = Packed([Element(type: "CODE")])
             record.attaches = Packed([Attach(type: .share, url: "https://a.example")])
-            _ = try tx.edit(record, in: chat)
+            _ = try tx.edit(old, to: record, in: chat)
         }
 
         let record = try #require(try store.read { try $0.record(sent.id, in: key) })
@@ -246,8 +249,8 @@ struct MessageStoreTests {
             var record = sent[1]
             record.elements = Packed([Element(type: "CODE")])
             record.attaches = Packed([Attach(type: .share)])
-            _ = try tx.edit(record, in: chat)
-            try tx.remove([sent[1].id, sent[2].id], in: chat)
+            _ = try tx.edit(sent[1], to: record, in: chat)
+            try tx.remove([sent[1], sent[2]], in: chat)
         }
 
         let record = try #require(try store.read { try $0.record(sent[1].id, in: key) })
@@ -353,7 +356,7 @@ struct MessageStoreTests {
         // Also when it is gone by now.
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            try tx.remove([sent.id], in: chat)
+            try tx.remove([sent], in: chat)
             try expectations(sent, tx)
         }
         let found = try store.batch { tx in
@@ -413,7 +416,7 @@ struct MessageStoreTests {
         }
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            try tx.remove([sent[3].id], in: chat)
+            try tx.remove([sent[3]], in: chat)
             try tx.hide([sent[7].id], in: chat, for: users[1])
         }
         return (store, users, key, sent)
@@ -574,7 +577,7 @@ struct MessageStoreTests {
         #expect(try unread(0) == [0, 0])
         #expect(try unread(1) == [6, 6])
         // A removed message and a hidden one do not count, one that is both counts once.
-        try change { try $0.remove([sent[5].id], in: $1) }
+        try change { try $0.remove([sent[5]], in: $1) }
         #expect(try unread(1) == [5, 5])
         try change { try $0.hide([sent[4].id, sent[5].id], in: $1, for: users[1]) }
         #expect(try unread(1) == [4, 4])
@@ -652,7 +655,7 @@ struct MessageStoreTests {
             #expect(try tx.unread(of: users[1], in: chat) == 1)
             try store.send("x", from: users[0], to: users[1], in: tx)
             #expect(try tx.unread(of: users[1], in: chat) == 2)
-            try tx.remove([sent[3].id], in: chat)
+            try tx.remove([sent[3]], in: chat)
             #expect(try tx.unread(of: users[1], in: chat) == 1)
         }
         let view = try #require(try store.read { try $0.view(key, for: users[1]) })

@@ -110,13 +110,15 @@ private final class SearchPlay {
                 }
             case 9...11:
                 for id in try someMessages(of: chat, tx, 3) {
-                    guard var record = try tx.record(id, in: chat), record.status != .removed
+                    guard let old = try tx.record(id, in: chat), old.status != .removed
                     else { continue }
+                    var record = old
                     record.text = text()
-                    _ = try tx.edit(record, in: chat)
+                    _ = try tx.edit(old, to: record, in: chat)
                 }
             case 12...13:
-                try tx.remove(try someMessages(of: chat, tx, 5), in: chat)
+                let ids = Set(try someMessages(of: chat, tx, 5))
+                try tx.remove(try ids.sorted().compactMap { try tx.record($0, in: chat) }, in: chat)
             case 14...15:
                 try tx.hide(try someMessages(of: chat, tx, 5), in: chat, for: user)
             case 16:

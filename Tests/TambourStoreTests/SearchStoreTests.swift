@@ -104,8 +104,8 @@ struct SearchStoreTests {
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
             var edited = sent[4]
             edited.text = "beta"
-            _ = try tx.edit(edited, in: chat)
-            try tx.remove([sent[6].id, sent[7].id], in: chat)
+            _ = try tx.edit(sent[4], to: edited, in: chat)
+            try tx.remove([sent[6], sent[7]], in: chat)
         }
         #expect(try store.unexpectedWords() == [])
         #expect(try store.numbers(of: "beta", in: key, for: users[1]) == [5])
@@ -150,18 +150,6 @@ struct SearchStoreTests {
         #expect(store.writer.hasWordsToIndex)
         try store.indexAll()
         #expect(try store.indexedBlocks(of: key) == 6)
-    }
-
-    @Test("names are indexed in a store that is older than their index")
-    func names() throws {
-        let store = try TestStore(.sqlite)
-        try store.batch { tx in
-            _ = try tx.createAccount(phone: 1, firstName: "Пётр", lastName: "Ильич")
-        }
-        try store.writer.connection.sql.execute("DELETE FROM account_word")
-        try StoreConnection.migrate(store.writer.connection.sql)
-        let query = try #require(SearchQuery("иль петр"))
-        #expect(try store.read { try $0.people(query, limit: 5) }.map(\.phone) == [1])
     }
 }
 

@@ -15,7 +15,7 @@ struct StoreCheckTests {
         _ = try store.group(users)
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            try tx.remove([sent[1].id], in: chat)
+            try tx.remove([sent[1]], in: chat)
         }
         return store
     }

@@ -110,7 +110,7 @@ MUTANTS = [
            "emit(.push(.notifMessage(push), to: chat.memberIDs, except: connection))",
            "emit(.push(.notifMessage(push), to: chat.memberIDs, except: mutant == @ ? ConnectionID(0) : connection))"),
     Mutant("everybody edits everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
-           "record.sender == caller.userID ? .send : .editOthers", "record.sender == caller.userID || mutant == @ ? .send : .editOthers"),
+           "old.sender == caller.userID ? .send : .editOthers", "old.sender == caller.userID || mutant == @ ? .send : .editOthers"),
     Mutant("everybody deletes everything", ["MSG"], HANDLERS + "MessagesHandler.swift",
            "        if record.sender == caller.userID, try", "        if record.sender == caller.userID || mutant == @, try"),
     Mutant("what is deleted for oneself is deleted for all", ["MSG"], HANDLERS + "MessagesHandler.swift",

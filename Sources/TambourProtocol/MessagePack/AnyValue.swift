@@ -1,4 +1,4 @@
-/// Any MessagePack value, kept as its bytes and never looked into.
+/// Any MessagePack value, kept as its bytes.
 package struct AnyValue: Hashable, Sendable {
     /// The MessagePack of one value; its strings are UTF-8.
     package let bytes: Bytes
@@ -28,5 +28,31 @@ extension AnyValue: WireValue {
 
     package func write(to writer: inout MessagePackWriter) {
         writer.writeRaw(bytes)
+    }
+}
+
+// MARK: - Looking into it
+
+extension AnyValue {
+    package var isNil: Bool {
+        read { (reader) throws(PayloadError) in reader.readNilIfPresent() } == true
+    }
+
+    package var bool: Bool? { read { (reader) throws(PayloadError) in try reader.readBool() } }
+
+    package var int: Int64? { read { (reader) throws(PayloadError) in try reader.readInt() } }
+
+    package var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
+
+    /// Neither a map nor a list nor an extension.
+    package var isScalar: Bool {
+        if isNil || bool != nil || text != nil || int != nil { return true }
+        return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil
+    }
+
+    private func read<Value>(
+        _ body: (inout MessagePackReader) throws(PayloadError) -> Value
+    ) -> Value? {
+        try? MessagePackReader.read(bytes, limits: .standard, body)
     }
 }

@@ -6,20 +6,34 @@ package struct Migration: Sendable {
     package let name: String
     private let sqlite: String
     private let postgreSQL: String
+    /// What no SQL can do, behind the statements in their transaction; it may know only what they know.
+    let fill: @Sendable (any SQLConnection) throws(SQLError) -> Void
 
     /// A step that reads the same for both engines but for the words `SQLDialect` knows.
     ///
     /// - Parameter template: One or several statements; see `SQLDialect.expand`.
-    package init(_ version: Int, _ name: String, _ template: String) {
-        self.init(version, name, sqlite: template, postgreSQL: template)
+    package init(
+        _ version: Int,
+        _ name: String,
+        _ template: String,
+        fill: @escaping @Sendable (any SQLConnection) throws(SQLError) -> Void = { _ in }
+    ) {
+        self.init(version, name, sqlite: template, postgreSQL: template, fill: fill)
     }
 
     /// A step that each engine takes in its own way; both texts are templates.
-    package init(_ version: Int, _ name: String, sqlite: String, postgreSQL: String) {
+    package init(
+        _ version: Int,
+        _ name: String,
+        sqlite: String,
+        postgreSQL: String,
+        fill: @escaping @Sendable (any SQLConnection) throws(SQLError) -> Void = { _ in }
+    ) {
         self.version = version
         self.name = name
         self.sqlite = sqlite
         self.postgreSQL = postgreSQL
+        self.fill = fill
     }
 
     /// The statements for one engine.

@@ -58,6 +58,7 @@ package enum MigrationRunner {
             let migration = migrations[recorded.count]
             current = migration.version
             try connection.execute(migration.sql(for: connection.dialect))
+            try migration.fill(connection)
             try record(migration, on: connection)
             try connection.commit()
             return migration.version

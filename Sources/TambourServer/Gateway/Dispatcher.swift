@@ -54,6 +54,8 @@ package struct Dispatcher: Sendable {
         password: HashedPassword? = nil,
         in tx: WriteTransaction
     ) throws -> Answer {
+        // Some commands come before a login, and have none.
+        var caller: Caller { requester.requireCaller() }
         switch request {
         case .authRequest(let request):
             return .reply(try auth.authRequest(request, from: requester, in: tx))
@@ -74,39 +76,28 @@ package struct Dispatcher: Sendable {
         case .sessionsClose:
             return .reply(try auth.sessionsClose(from: requester, in: tx))
         case .profile(let request):
-            let caller = requester.requireCaller()
             return .reply(try profile.profile(request, from: caller, in: tx))
         case .config(let request):
             return .reply(try profile.config(request, from: requester, in: tx))
         case .sync(let request):
-            let caller = requester.requireCaller()
             return .reply(try contacts.sync(request, from: caller, in: tx))
         case .contactUpdate(let request):
-            let caller = requester.requireCaller()
             return .reply(try contacts.contactUpdate(request, from: caller, in: tx))
         case .contactCreate(let request):
-            let caller = requester.requireCaller()
             return .reply(try contacts.contactCreate(request, from: caller, in: tx))
         case .chatMark(let request):
-            let caller = requester.requireCaller()
             return .reply(try chats.chatMark(request, from: caller, in: tx))
         case .chatDelete(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatDelete(request, from: caller, in: tx))
         case .chatClear(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatClear(request, from: caller, in: tx))
         case .chatJoin(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatJoin(request, from: caller, in: tx))
         case .chatUpdate(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatUpdate(request, from: caller, in: tx))
         case .chatLeave(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatLeave(request, from: caller, in: tx))
         case .chatMembersUpdate(let request):
-            let caller = requester.requireCaller()
             return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
         case .chatHide(let request):
             let caller = requester.requireCaller()
@@ -114,38 +105,27 @@ package struct Dispatcher: Sendable {
         case .chatPinSetVisibility(let request):
             return .reply(try profile.chatPinSetVisibility(request, from: requester, in: tx))
         case .msgSend(let request):
-            let caller = requester.requireCaller()
             let reply = try messages.msgSend(request, from: caller, in: tx)
             return Answer(.reply(reply), interest: reply.chatID)
         case .msgDelete(let request):
-            let caller = requester.requireCaller()
             return .reply(try messages.msgDelete(request, from: caller, in: tx))
         case .msgEdit(let request):
-            let caller = requester.requireCaller()
             return .reply(try messages.msgEdit(request, from: caller, in: tx))
         case .msgReaction(let request):
-            let caller = requester.requireCaller()
             return .reply(try reactions.msgReaction(request, from: caller, in: tx))
         case .msgCancelReaction(let request):
-            let caller = requester.requireCaller()
             return .reply(try reactions.msgCancelReaction(request, from: caller, in: tx))
         case .chatReactionsSettingsSet(let request):
-            let caller = requester.requireCaller()
             return .reply(try reactions.chatReactionsSettingsSet(request, from: caller, in: tx))
         case .draftSave(let request):
-            let caller = requester.requireCaller()
             return .reply(try drafts.draftSave(request, from: caller, in: tx))
         case .draftDiscard(let request):
-            let caller = requester.requireCaller()
             return .reply(try drafts.draftDiscard(request, from: caller, in: tx))
         case .foldersUpdate(let request):
-            let caller = requester.requireCaller()
             return .reply(try folders.foldersUpdate(request, from: caller, in: tx))
         case .foldersReorder(let request):
-            let caller = requester.requireCaller()
             return .reply(try folders.foldersReorder(request, from: caller, in: tx))
         case .foldersDelete(let request):
-            let caller = requester.requireCaller()
             return .reply(try folders.foldersDelete(request, from: caller, in: tx))
         case .chatComplain(let request):
             try reports.chatComplain(request, from: requester.requireCaller(), in: tx)

@@ -44,7 +44,7 @@ package struct AccountEraser: Sendable {
     private func tell(_ owners: [UserID], of user: UserID, in tx: WriteTransaction) throws {
         guard let gone = try tx.reader.account(user) else { return }
         for owner in owners {
-            let contact = try tx.reader.contact(gone, of: owner) ?? Contact(stranger: gone)
+            let contact = try tx.reader.contact(gone, of: owner)
             let push = NotifContact(contact: contact.user(showingRemoval: true))
             tx.emit(.push(.notifContact(push), to: [owner], except: nil))
         }

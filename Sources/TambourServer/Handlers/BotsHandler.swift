@@ -12,9 +12,7 @@ struct BotsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatBotCommandsReply {
-        guard try snapshot.view(request.chatID, for: caller.userID) != nil else {
-            throw RequestError.chatNotFound
-        }
+        _ = try snapshot.knownView(request.chatID, of: caller.userID)
         return ChatBotCommandsReply()
     }
 }

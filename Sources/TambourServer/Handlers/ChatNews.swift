@@ -10,6 +10,16 @@ extension WriteTransaction {
         return chat
     }
 
+    /// - Throws: `user.not.found` for who cannot be reached, `not.allowed` for who does not let `caller`
+    ///   put them into a group.
+    func requireInvitable(_ user: UserID, by caller: UserID) throws {
+        guard let standing = try reader.standing(of: caller, with: user), standing.isReachable
+        else {
+            throw RequestError.userNotFound
+        }
+        guard standing.isInvitable else { throw RequestError.notAllowed }
+    }
+
     /// The chat as it travels to one of its members.
     func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
         let reader = try flushedReader()
@@ -81,5 +91,31 @@ extension WriteTransaction {
         let draft = MessageDraft(cid: 0, text: .empty, attaches: Packed([event]))
         let (record, previous) = try append(draft, to: chat, from: user, on: .server)
         return (try message(record, in: chat), previous)
+    }
+}
+
+extension ReadTransaction {
+    /// - Throws: `chat.not.found`, also for a chat of others.
+    func knownView(_ id: ChatID, of user: UserID) throws -> ChatView {
+        guard let view = try view(id, for: user) else { throw RequestError.chatNotFound }
+        return view
+    }
+
+    /// The chat as its member has it; nil for a dialog that has not begun.
+    ///
+    /// - Throws: `chat.not.found`, also for a chat of others.
+    func begunView(_ id: ChatID, of user: UserID) throws -> ChatView? {
+        if let view = try view(id, for: user) { return view }
+        try requireDialog(id, of: user)
+        return nil
+    }
+
+    /// A dialog with somebody that the user can reach is there before its first message.
+    ///
+    /// - Throws: `chat.not.found` for every other chat.
+    func requireDialog(_ id: ChatID, of user: UserID) throws {
+        guard let partner = id.partner(of: user), try isReachable(partner, for: user) else {
+            throw RequestError.chatNotFound
+        }
     }
 }

@@ -41,8 +41,7 @@ struct ChatsHandler: Sendable {
         guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
         var page = HistoryPage()
-        let view = try snapshot.view(request.chatID, for: caller.userID)
-        if view == nil { try requireDialogPartner(request.chatID, of: caller, in: snapshot) }
+        let view = try snapshot.begunView(request.chatID, of: caller.userID)
         if let view, request.getMessages, request.itemType != .delayed {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
@@ -88,7 +87,7 @@ struct ChatsHandler: Sendable {
         guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID),
             let member = try tx.member(caller.userID, of: chat)
         else {
-            try requireDialogPartner(request.chatID, of: caller, in: tx.reader)
+            try tx.reader.requireDialog(request.chatID, of: caller.userID)
             return ChatMarkReply(unread: 0, mark: 0)
         }
         var setAsUnread = false
@@ -161,12 +160,10 @@ struct ChatsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Bool {
-        if let view = try snapshot.view(request.chatID, for: caller.userID) {
-            guard let partner = view.partner else { return false }
-            return try snapshot.isReachable(partner, for: caller.userID)
-        }
-        try requireDialogPartner(request.chatID, of: caller, in: snapshot)
-        return false
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID),
+            let partner = view.partner
+        else { return false }
+        return try snapshot.isReachable(partner, for: caller.userID)
     }
 
     /// Answers `CHAT_PERSONAL_CONFIG` (61): the chat as the caller has it.
@@ -194,7 +191,7 @@ struct ChatsHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> ChatHideReply {
         guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
-            try requireDialogPartner(request.chatID, of: caller, in: tx.reader)
+            try tx.reader.requireDialog(request.chatID, of: caller.userID)
             return ChatHideReply()
         }
         if try tx.hide(chat, for: caller.userID) {
@@ -226,18 +223,6 @@ struct ChatsHandler: Sendable {
             modified: account.registered,
             newMessages: 0
         )
-    }
-
-    /// A dialog with a listed user exists even before its first message; every other chat that the
-    /// caller does not see is unknown.
-    private func requireDialogPartner(
-        _ id: ChatID,
-        of caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws {
-        guard let partner = id.partner(of: caller.userID),
-            try snapshot.isReachable(partner, for: caller.userID)
-        else { throw RequestError.chatNotFound }
     }
 
     private func bound(_ time: Int64?) -> Int64? {

@@ -19,10 +19,8 @@ struct ContactsHandler: Sendable {
     ) throws -> ContactInfoReply {
         var seen: Set<UserID> = []
         let contacts = try request.contactIDs.compactMap { id -> User? in
-            guard seen.insert(id).inserted, let account = try snapshot.account(id) else {
-                return nil
-            }
-            return try user(account, for: caller, in: snapshot)
+            guard seen.insert(id).inserted else { return nil }
+            return try snapshot.contact(id, of: caller.userID).map { user($0, for: caller) }
         }
         return ContactInfoReply(contacts: contacts)
     }
@@ -40,7 +38,11 @@ struct ContactsHandler: Sendable {
             let account = try snapshot.account(phone: phone, findableBy: caller.userID)
         else { throw RequestError.userNotFound }
         return ContactInfoByPhoneReply(
-            contact: try user(account, for: caller, showingPhone: true, in: snapshot)
+            contact: user(
+                try snapshot.contact(account, of: caller.userID),
+                for: caller,
+                showingPhone: true
+            )
         )
     }
 
@@ -133,24 +135,24 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ContactUpdateReply {
-        guard let account = try tx.reader.account(request.contactID), !account.isErased else {
+        guard let known = try tx.reader.contact(request.contactID, of: caller.userID),
+            !known.account.isErased
+        else {
             throw RequestError.userNotFound
         }
-        guard account.id != caller.userID else { throw RequestError.notAllowed }
+        guard request.contactID != caller.userID else { throw RequestError.notAllowed }
         let change: ContactChange
         switch request.action {
         case .add: change = ContactChange(isAdded: true, names: names(of: request))
         case .update:
-            guard try tx.reader.contact(account, of: caller.userID) != nil else {
-                throw RequestError.userNotFound
-            }
+            guard known.isThere else { throw RequestError.userNotFound }
             change = ContactChange(names: names(of: request))
         case .remove: change = ContactChange(isAdded: false, names: .some(nil))
         case .block: change = ContactChange(isBlocked: true)
         case .unblock: change = ContactChange(isBlocked: false)
         }
         return ContactUpdateReply(
-            contact: try apply(change, to: account, by: caller, in: tx).user()
+            contact: try apply(change, to: known, by: caller, in: tx).user()
         )
     }
 
@@ -173,8 +175,8 @@ struct ContactsHandler: Sendable {
             names: Self.given(request.firstName, request.lastName)
         )
         return ContactCreateReply(
-            contact: try apply(change, to: account, by: caller, in: tx).user(),
-            isNew: known?.isAdded != true
+            contact: try apply(change, to: known, by: caller, in: tx).user(),
+            isNew: !known.isAdded
         )
     }
 
@@ -202,7 +204,8 @@ struct ContactsHandler: Sendable {
                 isAdded: true,
                 names: Self.given(entry.firstName, entry.lastName)
             )
-            contacts.append(try apply(change, to: account, by: caller, in: tx).user())
+            let known = try tx.reader.contact(account, of: caller.userID)
+            contacts.append(try apply(change, to: known, by: caller, in: tx).user())
             phones.append((text, account.id))
         }
         return SyncReply(contacts: contacts, phones: NameMap(phones))
@@ -211,13 +214,12 @@ struct ContactsHandler: Sendable {
     /// The contact after the change; one that changes nothing is told to nobody.
     private func apply(
         _ change: ContactChange,
-        to account: Account,
+        to known: Contact,
         by caller: Caller,
         in tx: WriteTransaction
     ) throws -> Contact {
-        let known = try known(account, to: caller, in: tx.reader)
         guard change.changes(known) else { return known }
-        let contact = try tx.change(account, of: caller.userID, by: change)
+        let contact = try tx.change(known, of: caller.userID, by: change)
         tx.emit(
             .push(
                 .notifContact(NotifContact(contact: contact.user(showingRemoval: true))),
@@ -226,7 +228,7 @@ struct ContactsHandler: Sendable {
             )
         )
         if contact.isBlocked, !known.isBlocked {
-            tx.emit(.unfollowed([caller.userID], by: account.id))
+            tx.emit(.unfollowed([caller.userID], by: known.account.id))
         }
         return contact
     }
@@ -243,21 +245,10 @@ struct ContactsHandler: Sendable {
         return (String(describing: first), last?.isEmpty == true ? nil : last)
     }
 
-    private func user(
-        _ account: Account,
-        for caller: Caller,
-        showingPhone: Bool = false,
-        in snapshot: ReadTransaction
-    ) throws -> User {
-        if account.id == caller.userID { return account.user(showingPhone: true) }
-        return try known(account, to: caller, in: snapshot).user(showingPhone: showingPhone)
-    }
-
-    private func known(
-        _ account: Account,
-        to caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> Contact {
-        try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)
+    private func user(_ contact: Contact, for caller: Caller, showingPhone: Bool = false) -> User {
+        guard contact.account.id != caller.userID else {
+            return contact.account.user(showingPhone: true)
+        }
+        return contact.user(showingPhone: showingPhone)
     }
 }

@@ -107,7 +107,7 @@ struct DraftsHandler: Sendable {
         // Saved messages are there before anything is saved.
         let hasBegun =
             try partner == caller.userID || tx.chat(of: caller.userID, and: partner) != nil
-        guard try hasBegun || tx.isReachable(partner, for: caller.userID) else {
+        guard try hasBegun || tx.reader.isReachable(partner, for: caller.userID) else {
             throw chatID == nil ? RequestError.userNotFound : RequestError.chatNotFound
         }
         return Target(

@@ -7,7 +7,6 @@ struct FoldersHandler: Sendable {
 
     /// The folder that everybody has and nobody stores.
     private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
-    private static let untouched = FolderOrder(ids: [allChats.id], sync: 0)
 
     /// Answers `FOLDERS_GET` (272): the folders that changed after `folderSync`, and that of all chats.
     ///
@@ -17,7 +16,7 @@ struct FoldersHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> FoldersGetReply {
-        let order = try snapshot.folderOrder(of: caller.userID) ?? Self.untouched
+        let order = try order(of: caller, in: snapshot)
         var since = max(0, request.folderSync ?? 0)
         // A mark that no reply had is none.
         if since > order.sync { since = 0 }
@@ -59,7 +58,7 @@ struct FoldersHandler: Sendable {
     ) throws -> FoldersUpdateReply {
         guard request.id != Self.allChats.id else { throw RequestError.notAllowed }
         guard !request.id.isEmpty else { throw RequestError.protoPayload("/id: empty") }
-        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        var order = try order(of: caller, in: tx.reader)
         let before = try tx.reader.folder(request.id, of: caller.userID)
         var folder = Folder(
             id: request.id,
@@ -84,7 +83,7 @@ struct FoldersHandler: Sendable {
             }
             order.ids.append(request.id)
         }
-        order.sync = max(tx.ct, order.sync + 1)
+        order.sync = order.next(at: tx.ct)
         folder.updateTime = order.sync
         let bytes = Packed(folder).bytes.count
         guard bytes <= limits.maxFolderBytes else {
@@ -104,7 +103,7 @@ struct FoldersHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> FoldersReorderReply {
-        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        var order = try order(of: caller, in: tx.reader)
         var seen: Set<Text> = []
         var ids: [Text] = []
         for id in request.foldersOrder where seen.insert(id).inserted {
@@ -113,7 +112,7 @@ struct FoldersHandler: Sendable {
         }
         ids += order.ids.filter { !seen.contains($0) }
         if ids != order.ids {
-            order = FolderOrder(ids: ids, sync: max(tx.ct, order.sync + 1))
+            order = FolderOrder(ids: ids, sync: order.next(at: tx.ct))
             try tx.setFolders(of: caller.userID, order: order)
             tell(order, changed: nil, caller, tx)
         }
@@ -131,17 +130,22 @@ struct FoldersHandler: Sendable {
     ) throws -> FoldersDeleteReply {
         let asked = Set(request.folderIDs)
         guard !asked.contains(Self.allChats.id) else { throw RequestError.notAllowed }
-        var order = try tx.reader.folderOrder(of: caller.userID) ?? Self.untouched
+        var order = try order(of: caller, in: tx.reader)
         let deleted = order.ids.filter { asked.contains($0) }
         if !deleted.isEmpty {
             order = FolderOrder(
                 ids: order.ids.filter { !asked.contains($0) },
-                sync: max(tx.ct, order.sync + 1)
+                sync: order.next(at: tx.ct)
             )
             try tx.setFolders(of: caller.userID, order: order, deleted: deleted)
             tell(order, changed: nil, caller, tx)
         }
         return FoldersDeleteReply(foldersOrder: order.ids, folderSync: order.sync)
+    }
+
+    private func order(of caller: Caller, in snapshot: ReadTransaction) throws -> FolderOrder {
+        try snapshot.folderOrder(of: caller.userID)
+            ?? FolderOrder(ids: [Self.allChats.id], sync: 0)
     }
 
     private func tell(
@@ -153,4 +157,9 @@ struct FoldersHandler: Sendable {
         let push = NotifFolders(folder: changed, foldersOrder: order.ids, folderSync: order.sync)
         tx.emit(.push(.notifFolders(push), to: [caller.userID], except: caller.connectionID))
     }
+}
+
+extension FolderOrder {
+    /// The mark of a change at `ct`: rising, also for several changes of one commit.
+    fileprivate func next(at ct: Int64) -> Int64 { max(ct, sync + 1) }
 }

@@ -59,12 +59,7 @@ struct GroupsHandler: Sendable {
     ) throws {
         try ChatRules.require(.addMember, of: caller.userID, in: chat, tx)
         let added = try users.filter { try tx.member($0, of: chat) == nil }
-        for user in added {
-            guard try tx.isReachable(user, for: caller.userID) else {
-                throw RequestError.userNotFound
-            }
-            guard try tx.isInvitable(user, by: caller.userID) else { throw RequestError.notAllowed }
-        }
+        for user in added { try tx.requireInvitable(user, by: caller.userID) }
         try requireRoom(for: added.count, in: chat)
         guard !added.isEmpty else { return }
         try tx.add(added, to: chat, showingHistory: showingHistory)
@@ -273,9 +268,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatMembersReply {
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
         let type = request.type ?? .member
         try ChatRules.require(type == .joinRequest ? .decideRequests : .seeMembers, of: view)
         let asked = request.count ?? Int64(limits.membersPageSize)

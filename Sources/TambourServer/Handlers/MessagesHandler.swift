@@ -226,10 +226,7 @@ struct MessagesHandler: Sendable {
         var members: Set<UserID> = [caller.userID]
         var invited: [UserID] = []
         for id in control.userIDs ?? [] where members.insert(id).inserted {
-            guard try tx.isReachable(id, for: caller.userID) else {
-                throw RequestError.userNotFound
-            }
-            guard try tx.isInvitable(id, by: caller.userID) else { throw RequestError.notAllowed }
+            try tx.requireInvitable(id, by: caller.userID)
             invited.append(id)
         }
         guard kind == .channel || members.count <= limits.maxGroupMembers else {
@@ -338,12 +335,12 @@ struct MessagesHandler: Sendable {
         }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.requireOpen(chat, for: caller.userID)
-        guard
-            var record = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
+        guard let old = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
-        guard !isEvent(record, in: chat) else { throw RequestError.notAllowed }
-        let action: RoleTable.Action = record.sender == caller.userID ? .send : .editOthers
+        guard !isEvent(old, in: chat) else { throw RequestError.notAllowed }
+        let action: RoleTable.Action = old.sender == caller.userID ? .send : .editOthers
         try ChatRules.require(action, of: caller.userID, in: chat, tx)
+        var record = old
         if let text = request.text {
             record.text = text
             record.elements = ElementRules.packed(request.elements ?? [], for: text)
@@ -360,7 +357,7 @@ struct MessagesHandler: Sendable {
         guard !record.text.isEmpty || record.attaches != nil || record.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
-        let edited = try tx.edit(record, in: chat)
+        let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)
         tx.tell(
             message,
@@ -389,7 +386,7 @@ struct MessagesHandler: Sendable {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
-        var done: [MessageID] = []
+        var done: [MessageRecord] = []
         var failed: [MessageID] = []
         var gone: [MessageID] = []
         var seen: Set<MessageID> = []
@@ -404,24 +401,25 @@ struct MessagesHandler: Sendable {
             if record.status == .removed {
                 gone.append(id)
             } else if try request.forMe || mayRemove(record, in: chat, caller, tx) {
-                done.append(id)
+                done.append(record)
             } else {
                 failed.append(id)
             }
         }
+        let deleted = done.map(\.id)
         if request.forMe {
-            try tx.hide(done, in: chat, for: caller.userID)
+            try tx.hide(deleted, in: chat, for: caller.userID)
         } else {
             try tx.remove(done, in: chat)
         }
         if !done.isEmpty {
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: done)
+            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: deleted)
             let hear = request.forMe ? [caller.userID] : chat.memberIDs
             tx.emit(.push(.notifMsgDelete(push), to: hear, except: caller.connectionID))
         }
         return MsgDeleteReply(
             chatID: chat.wireID,
-            messageIDs: done + gone,
+            messageIDs: deleted + gone,
             failedMessageIDs: failed.isEmpty ? nil : failed
         )
     }
@@ -458,9 +456,7 @@ struct MessagesHandler: Sendable {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
         var budget = limits.maxReplyBytes
         var messages: [Message] = []
         for id in Set(request.messageIDs).sorted() {
@@ -494,10 +490,7 @@ struct MessagesHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Event? {
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            guard let partner = request.chatID.partner(of: caller.userID),
-                try snapshot.isReachable(partner, for: caller.userID)
-            else { throw RequestError.chatNotFound }
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return nil
         }
         if let partner = view.partner {

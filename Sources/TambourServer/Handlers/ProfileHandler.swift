@@ -151,7 +151,7 @@ struct ProfileHandler: Sendable {
     private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
         if try tx.chat(id, visibleTo: caller.userID) != nil { return true }
         guard let partner = id.partner(of: caller.userID) else { return false }
-        return try tx.isReachable(partner, for: caller.userID)
+        return try tx.reader.isReachable(partner, for: caller.userID)
     }
 }
 

@@ -129,9 +129,7 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> MsgGetReactionsReply {
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
         var infos: [(MessageID, ReactionInfo)] = []
         for id in Set(request.messageIDs).sorted() {
             guard let record = try visible(id, in: view, snapshot) else { continue }
@@ -149,9 +147,7 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> MsgGetDetailedReactionsReply {
-        guard let view = try snapshot.view(request.chatID, for: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
         try ChatRules.require(.seeReactions, of: view)
         guard let record = try visible(request.messageID, in: view, snapshot) else {
             throw RequestError.notFound

@@ -17,7 +17,9 @@ struct ReportsHandler: Sendable {
     ) throws {
         let ids = request.ids + (request.chatID.map { [$0] } ?? [])
         guard !ids.isEmpty else { throw RequestError.protoPayload("/ids: missing") }
-        let subjects = try ids.map { try chat($0, of: caller, in: tx) }
+        let subjects = try ids.map {
+            Report.Subject.chat(try tx.knownChat($0, to: caller.userID).key)
+        }
         try file(subjects, request.reason, request.reasonID, by: caller, in: tx)
     }
 
@@ -32,9 +34,7 @@ struct ReportsHandler: Sendable {
     ) throws {
         var subjects: [Report.Subject] = []
         if let id = request.parentID {
-            guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
-                throw RequestError.chatNotFound
-            }
+            let chat = try tx.knownChat(id, to: caller.userID)
             for id in request.ids {
                 guard
                     let record = try tx.message(
@@ -48,7 +48,7 @@ struct ReportsHandler: Sendable {
         } else {
             for id in request.ids {
                 if id < 0 {
-                    subjects.append(try chat(ChatID(id), of: caller, in: tx))
+                    subjects.append(.chat(try tx.knownChat(ChatID(id), to: caller.userID).key))
                 } else {
                     guard try tx.isListed(UserID(id)) else { throw RequestError.userNotFound }
                     subjects.append(.user(UserID(id)))
@@ -58,17 +58,6 @@ struct ReportsHandler: Sendable {
         try file(subjects, request.reason, request.reasonID, by: caller, in: tx)
     }
 
-    private func chat(
-        _ id: ChatID,
-        of caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> Report.Subject {
-        guard let chat = try tx.chat(id, visibleTo: caller.userID) else {
-            throw RequestError.chatNotFound
-        }
-        return .chat(chat.key)
-    }
-
     private func file(
         _ subjects: [Report.Subject],
         _ reason: AnyValue?,
@@ -76,14 +65,12 @@ struct ReportsHandler: Sendable {
         by caller: Caller,
         in tx: WriteTransaction
     ) throws {
-        let number = reason.flatMap { try? $0.int(limits: limits) }
-        let words = reason.flatMap { try? $0.text(limits: limits) }
         for subject in subjects {
             try tx.report(
                 subject,
                 by: caller.userID,
-                reason: reasonID ?? number ?? 0,
-                words: words ?? .empty
+                reason: reasonID ?? reason?.int ?? 0,
+                words: reason?.text ?? .empty
             )
         }
     }
@@ -93,19 +80,5 @@ struct ReportsHandler: Sendable {
     /// - Note: A query.
     func complainReasonsGet(_ request: ComplainReasonsGetRequest) -> ComplainReasonsGetReply {
         ComplainReasonsGetReply(complainSync: request.complainSync)
-    }
-}
-
-extension AnyValue {
-    fileprivate func int(limits: Limits) throws(PayloadError) -> Int64 {
-        try MessagePackReader.read(bytes, limits: limits) {
-            (reader: inout MessagePackReader) throws(PayloadError) in try reader.readInt()
-        }
-    }
-
-    fileprivate func text(limits: Limits) throws(PayloadError) -> Text {
-        try MessagePackReader.read(bytes, limits: limits) {
-            (reader: inout MessagePackReader) throws(PayloadError) in try reader.readText()
-        }
     }
 }

@@ -39,7 +39,7 @@ struct SearchHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> MsgSearchReply {
         let limit = try pageSize(request.count)
-        guard let view = try view(request.chatID, for: caller, in: snapshot),
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID),
             let query = SearchQuery(request.query)
         else { return MsgSearchReply() }
         let page = try snapshot.search(query, in: view, below: request.marker, limit: limit)
@@ -86,7 +86,7 @@ struct SearchHandler: Sendable {
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
         let count = request.count ?? 0
         guard count >= 0 else { throw RequestError.protoPayload("/count: negative") }
-        guard let view = try view(request.chatID, for: caller, in: snapshot) else {
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return ChatMediaReply()
         }
         var kinds = request.attachTypes
@@ -128,7 +128,7 @@ struct SearchHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> MsgGetStatReply {
-        guard let view = try view(request.chatID, for: caller, in: snapshot) else {
+        guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return MsgGetStatReply(stats: IDMap([]))
         }
         let marks = try snapshot.readMarks(of: view.key)
@@ -146,19 +146,6 @@ struct SearchHandler: Sendable {
             stats.append((id, MessageStats(views: Int64(views))))
         }
         return MsgGetStatReply(stats: IDMap(stats))
-    }
-
-    /// The chat as the caller has it; nil for a dialog with somebody that has not begun.
-    private func view(
-        _ id: ChatID,
-        for caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> ChatView? {
-        if let view = try snapshot.view(id, for: caller.userID) { return view }
-        guard let partner = id.partner(of: caller.userID),
-            try snapshot.isReachable(partner, for: caller.userID)
-        else { throw RequestError.chatNotFound }
-        return nil
     }
 
     // MARK: - People and public chats
@@ -202,8 +189,7 @@ struct SearchHandler: Sendable {
                 let person = people[index]
                 let contact = try snapshot.contact(person.account, of: caller.userID)
                 return PublicResult(
-                    contact: (contact ?? Contact(stranger: person.account))
-                        .user(showingPhone: person.byPhone),
+                    contact: contact.user(showingPhone: person.byPhone),
                     highlights: highlights
                 )
             },

@@ -96,24 +96,3 @@ enum SettingRules {
         }
     }
 }
-
-extension AnyValue {
-    private func read<Value>(
-        _ body: (inout MessagePackReader) throws(PayloadError) -> Value
-    ) -> Value? {
-        try? MessagePackReader.read(bytes, limits: .standard, body)
-    }
-
-    var isNil: Bool { read { (reader) throws(PayloadError) in reader.readNilIfPresent() } == true }
-
-    var bool: Bool? { read { (reader) throws(PayloadError) in try reader.readBool() } }
-
-    var text: Text? { read { (reader) throws(PayloadError) in try reader.readText() } }
-
-    /// Neither a map nor a list nor an extension.
-    var isScalar: Bool {
-        if isNil || bool != nil || text != nil { return true }
-        if read({ (reader) throws(PayloadError) in try reader.readInt() }) != nil { return true }
-        return read { (reader) throws(PayloadError) in try reader.readDouble() } != nil
-    }
-}

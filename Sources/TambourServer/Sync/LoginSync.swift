@@ -219,9 +219,9 @@ struct LoginSync: Sendable {
     ) throws -> [Contact] {
         try chats.compactMap { chat in
             guard let id = chat.id.partner(of: caller.userID), id != caller.userID,
-                !known.contains(id), let account = try snapshot.account(id)
+                !known.contains(id)
             else { return nil }
-            return try snapshot.contact(account, of: caller.userID) ?? Contact(stranger: account)
+            return try snapshot.contact(id, of: caller.userID)
         }
     }
 }

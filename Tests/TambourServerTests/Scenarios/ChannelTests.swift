@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourServer
 import TambourTesting
 import Testing
 
@@ -169,6 +170,31 @@ struct ChannelTests {
         try withChannel(limits: ["maxGroupMembers": 2]) { _, alice, _, carol, channel in
             let chat = try alice.call(alice.members(.add, carol, in: channel)).chat
             #expect(chat.participantsCount == 3)
+        }
+    }
+
+    @Test("a post finds the few who are online among many readers, once each")
+    func fewOnline() throws {
+        try withChannel { server, alice, bob, carol, channel in
+            var readers: [UserID] = []
+            let isDone = try AdminClient(dataDirectory: server.dataDirectory).run(
+                .createUsers(count: 300, firstPhone: 79_100_000_000)
+            ) { line in
+                readers.append(UserID(Int64(String(line.split(separator: " ")[1])) ?? 0))
+            }
+            #expect(isDone)
+            try alice.call(
+                ChatMembersUpdateRequest(chatID: channel, userIDs: readers, operation: .add)
+            )
+            let laptop = try server.reconnect(bob, device: "laptop").client
+            _ = try (alice.takePushes(), bob.takePushes())
+            let post = try alice.send("tonight", to: channel, cid: 2).message.id
+            for device in [bob, laptop] {
+                let heard = try device.only(.notifMessage, as: NotifMessage.self)
+                #expect(heard.map(\.message.id) == [post])
+            }
+            try alice.expectSilence()
+            try carol.expectSilence()
         }
     }
 
