@@ -22,7 +22,7 @@ async def channel(world: World) -> None:
     update = await bob.next("chat", lambda update: update.id == chat)
     same((update.type, update.title, update.owner), ("CHANNEL", "Drum news", alice.id), "push 135 at a reader")
     first = await bob.next("message", lambda message: message.chat_id == chat)
-    same((first.attaches[0].event, first.attaches[0].chat_type), ("new", "CHANNEL"), "push 128 with the CONTROL message")
+    same((first.attaches[0].event, first.attaches[0].chatType), ("new", "CHANNEL"), "push 128 with the CONTROL message")
     seen = await bob.client.get_chat(chat)
     check(seen.is_channel, f"get_chat takes it for {seen.type}")
     fact("a channel is there for its readers, as one")
