@@ -47,6 +47,12 @@ package struct ChatID: WireID {
     /// Whether it names a group or a channel, whoever asks.
     package var isGroup: Bool { rawValue < 0 }
 
+    /// The bit that tells the ids of channels from those of groups, in their magnitude.
+    package static let channelBit: Int64 = 2_048
+
+    /// Whether it names a channel: its messages name no sender.
+    package var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
+
     /// Who is on the other side of the dialog that this id means to `user`: the user itself in saved
     /// messages, nil where it names a group.
     package func partner(of user: UserID) -> UserID? {

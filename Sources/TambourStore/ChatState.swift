@@ -15,6 +15,8 @@ package final class MemberState {
     package private(set) var permissions: RoleTable.Permissions
     /// Nothing up to this message is there for the member.
     package private(set) var floor: MessageID
+    /// The dense number of the newest message when the member put the chat away; 0 for never.
+    package private(set) var hiddenNumber: Int64
     /// True while the row is newer here than on disk.
     var isDirty = false
 
@@ -26,7 +28,8 @@ package final class MemberState {
         ct: Int64,
         isBig: Bool,
         permissions: RoleTable.Permissions = [],
-        floor: MessageID = MessageID(0)
+        floor: MessageID = MessageID(0),
+        hiddenNumber: Int64 = 0
     ) {
         self.userID = userID
         self.joined = joined
@@ -36,6 +39,11 @@ package final class MemberState {
         self.isBig = isBig
         self.permissions = permissions
         self.floor = floor
+        self.hiddenNumber = hiddenNumber
+    }
+
+    func setHidden(_ number: Int64) {
+        hiddenNumber = number
     }
 
     func makeBig() {
@@ -67,8 +75,10 @@ package struct ChatDetails: Equatable, Sendable {
     package var description: Text?
     package var options: RoleTable.Options = []
     package var pinned: MessageID?
-    /// The invitation, as `join/…`.
+    /// The public name, or the invitation as `join/…`.
     package var link: Text?
+    /// Whether `link` is a public name.
+    package var isPublic = false
     /// Which reactions it allows; nil for every one.
     package var reactions: Packed<ChatReactionsSettings>?
 
@@ -79,6 +89,7 @@ package struct ChatDetails: Equatable, Sendable {
         options: RoleTable.Options = [],
         pinned: MessageID? = nil,
         link: Text? = nil,
+        isPublic: Bool = false,
         reactions: Packed<ChatReactionsSettings>? = nil
     ) {
         self.owner = owner
@@ -87,6 +98,7 @@ package struct ChatDetails: Equatable, Sendable {
         self.options = options
         self.pinned = pinned
         self.link = link
+        self.isPublic = isPublic
         self.reactions = reactions
     }
 
@@ -107,7 +119,7 @@ package struct ChatDetails: Equatable, Sendable {
 package final class ChatState {
     package let key: ChatKey
     package let kind: ChatKind
-    /// The two of a dialog, `low < high`; the same user twice in saved messages; nil in groups.
+    /// The two of a dialog, `low < high`; the same user twice in saved messages; nil where people join.
     let pair: (low: UserID, high: UserID)?
     package private(set) var details: ChatDetails
     package let created: Int64

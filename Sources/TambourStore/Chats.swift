@@ -7,12 +7,16 @@ struct ChatStatements {
         "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "
         + "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, "
         + "c.description, c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, "
-        + "m.delayed_updated, m.delayed_failed"
+        + "c.is_public, m.hidden_n, m.delayed_updated, m.delayed_failed"
     /// How many of them there are.
-    static let viewColumnCount = 24
+    static let viewColumnCount = 26
+    /// What one may know of a chat before joining.
+    static let cardColumns =
+        "c.id, c.kind, c.owner, c.title, c.created, c.member_count, c.description, c.is_public, "
+        + "c.link, c.options"
     static let chatColumns =
         "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
-        + "description, options, pinned, link, reactions"
+        + "description, options, pinned, link, reactions, is_public"
 
     let byID: any SQLStatement
     let byPair: any SQLStatement
@@ -59,13 +63,13 @@ struct ChatStatements {
         setDetails = try sql.prepare(
             """
             UPDATE chat SET owner = $2, title = $3, description = $4, options = $5, pinned = $6,
-              link = $7, reactions = $8
+              link = $7, reactions = $8, is_public = $9
             WHERE id = $1
             """
         )
         byLink = try sql.prepare(
             """
-            SELECT id, owner, title, created, member_count, description FROM chat WHERE link = $1
+            SELECT \(Self.cardColumns) FROM chat c WHERE c.link = $1
             """
         )
         setMemberCount = try sql.prepare("UPDATE chat SET member_count = $2 WHERE id = $1")
@@ -142,12 +146,14 @@ struct MemberStatements {
     let makeBig: any SQLStatement
     let setPermissions: any SQLStatement
     let setFloor: any SQLStatement
+    let setHidden: any SQLStatement
     let bury: any SQLStatement
     let revive: any SQLStatement
     let formerChanged: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        let columns = "user_id, joined, read_time, read_n, ct, big, permissions, floor"
+        let columns =
+            "user_id, joined, read_time, read_n, ct, big, permissions, floor, hidden_n"
         byID = try sql.prepare(
             "SELECT \(columns) FROM member WHERE user_id = $1 AND chat = $2"
         )
@@ -200,6 +206,9 @@ struct MemberStatements {
         setFloor = try sql.prepare(
             "UPDATE member SET floor = $3 WHERE user_id = $1 AND chat = $2"
         )
+        setHidden = try sql.prepare(
+            "UPDATE member SET hidden_n = $3 WHERE user_id = $1 AND chat = $2"
+        )
         bury = try sql.prepare(
             """
             INSERT INTO former_member (user_id, chat, owner, joined, ct)
@@ -218,7 +227,7 @@ struct MemberStatements {
     }
 }
 
-/// Somebody with rights in a group.
+/// Somebody with rights in a group or channel.
 package typealias Admin = (id: UserID, permissions: RoleTable.Permissions)
 
 /// A chat as one member sees it, before its messages are looked at.
@@ -226,7 +235,7 @@ package struct ChatView: Sendable {
     package let key: ChatKey
     package let kind: ChatKind
     package let viewer: UserID
-    /// The other one of a dialog, the viewer in saved messages, nil in a group.
+    /// The other one of a dialog, the viewer in saved messages, nil where people join.
     package let partner: UserID?
     package let owner: UserID
     package let title: Text?
@@ -248,8 +257,12 @@ package struct ChatView: Sendable {
     package let permissions: RoleTable.Permissions
     /// Nothing up to this message is there for the viewer.
     package let floor: MessageID
-    /// The invitation, for those who may add members whatever the options say.
+    /// The public name, or the invitation for those who may be shown it.
     package let link: Text?
+    /// Whether `link` is a public name.
+    package let isPublic: Bool
+    /// The dense number of the newest message when the viewer put the chat away; 0 for never.
+    package let hiddenNumber: Int64
     /// Which reactions it allows; nil for every one.
     package let reactions: Packed<ChatReactionsSettings>?
     /// When the viewer's scheduled messages changed, Unix milliseconds; 0 for never.
@@ -260,7 +273,7 @@ package struct ChatView: Sendable {
     /// The id that travels to this viewer.
     package var wireID: ChatID {
         switch kind {
-        case .group: ChatID(key.rawValue)
+        case .group, .channel: ChatID(key.rawValue)
         case .dialog, .saved: .dialog(viewer, partner ?? viewer)
         }
     }
@@ -269,7 +282,7 @@ package struct ChatView: Sendable {
         key = ChatKey(row.int(0))
         kind = ChatKind(rawValue: row.int(1)) ?? .group
         viewer = UserID(row.int(9))
-        partner = kind == .group ? nil : UserID(row.int(2) + row.int(3) - row.int(9))
+        partner = kind.isPair ? UserID(row.int(2) + row.int(3) - row.int(9)) : nil
         owner = UserID(row.int(4))
         title = row.isNull(5) ? nil : Text(unchecked: Bytes(row.bytes(5)))
         created = row.int(6)
@@ -284,11 +297,20 @@ package struct ChatView: Sendable {
         pinned = row.int(17) == 0 ? nil : MessageID(row.int(17))
         permissions = RoleTable.Permissions(rawValue: row.int(18))
         floor = MessageID(row.int(19))
-        let showsLink = owner == viewer || permissions.contains(.members)
+        isPublic = row.int(22) != 0
+        hiddenNumber = row.int(23)
+        let place = RoleTable.Place(
+            of: viewer,
+            in: kind,
+            owner: owner,
+            permissions: permissions,
+            options: options
+        )
+        let showsLink = isPublic || RoleTable.allows(.seeLink, in: place)
         link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))
         reactions = row.isNull(21) ? nil : Packed(unchecked: Bytes(row.bytes(21)))
-        delayedUpdated = row.int(22)
-        delayedFailed = row.int(23)
+        delayedUpdated = row.int(24)
+        delayedFailed = row.int(25)
     }
 }
 
@@ -484,12 +506,13 @@ extension ReadTransaction {
             lastMessage = try message(last, wireID: wireID, for: view.viewer)
             previous = try previousID(of: last.id, in: view.key)
         }
-        let isGroup = view.kind == .group
+        let isGroup = !view.kind.isPair
         let (participants, admins) = try people(of: view)
         return Chat(
             id: wireID,
-            type: isGroup ? .chat : .dialog,
-            status: .active,
+            type: view.kind.onWire,
+            // Whatever is new brings it back.
+            status: view.hiddenNumber > 0 && view.hiddenNumber == head.number ? .hidden : .active,
             owner: view.owner,
             participants: participants,
             title: view.title,
@@ -509,7 +532,7 @@ extension ReadTransaction {
             ),
             participantsCount: isGroup ? view.memberCount : nil,
             prevMessageID: previous,
-            access: isGroup ? .private : nil,
+            access: isGroup ? view.isPublic ? .public : .private : nil,
             link: view.link,
             description: view.description,
             options: isGroup ? view.options.onWire : nil,
@@ -528,7 +551,7 @@ extension ReadTransaction {
         return try message(record, wireID: view.wireID, for: view.viewer)
     }
 
-    /// The administrators of a group beside its owner, in the order of their ids.
+    /// The administrators beside the owner, in the order of their ids.
     package func admins(of chat: ChatKey) throws -> [Admin] {
         let statement = store.members.adminsOfChat
         defer { statement.reset() }
@@ -540,32 +563,6 @@ extension ReadTransaction {
             )
         }
         return admins
-    }
-
-    /// The group that an invitation leads to: its key, and what one may know before joining.
-    package func chat(invitedBy link: Text) throws -> (key: ChatKey, chat: Chat)? {
-        let statement = store.chats.byLink
-        defer { statement.reset() }
-        statement.bindWords(1, link)
-        guard try statement.step() else { return nil }
-        let key = ChatKey(statement.int(0))
-        let created = statement.int(3)
-        let chat = Chat(
-            id: ChatID(key.rawValue),
-            type: .chat,
-            status: .active,
-            owner: UserID(statement.int(1)),
-            participants: IDMap([]),
-            title: statement.isNull(2) ? nil : Text(unchecked: Bytes(statement.bytes(2))),
-            lastEventTime: created,
-            created: created,
-            joinTime: created,
-            modified: created,
-            participantsCount: statement.int(4),
-            access: .private,
-            description: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5)))
-        )
-        return (key, chat)
     }
 
     /// A page of members in the order of their ids, read until it is full.
@@ -592,7 +589,7 @@ extension ReadTransaction {
         while try statement.step() {
             let account = Account(row: statement)
             guard isWanted(account) else { continue }
-            let isOwner = view.kind == .group && account.id == view.owner
+            let isOwner = !view.kind.isPair && account.id == view.owner
             let permissions =
                 isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
             budget -= account.wireSizeEstimate
@@ -698,7 +695,7 @@ extension Chat {
             + (reactions?.bytes.count ?? 0)
     }
 
-    /// The tombstone of a group: what its member hears that is none any more.
+    /// The tombstone of a group or channel: what its member hears that is none any more.
     ///
     /// - Parameter ct: when it ended, commit clock.
     package static func left(
@@ -710,7 +707,7 @@ extension Chat {
     ) -> Chat {
         Chat(
             id: ChatID(key.rawValue),
-            type: .chat,
+            type: ChatID(key.rawValue).isChannel ? .channel : .chat,
             status: .removed,
             owner: owner,
             participants: IDMap([]),

@@ -61,7 +61,7 @@ package struct DelayedRecord: Sendable {
 }
 
 struct DelayedStatements {
-    private static let columns =
+    static let columns =
         "user_id, peer, id, device, fire, notify, failed, updated, cid, reply_to, text, elements, "
         + "attaches, forward, poll"
 
@@ -119,7 +119,7 @@ struct DelayedStatements {
 }
 
 extension DelayedRecord {
-    fileprivate init(row: any SQLStatement) {
+    init(row: any SQLStatement) {
         self.init(
             sender: UserID(row.int(0)),
             place: ChatPlace(peer: row.int(1)),

@@ -95,6 +95,7 @@ struct ErasureStatements {
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
+            "join_request",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -114,6 +115,7 @@ struct ErasureStatements {
         }
         let ofMessages = [
             "message", "message_hidden", "reaction", "poll_vote", "search_part", "search_word",
+            "join_request",
         ]
         ofChat = try ofMessages.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
@@ -315,7 +317,7 @@ extension WriteTransaction {
             statement.bind(1, chat.key.rawValue)
             try statement.run()
         }
-        if chat.kind == .group {
+        if !chat.kind.isPair {
             try set(ChatDetails(owner: chat.owner), of: chat)
         } else {
             store.erasure.deleteChat.bind(1, chat.key.rawValue)

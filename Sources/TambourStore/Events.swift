@@ -2,7 +2,8 @@ package import TambourProtocol
 
 /// What others must hear about a commit. Events leave after the commit, before its replies.
 package enum Event: Sendable {
-    /// Goes to every live connection of `to` except `except`, which got the reply instead.
+    /// Goes to every live connection of `to`, in the order of their ids, except `except`, which got the
+    /// reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
     /// The tokens of these sessions of one user are dead: their connections close.
     case sessionsClosed([SessionID], of: UserID)

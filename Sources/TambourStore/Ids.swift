@@ -1,6 +1,6 @@
 /// The key of a chat inside the store; it never travels.
 ///
-/// Groups use their wire id (negative); dialogs and saved messages get a positive number of their
+/// Groups and channels use their wire id (negative); dialogs and saved messages get a positive number of their
 /// own, because the wire's dialog id (`A xor B`) is unique only for the user who asks.
 package struct ChatKey: Hashable, Comparable, Sendable {
     package let rawValue: Int64

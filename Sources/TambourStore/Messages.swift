@@ -30,6 +30,8 @@ struct MessageStatements {
     let remove: any SQLStatement
     let removeUpTo: any SQLStatement
     let removeBySender: any SQLStatement
+    let inRange: any SQLStatement
+    let removeInRange: any SQLStatement
     let hide: any SQLStatement
     let isHidden: any SQLStatement
     let removedAfter: any SQLStatement
@@ -107,6 +109,15 @@ struct MessageStatements {
             """
         self.upTo = try sql.prepare("SELECT id, n FROM message WHERE \(upTo) ORDER BY id")
         self.bySender = try sql.prepare("SELECT id, n FROM message WHERE \(bySender) ORDER BY id")
+        // Of one sender, or all there is.
+        let inRange = """
+            chat = $1 AND id > $2 AND id <= $3 AND status <> 2
+              AND ($4 = 0 OR sender = $4 AND device <> 0 AND (n > 1 OR chat > 0))
+            """
+        self.inRange = try sql.prepare("SELECT id, n FROM message WHERE \(inRange) ORDER BY id")
+        removeInRange = try sql.prepare(
+            "\(remove.replacing("$3", with: "$5").replacing("$4", with: "$6")) WHERE \(inRange)"
+        )
         removeUpTo = try sql.prepare("\(remove) WHERE \(upTo)")
         removeBySender = try sql.prepare("\(remove) WHERE \(bySender)")
         self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")
@@ -239,7 +250,7 @@ extension ReadTransaction {
         return try records(statement, cid, sender)
     }
 
-    /// The messages by which `sender` created groups from `device` under `cid`.
+    /// The messages by which `sender` created groups and channels from `device` under `cid`.
     func creations(cid: Int64, sender: UserID, device: DeviceID) throws -> [MessageRecord] {
         guard try hasSent(cid: cid, sender: sender) else { return [] }
         let statement = store.messages.byCreationCID
@@ -484,9 +495,9 @@ extension MessageRecord {
         return Message(
             id: id,
             time: id.timeMs,
-            type: "USER",
+            type: wireID.isChannel ? "CHANNEL" : "USER",
             text: text,
-            sender: sender,
+            sender: wireID.isChannel ? nil : sender,
             chatID: wireID,
             cid: device == .server ? nil : cid,
             elements: elements,

@@ -67,6 +67,39 @@ extension ReadTransaction {
         }
     }
 
+    package func votes(
+        of user: UserID,
+        in chat: ChatKey
+    ) throws -> [(message: MessageID, answer: Int64, voted: Int64)] {
+        try rows(
+            """
+            SELECT message, answer, voted FROM poll_vote WHERE chat = $1 AND user_id = $2
+            ORDER BY message, answer
+            """,
+            chat.rawValue,
+            user.rawValue
+        ) { (MessageID($0.int(0)), $0.int(1), $0.int(2)) }
+    }
+
+    /// All that `user` has scheduled.
+    package func delayed(of user: UserID) throws -> [DelayedRecord] {
+        try rows(
+            """
+            SELECT \(DelayedStatements.columns) FROM delayed_message WHERE user_id = $1
+            ORDER BY peer, fire, id
+            """,
+            user.rawValue
+        ) { DelayedRecord(row: $0) }
+    }
+
+    /// Where `user` has asked to be let in.
+    package func joinRequests(by user: UserID) throws -> [(chat: ChatKey, asked: Int64)] {
+        try rows(
+            "SELECT chat, asked FROM join_request WHERE user_id = $1 ORDER BY chat",
+            user.rawValue
+        ) { (ChatKey($0.int(0)), $0.int(1)) }
+    }
+
     /// Messages that `user` has deleted for themselves alone.
     package func hiddenMessages(of user: UserID, in chat: ChatKey) throws -> [MessageID] {
         try rows(

@@ -5,6 +5,10 @@ package enum ChatKind: Int64, Sendable {
     case dialog = 0
     case saved = 1
     case group = 2
+    case channel = 3
+
+    /// Two people, or one with themselves: nobody joins or leaves.
+    package var isPair: Bool { self == .dialog || self == .saved }
 }
 
 /// Where a message stands; the raw values are those of the column `status`.

@@ -388,5 +388,29 @@ package enum Schema {
             ) {without_rowid};
             """
         ),
+        Migration(
+            12,
+            "channels",
+            """
+            ALTER TABLE chat ADD COLUMN is_public {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX chat_public ON chat (member_count) WHERE is_public = 1;
+            ALTER TABLE member ADD COLUMN hidden_n {int64} NOT NULL DEFAULT 0;
+
+            CREATE TABLE join_request (
+              chat {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              asked {int64} NOT NULL,
+              PRIMARY KEY (chat, user_id)
+            ) {without_rowid};
+            CREATE INDEX join_request_user ON join_request (user_id);
+
+            CREATE TABLE chat_word (
+              word {blob} NOT NULL,
+              chat {int64} NOT NULL,
+              PRIMARY KEY (word, chat)
+            ) {without_rowid};
+            CREATE INDEX chat_word_chat ON chat_word (chat);
+            """
+        ),
     ]
 }

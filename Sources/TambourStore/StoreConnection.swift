@@ -21,6 +21,8 @@ package final class StoreConnection {
     let folders: FolderStatements
     let search: SearchStatements
     let people: PeopleStatements
+    let publicChats: PublicChatStatements
+    let joinRequests: JoinRequestStatements
     let reports: ReportStatements
     let meta: MetaStatements
     let passwords: PasswordStatements
@@ -45,6 +47,8 @@ package final class StoreConnection {
         folders = try FolderStatements(sql)
         search = try SearchStatements(sql)
         people = try PeopleStatements(sql)
+        publicChats = try PublicChatStatements(sql)
+        joinRequests = try JoinRequestStatements(sql)
         reports = try ReportStatements(sql)
         meta = try MetaStatements(sql)
         passwords = try PasswordStatements(sql)

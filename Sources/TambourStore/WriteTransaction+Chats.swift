@@ -56,13 +56,13 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(14) != 0
+        let isBig = statement.int(15) != 0 || kind == .channel
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
         let chat = ChatState(
             key: key,
             kind: kind,
-            pair: kind == .group ? nil : (low, high),
+            pair: kind.isPair ? (low, high) : nil,
             details: ChatDetails(
                 owner: UserID(statement.int(4)),
                 title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
@@ -71,6 +71,7 @@ extension WriteTransaction {
                 options: RoleTable.Options(rawValue: statement.int(10)),
                 pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
                 link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12))),
+                isPublic: statement.int(14) != 0,
                 reactions: statement.isNull(13)
                     ? nil : Packed(unchecked: Bytes(statement.bytes(13)))
             ),
@@ -114,20 +115,22 @@ extension WriteTransaction {
         )
     }
 
-    /// Creates a group; its id is `-(ct * 4096 + n)`, unique and within 53 bits for JSON clients.
+    /// Creates a group or a channel; its id is `-(ct * 4096 + n)`, unique and within 53 bits for
+    /// JSON clients. In the ids of channels `n` begins at `ChatID.channelBit`.
     ///
     /// - Parameter members: without repetitions, the owner among them.
     package func createGroup(
+        _ kind: ChatKind = .group,
         title: Text,
         owner: UserID,
         members: [UserID]
     ) throws -> ChatState {
         writes += 1
-        var number = ct * 4096
+        var number = ct * 4096 + (kind == .channel ? ChatID.channelBit : 0)
         while try chat(ChatKey(-number)) != nil { number += 1 }
         return try create(
             ChatKey(-number),
-            kind: .group,
+            kind: kind,
             pair: nil,
             owner: owner,
             title: title,
@@ -143,7 +146,8 @@ extension WriteTransaction {
         title: Text?,
         memberIDs: [UserID]
     ) throws -> ChatState {
-        let isBig = memberIDs.count > store.limits.fanOutMembers
+        // What is read by many is big from the beginning: a post costs the same however many there are.
+        let isBig = kind == .channel || memberIDs.count > store.limits.fanOutMembers
         let insert = store.chats.insert
         insert.bind(1, key.rawValue)
         insert.bind(2, kind.rawValue)
@@ -225,7 +229,8 @@ extension MemberState {
             ct: row.int(4),
             isBig: row.int(5) != 0,
             permissions: RoleTable.Permissions(rawValue: row.int(6)),
-            floor: MessageID(row.int(7))
+            floor: MessageID(row.int(7)),
+            hiddenNumber: row.int(8)
         )
     }
 }

@@ -42,6 +42,7 @@ extension WriteTransaction {
             revive.bind(1, id.rawValue)
             revive.bind(2, chat.key.rawValue)
             try revive.run()
+            try discardRequest(of: id, in: chat)
             added.append(member)
         }
         chat.add(added)
@@ -104,7 +105,9 @@ extension WriteTransaction {
         statement.bind(6, details.pinned?.rawValue ?? 0)
         statement.bindWords(7, details.link)
         statement.bindBlob(8, details.reactions?.bytes)
+        statement.bind(9, details.isPublic ? 1 : 0)
         try statement.run()
+        if details.isPublic || chat.details.isPublic { try indexName(of: chat, as: details) }
         chat.set(details)
         touch(chat)
     }
@@ -126,13 +129,32 @@ extension WriteTransaction {
         if member.readTime < floor.timeMs { try setRead(floor.timeMs, of: user, in: chat) }
     }
 
-    /// The group that an invitation leads to, whoever asks.
-    package func chat(invitedBy link: Text) throws -> ChatState? {
-        guard let found = try reader.chat(invitedBy: link) else { return nil }
+    /// Puts a chat away for one member, until there is a new message in it.
+    ///
+    /// - Returns: whether it was not away already.
+    package func hide(_ chat: ChatState, for user: UserID) throws -> Bool {
+        guard let member = try member(user, of: chat),
+            member.hiddenNumber != chat.head.number
+        else { return false }
+        writes += 1
+        try flush()
+        let statement = store.members.setHidden
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        statement.bind(3, chat.head.number)
+        try statement.run()
+        member.setHidden(chat.head.number)
+        touch(member, in: chat)
+        return true
+    }
+
+    /// The chat that an invitation or a public name leads to, whoever asks.
+    package func chat(linkedBy link: Text) throws -> ChatState? {
+        guard let found = try reader.card(linkedBy: link) else { return nil }
         return try chat(found.key)
     }
 
-    /// The administrators of a group beside its owner.
+    /// The administrators of a chat beside its owner.
     package func admins(of chat: ChatState) throws -> [Admin] {
         try flushedReader().admins(of: chat.key)
     }

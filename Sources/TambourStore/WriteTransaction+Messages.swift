@@ -19,7 +19,7 @@ extension WriteTransaction {
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
             // In a group the cid that created it is free for one message more.
-            .first { chat.kind != .group || $0.number > 1 }
+            .first { chat.kind.isPair || $0.number > 1 }
     }
 
     /// The chat with this key, whoever asks.
@@ -60,7 +60,7 @@ extension WriteTransaction {
             poll: draft.poll
         )
         if device != .server {
-            let isCreation = chat.kind == .group && record.number == 1
+            let isCreation = !chat.kind.isPair && record.number == 1
             let key = SendKey(
                 sender: sender,
                 device: device,
@@ -170,7 +170,7 @@ extension WriteTransaction {
     package func remove(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
         let removed = try remove(
             chat,
-            last.rawValue,
+            [last.rawValue],
             listing: flushedReader().store.messages.upTo,
             by: store.messages.removeUpTo
         )
@@ -184,7 +184,7 @@ extension WriteTransaction {
     package func remove(from sender: UserID, in chat: ChatState) throws -> [MessageID] {
         let removed = try remove(
             chat,
-            sender.rawValue,
+            [sender.rawValue],
             listing: flushedReader().store.messages.bySender,
             by: store.messages.removeBySender
         )
@@ -192,23 +192,44 @@ extension WriteTransaction {
         return removed.map(\.id)
     }
 
+    /// Deletes for all what is there behind a message, up to another one with it.
+    ///
+    /// - Parameter sender: whose messages, events left out; nil for everything.
+    /// - Returns: the ids, smallest first.
+    package func remove(
+        after first: MessageID,
+        upTo last: MessageID,
+        sentBy sender: UserID?,
+        in chat: ChatState
+    ) throws -> [MessageID] {
+        let bounds = [first.rawValue, last.rawValue, sender?.rawValue ?? 0]
+        let removed = try remove(
+            chat,
+            bounds,
+            listing: flushedReader().store.messages.inRange,
+            by: store.messages.removeInRange
+        )
+        try rebuildIndex(of: chat.key, around: removed.map(\.number))
+        return removed.map(\.id)
+    }
+
     private func remove(
         _ chat: ChatState,
-        _ bound: Int64,
+        _ bounds: [Int64],
         listing: any SQLStatement,
         by removal: any SQLStatement
     ) throws -> [(id: MessageID, number: Int64)] {
-        listing.bind(1, chat.key.rawValue)
-        listing.bind(2, bound)
+        for statement in [listing, removal] {
+            statement.bind(1, chat.key.rawValue)
+            for (index, bound) in bounds.enumerated() { statement.bind(2 + index, bound) }
+        }
         var removed: [(id: MessageID, number: Int64)] = []
         while try listing.step() { removed.append((MessageID(listing.int(0)), listing.int(1))) }
         listing.reset()
         guard !removed.isEmpty else { return [] }
         writes += 1
-        removal.bind(1, chat.key.rawValue)
-        removal.bind(2, bound)
-        removal.bind(3, ct)
-        removal.bindWords(4, Text.empty)
+        removal.bind(2 + bounds.count, ct)
+        removal.bindWords(3 + bounds.count, Text.empty)
         try removal.run()
         try dropReactions(to: removed.map(\.id), in: chat)
         touch(chat)

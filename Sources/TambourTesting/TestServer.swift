@@ -262,14 +262,18 @@ extension WireClient {
     }
 
     /// Creates a group with others.
-    package func createGroup(_ title: String, with others: [WireClient], cid: Int64) throws
-        -> ChatID
-    {
+    /// Creates a group, or a chat of another type.
+    package func createGroup(
+        _ title: String,
+        with others: [WireClient],
+        type: Text = "CHAT",
+        cid: Int64
+    ) throws -> ChatID {
         let control = NewAttach(
             type: .control,
             title: Text(title),
             event: "new",
-            chatType: "CHAT",
+            chatType: type,
             userIDs: others.map(\.userID)
         )
         return try call(

@@ -48,6 +48,12 @@ struct StockClientTests {
     @Test("makes a group of three")
     func groupOfThree() async throws { try await StockClient.play("group_of_three") }
 
+    @Test("joins, reads and administers a channel")
+    func channel() async throws { try await StockClient.play("channel") }
+
+    @Test("asks to be let in, and decides about others who do")
+    func joinRequests() async throws { try await StockClient.play("join_requests") }
+
     @Test("lives through the life of a group")
     func groupLife() async throws { try await StockClient.play("group_life") }
 

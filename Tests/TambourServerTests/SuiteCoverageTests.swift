@@ -22,8 +22,6 @@ struct SuiteCoverageTests {
     private static let knownGaps: [Sight: String] = [
         Sight(opcode: .chatJoin, code: .notAllowed):
             "needs a group that is full; its own suite has one",
-        Sight(opcode: .msgGetDetailedReactions, code: .notAllowed):
-            "everybody who sees a message sees who reacted, in all kinds of chats there are",
         Sight(opcode: .suspendBot, code: nil): "nobody is a bot",
         Sight(opcode: .botInfo, code: nil): "nobody is a bot",
         Sight(opcode: .login, code: .loginFlood): "nobody hurries here; RateTests does",
@@ -101,6 +99,7 @@ struct SuiteCoverageTests {
             let bob = try server.signUp("Bob")
             try chatting(tour, server, alice, bob)
             try groups(tour, server, alice, bob)
+            try channels(tour, server, alice, bob)
             try people(tour, server, alice, bob)
             try reactions(tour, server, alice, bob)
             try polls(tour, alice, bob)
@@ -290,6 +289,31 @@ struct SuiteCoverageTests {
         try tour.collect(alice, bob, carol)
     }
 
+    private func channels(
+        _ tour: Tour,
+        _ server: TestServer,
+        _ alice: WireClient,
+        _ bob: WireClient
+    ) throws {
+        let tablet = try server.reconnect(alice, device: "tablet").client
+        let nowhere = ChatID(-1)
+        let channel = try alice.createGroup("News", with: [bob], type: "CHANNEL", cid: 3_000)
+        let other = try alice.createGroup("Old news", with: [], type: "CHANNEL", cid: 3_001)
+        let post = try alice.send("read", to: channel, cid: 3_002).message.id
+        for chat in [channel, other] {
+            try tour.play(alice, ChatUpdateRequest(chatID: chat, access: .public, link: "the_news"))
+        }
+        try tour.play(bob, ChatMembersRequest(chatID: channel))
+        try tour.play(bob, MsgGetDetailedReactionsRequest(chatID: channel, messageID: post))
+        try tour.play(bob, ChatSuggestRequest())
+        for chat in [channel, nowhere] {
+            try tour.play(alice, ChatPersonalConfigRequest(chatID: chat))
+            try tour.play(alice, ChatPinSetVisibilityRequest(chatID: chat, show: false))
+            try tour.play(alice, ChatHideRequest(chatID: chat))
+        }
+        try tour.collect(alice, bob, tablet)
+    }
+
     private func people(
         _ tour: Tour,
         _ server: TestServer,
@@ -437,6 +461,11 @@ struct SuiteCoverageTests {
             try tour.play(alice, ChatComplainRequest(ids: [chat]))
             try tour.play(alice, ComplainRequest(ids: [], parentID: chat))
             try tour.play(alice, ChatBotCommandsRequest(chatID: chat))
+            try tour.play(alice, MsgGetCommentsInfoRequest(chatID: chat, postIDs: []))
+            try tour.play(
+                alice,
+                MsgDeleteRangeRequest(chatID: chat, startTime: 1, endTime: 2)
+            )
         }
         try tour.play(alice, ChatSearchRequest(query: "a"))
         try tour.play(alice, MsgSearchTouchRequest())

@@ -197,6 +197,12 @@ MUTANTS = [
     ("edit: the votes of a poll that is replaced",
      MESSAGES, "            try dropVotes(in: old.id, of: old.chat)",
      "            if mutant != @ { try dropVotes(in: old.id, of: old.chat) }", None),
+    ("put away: the member's row",
+     MEMBERS, "        touch(member, in: chat)\n        return true",
+     "        if mutant != @ { touch(member, in: chat) }\n        return true", None),
+    ("put away: how far, on disk",
+     MEMBERS, "        statement.bind(3, chat.head.number)",
+     "        statement.bind(3, mutant == @ ? 0 : chat.head.number)", None),
 ]
 
 

@@ -91,6 +91,8 @@ local spec = {
         maxLogEvents = 1000,
         maxTelemetryVersions = 32,
         maxGroupMembers = 20000,
+        minPublicNameUnits = 5,
+        maxPublicNameUnits = 32,
         maxReactionBytes = 64,
         maxReactionKinds = 8,
         maxChosenReactions = 64,
@@ -174,7 +176,7 @@ local spec = {
         [58] = { name = "CHAT_LEAVE", direction = "clientToServer", request = "ChatLeaveRequest", reply = "ChatLeaveReply" },
         [59] = { name = "CHAT_MEMBERS", direction = "clientToServer", request = "ChatMembersRequest", reply = "ChatMembersReply" },
         [60] = { name = "PUBLIC_SEARCH", direction = "clientToServer", request = "PublicSearchRequest", reply = "PublicSearchReply" },
-        [61] = { name = "CHAT_PERSONAL_CONFIG", direction = "clientToServer" },
+        [61] = { name = "CHAT_PERSONAL_CONFIG", direction = "clientToServer", request = "ChatPersonalConfigRequest", reply = "ChatPersonalConfigReply" },
         [62] = { name = "CHAT_LIVESTREAM_INFO", direction = "clientToServer" },
         [63] = { name = "CHAT_CREATE", direction = "clientToServer" },
         [64] = { name = "MSG_SEND", direction = "clientToServer", request = "MsgSendRequest", reply = "MsgSendReply" },
@@ -198,13 +200,13 @@ local spec = {
         [83] = { name = "VIDEO_PLAY", direction = "clientToServer" },
         [84] = { name = "VIDEO_CHAT_CREATE_JOIN_LINK", direction = "clientToServer" },
         [85] = { name = "MUSIC_PLAY30", direction = "clientToServer" },
-        [86] = { name = "CHAT_PIN_SET_VISIBILITY", direction = "clientToServer" },
+        [86] = { name = "CHAT_PIN_SET_VISIBILITY", direction = "clientToServer", request = "ChatPinSetVisibilityRequest", reply = "ChatPinSetVisibilityReply" },
         [87] = { name = "FILE_UPLOAD", direction = "clientToServer" },
         [88] = { name = "FILE_DOWNLOAD", direction = "clientToServer" },
         [89] = { name = "LINK_INFO", direction = "clientToServer", request = "LinkInfoRequest", reply = "LinkInfoReply" },
         [90] = { name = "MESSAGE_LINK", direction = "clientToServer" },
-        [91] = { name = "MSG_GET_COMMENTS_INFO", direction = "clientToServer" },
-        [92] = { name = "MSG_DELETE_RANGE", direction = "clientToServer" },
+        [91] = { name = "MSG_GET_COMMENTS_INFO", direction = "clientToServer", request = "MsgGetCommentsInfoRequest", reply = "MsgGetCommentsInfoReply" },
+        [92] = { name = "MSG_DELETE_RANGE", direction = "clientToServer", request = "MsgDeleteRangeRequest", reply = "MsgDeleteRangeReply" },
         [94] = { name = "MSG_DELETE_USER_COMMENTS", direction = "clientToServer" },
         [96] = { name = "SESSIONS_INFO", direction = "clientToServer", request = "SessionsInfoRequest", reply = "SessionsInfoReply" },
         [97] = { name = "SESSIONS_CLOSE", direction = "clientToServer", request = "SessionsCloseRequest", reply = "SessionsCloseReply" },
@@ -242,7 +244,7 @@ local spec = {
         [136] = { name = "NOTIF_ATTACH", direction = "serverToClient" },
         [137] = { name = "NOTIF_CALL_START", direction = "serverToClient" },
         [139] = { name = "NOTIF_CONTACT_SORT", direction = "serverToClient" },
-        [140] = { name = "NOTIF_MSG_DELETE_RANGE", direction = "serverToClient" },
+        [140] = { name = "NOTIF_MSG_DELETE_RANGE", direction = "serverToClient", push = "NotifMsgDeleteRange" },
         [142] = { name = "NOTIF_MSG_DELETE", direction = "serverToClient", push = "NotifMsgDelete" },
         [143] = { name = "NOTIF_CALLBACK_ANSWER", direction = "serverToClient" },
         [144] = { name = "CHAT_BOT_COMMANDS", direction = "clientToServer", request = "ChatBotCommandsRequest", reply = "ChatBotCommandsReply" },
@@ -275,7 +277,7 @@ local spec = {
         [193] = { name = "STICKER_CREATE", direction = "clientToServer" },
         [194] = { name = "STICKER_SUGGEST", direction = "clientToServer" },
         [195] = { name = "VIDEO_CHAT_MEMBERS", direction = "clientToServer" },
-        [196] = { name = "CHAT_HIDE", direction = "clientToServer" },
+        [196] = { name = "CHAT_HIDE", direction = "clientToServer", request = "ChatHideRequest", reply = "ChatHideReply" },
         [198] = { name = "CHAT_SEARCH_COMMON_PARTICIPANTS", direction = "clientToServer", request = "ChatSearchCommonParticipantsRequest", reply = "ChatSearchCommonParticipantsReply" },
         [199] = { name = "PROFILE_DELETE", direction = "clientToServer", request = "ProfileDeleteRequest", reply = "ProfileDeleteReply" },
         [200] = { name = "PROFILE_DELETE_TIME", direction = "clientToServer", request = "ProfileDeleteTimeRequest", reply = "ProfileDeleteTimeReply" },
@@ -317,7 +319,7 @@ local spec = {
         [291] = { name = "LOGIN_BY_QR", direction = "clientToServer", request = "LoginByQrRequest", reply = "LoginByQrReply" },
         [292] = { name = "NOTIF_BANNERS", direction = "serverToClient" },
         [293] = { name = "NOTIF_TRANSCRIPTION", direction = "serverToClient" },
-        [300] = { name = "CHAT_SUGGEST", direction = "clientToServer" },
+        [300] = { name = "CHAT_SUGGEST", direction = "clientToServer", request = "ChatSuggestRequest", reply = "ChatSuggestReply" },
         [301] = { name = "AUDIO_PLAY", direction = "clientToServer" },
         [302] = { name = "BANNERS_GET", direction = "clientToServer" },
         [303] = { name = "MSG_DELIVERY", direction = "clientToServer", request = "MsgDeliveryRequest", reply = "MsgDeliveryReply" },
@@ -344,6 +346,7 @@ local spec = {
         ["user.not.found"] = { class = "soft", retry = "never", when = "No such user, or one the caller may not see. The two look alike." },
         ["not.found"] = { class = "soft", retry = "never", when = "The message, or another thing named by id, does not exist for the caller." },
         ["not.allowed"] = { class = "soft", retry = "never", when = "The caller sees the thing but has no right to do this to it." },
+        ["link.taken"] = { class = "soft", retry = "never", when = "Another chat has the public name." },
         ["error.message.invalid"] = { class = "soft", retry = "never", when = "The message has neither text nor attachments nor a forward, or carries something that is not served." },
         ["error.message.like.unknown.reaction"] = { class = "soft", retry = "never", when = "The reaction is no emoji." },
         ["error.too-many-likes"] = { class = "soft", retry = "never", when = "One more kind of reaction than a message may have. Those that are there can still be used." },
@@ -377,6 +380,7 @@ local spec = {
         ["list<Chat>"] = { shape = "list", of = "Chat" },
         ["list<ChatMember>"] = { shape = "list", of = "ChatMember" },
         ["list<ChatReactionsSettings>"] = { shape = "list", of = "ChatReactionsSettings" },
+        ["list<CommentsInfoUpdate>"] = { shape = "list", of = "CommentsInfoUpdate" },
         ["list<Element>"] = { shape = "list", of = "Element" },
         ["list<Folder>"] = { shape = "list", of = "Folder" },
         ["list<FoundMessage>"] = { shape = "list", of = "FoundMessage" },
@@ -574,6 +578,7 @@ local spec = {
         },
         PublicResult = {
             { key = "contact", type = "User" },
+            { key = "chat", type = "Chat" },
             { key = "highlights", type = "list<text>" },
         },
         MessageStats = {
@@ -749,6 +754,10 @@ local spec = {
             { key = "type", type = "LinkType", required = true },
             { key = "messageId", type = "messageId", required = true },
             { key = "chatId", type = "chatId" },
+        },
+        CommentsInfoUpdate = {
+            { key = "postId", type = "messageId", required = true },
+            { key = "commentsInfo", type = "any", required = true },
         },
         DelayedAttributes = {
             { key = "timeToFire", type = "ms", required = true },
@@ -1025,6 +1034,21 @@ local spec = {
             { key = "chats", type = "list<Chat>" },
             { key = "marker", type = "ms", required = true },
         },
+        ChatPersonalConfigRequest = {
+            { key = "chatId", type = "chatId", required = true },
+        },
+        ChatPersonalConfigReply = {
+            { key = "chat", type = "Chat", required = true },
+        },
+        ChatPinSetVisibilityRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "show", type = "bool", required = true },
+        },
+        ChatPinSetVisibilityReply = {},
+        ChatHideRequest = {
+            { key = "chatId", type = "chatId", required = true },
+        },
+        ChatHideReply = {},
         ChatSubscribeRequest = {
             { key = "chatId", type = "chatId", required = true },
             { key = "subscribe", type = "bool" },
@@ -1229,7 +1253,7 @@ local spec = {
             { key = "revokePrivateLink", type = "bool" },
             { key = "changeOwnerId", type = "userId" },
             { key = "photoToken", type = "text", limitBytes = "maxShortStringBytes" },
-            { key = "access", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "access", type = "ChatAccess" },
             { key = "link", type = "text", limitBytes = "maxURLBytes" },
         },
         ChatUpdateReply = {
@@ -1269,6 +1293,12 @@ local spec = {
         },
         LinkInfoReply = {
             { key = "chat", type = "Chat" },
+        },
+        ChatSuggestRequest = {
+            { key = "count", type = "int" },
+        },
+        ChatSuggestReply = {
+            { key = "chats", type = "list<Chat>" },
         },
         MsgSendRequest = {
             { key = "chatId", type = "chatId" },
@@ -1356,6 +1386,26 @@ local spec = {
             { key = "lastFireDelayedErrorTime", type = "ms" },
             { key = "message", type = "Message" },
             { key = "messageIds", type = "list<messageId>" },
+        },
+        MsgGetCommentsInfoRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "postIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+        },
+        MsgGetCommentsInfoReply = {
+            { key = "commentsInfoUpdates", type = "list<CommentsInfoUpdate>" },
+        },
+        MsgDeleteRangeRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "startTime", type = "ms", required = true },
+            { key = "endTime", type = "ms", required = true },
+        },
+        MsgDeleteRangeReply = {
+            { key = "chat", type = "Chat", required = true },
+        },
+        NotifMsgDeleteRange = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "startTime", type = "ms", required = true },
+            { key = "endTime", type = "ms", required = true },
         },
         SendVoteRequest = {
             { key = "chatId", type = "chatId", required = true },

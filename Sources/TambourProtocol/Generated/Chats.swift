@@ -621,6 +621,245 @@ extension ChatsListRequest: WireRequest {
     package static var opcode: Opcode { .chatsList }
 }
 
+/// One chat as the caller has it.
+package struct ChatPersonalConfigRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+
+    package init(
+        chatID: ChatID
+    ) {
+        self.chatID = chatID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        return Self(chatID: chatID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+    }
+}
+
+/// The answer to CHAT_PERSONAL_CONFIG.
+package struct ChatPersonalConfigReply: WirePayload, Hashable {
+    /// The chat.
+    package var chat: Chat
+
+    package init(
+        chat: Chat
+    ) {
+        self.chat = chat
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chat: Chat?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chat") {
+                    fieldName = "chat"
+                    try claim(0, in: &fieldsSeen)
+                    chat = try Chat.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chat else { throw missing("chat") }
+        return Self(chat: chat)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("chat")
+        chat.write(to: &writer)
+    }
+}
+
+extension ChatPersonalConfigRequest: WireRequest {
+    package typealias Reply = ChatPersonalConfigReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatPersonalConfig }
+}
+
+/// Hides what is pinned in a chat from the caller's own screens, or shows it again. It is the setting
+/// `hidePinned` of the chat, as CONFIG keeps it.
+package struct ChatPinSetVisibilityRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// Whether it is shown.
+    package var show: Bool
+
+    package init(
+        chatID: ChatID,
+        show: Bool
+    ) {
+        self.chatID = chatID
+        self.show = show
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var show: Bool?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "show") {
+                    fieldName = "show"
+                    try claim(1, in: &fieldsSeen)
+                    show = try reader.readBool()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let show else { throw missing("show") }
+        return Self(chatID: chatID, show: show)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("show")
+        writer.writeBool(show)
+    }
+}
+
+/// The answer to CHAT_PIN_SET_VISIBILITY.
+package struct ChatPinSetVisibilityReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension ChatPinSetVisibilityRequest: WireRequest {
+    package typealias Reply = ChatPinSetVisibilityReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatPinSetVisibility }
+}
+
+/// Puts a chat away for the caller, until something new is said in it. A dialog that has not begun is away
+/// already.
+package struct ChatHideRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+
+    package init(
+        chatID: ChatID
+    ) {
+        self.chatID = chatID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        return Self(chatID: chatID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+    }
+}
+
+/// The answer to CHAT_HIDE.
+package struct ChatHideReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension ChatHideRequest: WireRequest {
+    package typealias Reply = ChatHideReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatHide }
+}
+
 /// Says that a chat is or is no longer open on the screen. A hint; pushes come either way.
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.

@@ -45,6 +45,7 @@ package enum ClientRequest: Sendable {
             case .chatLeave: .command(.chatLeave(try .decode(payload, limits: limits)))
             case .chatMembers: .query(.chatMembers(try .decode(payload, limits: limits)))
             case .publicSearch: .query(.publicSearch(try .decode(payload, limits: limits)))
+            case .chatPersonalConfig: .query(.chatPersonalConfig(try .decode(payload, limits: limits)))
             case .msgSend: .command(.msgSend(try .decode(payload, limits: limits)))
             case .msgTyping: .query(.msgTyping(try .decode(payload, limits: limits)))
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
@@ -56,7 +57,10 @@ package enum ClientRequest: Sendable {
             case .msgGetStat: .query(.msgGetStat(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
             case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
+            case .chatPinSetVisibility: .command(.chatPinSetVisibility(try .decode(payload, limits: limits)))
             case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
+            case .msgGetCommentsInfo: .query(.msgGetCommentsInfo(try .decode(payload, limits: limits)))
+            case .msgDeleteRange: .command(.msgDeleteRange(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .phoneBindRequest: .command(.phoneBindRequest(try .decode(payload, limits: limits)))
@@ -84,6 +88,7 @@ package enum ClientRequest: Sendable {
             case .msgCancelReaction: .command(.msgCancelReaction(try .decode(payload, limits: limits)))
             case .msgGetReactions: .query(.msgGetReactions(try .decode(payload, limits: limits)))
             case .msgGetDetailedReactions: .query(.msgGetDetailedReactions(try .decode(payload, limits: limits)))
+            case .chatHide: .command(.chatHide(try .decode(payload, limits: limits)))
             case .chatSearchCommonParticipants: .query(.chatSearchCommonParticipants(try .decode(payload, limits: limits)))
             case .profileDelete: .command(.profileDelete(try .decode(payload, limits: limits)))
             case .profileDeleteTime: .query(.profileDeleteTime(try .decode(payload, limits: limits)))
@@ -98,6 +103,7 @@ package enum ClientRequest: Sendable {
             case .getQrStatus: .query(.getQrStatus(try .decode(payload, limits: limits)))
             case .authQrApprove: .command(.authQrApprove(try .decode(payload, limits: limits)))
             case .loginByQr: .command(.loginByQr(try .decode(payload, limits: limits)))
+            case .chatSuggest: .query(.chatSuggest(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
             case .sendVote: .command(.sendVote(try .decode(payload, limits: limits)))
             case .votersListByAnswer: .query(.votersListByAnswer(try .decode(payload, limits: limits)))
@@ -155,6 +161,7 @@ package indirect enum QueryRequest: Sendable {
     case chatCheckLink(ChatCheckLinkRequest)
     case chatMembers(ChatMembersRequest)
     case publicSearch(PublicSearchRequest)
+    case chatPersonalConfig(ChatPersonalConfigRequest)
     case msgTyping(MsgTypingRequest)
     case chatSearch(ChatSearchRequest)
     case msgGet(MsgGetRequest)
@@ -163,6 +170,7 @@ package indirect enum QueryRequest: Sendable {
     case msgGetStat(MsgGetStatRequest)
     case chatSubscribe(ChatSubscribeRequest)
     case linkInfo(LinkInfoRequest)
+    case msgGetCommentsInfo(MsgGetCommentsInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
     case auth2faDetails(Auth2faDetailsRequest)
     case authValidatePassword(AuthValidatePasswordRequest)
@@ -179,6 +187,7 @@ package indirect enum QueryRequest: Sendable {
     case foldersGet(FoldersGetRequest)
     case foldersGetById(FoldersGetByIdRequest)
     case getQrStatus(GetQrStatusRequest)
+    case chatSuggest(ChatSuggestRequest)
     case votersListByAnswer(VotersListByAnswerRequest)
     case getPollUpdates(GetPollUpdatesRequest)
 
@@ -199,6 +208,7 @@ package indirect enum QueryRequest: Sendable {
             case .chatCheckLink: .chatCheckLink
             case .chatMembers: .chatMembers
             case .publicSearch: .publicSearch
+            case .chatPersonalConfig: .chatPersonalConfig
             case .msgTyping: .msgTyping
             case .chatSearch: .chatSearch
             case .msgGet: .msgGet
@@ -207,6 +217,7 @@ package indirect enum QueryRequest: Sendable {
             case .msgGetStat: .msgGetStat
             case .chatSubscribe: .chatSubscribe
             case .linkInfo: .linkInfo
+            case .msgGetCommentsInfo: .msgGetCommentsInfo
             case .sessionsInfo: .sessionsInfo
             case .auth2faDetails: .auth2faDetails
             case .authValidatePassword: .authValidatePassword
@@ -223,6 +234,7 @@ package indirect enum QueryRequest: Sendable {
             case .foldersGet: .foldersGet
             case .foldersGetById: .foldersGetById
             case .getQrStatus: .getQrStatus
+            case .chatSuggest: .chatSuggest
             case .votersListByAnswer: .votersListByAnswer
             case .getPollUpdates: .getPollUpdates
         }
@@ -252,6 +264,8 @@ package indirect enum CommandRequest: Sendable {
     case msgDelete(MsgDeleteRequest)
     case msgEdit(MsgEditRequest)
     case chatMembersUpdate(ChatMembersUpdateRequest)
+    case chatPinSetVisibility(ChatPinSetVisibilityRequest)
+    case msgDeleteRange(MsgDeleteRangeRequest)
     case sessionsClose(SessionsCloseRequest)
     case phoneBindRequest(PhoneBindRequestRequest)
     case phoneBindConfirm(PhoneBindConfirmRequest)
@@ -268,6 +282,7 @@ package indirect enum CommandRequest: Sendable {
     case draftDiscard(DraftDiscardRequest)
     case msgReaction(MsgReactionRequest)
     case msgCancelReaction(MsgCancelReactionRequest)
+    case chatHide(ChatHideRequest)
     case profileDelete(ProfileDeleteRequest)
     case chatReactionsSettingsSet(ChatReactionsSettingsSetRequest)
     case foldersUpdate(FoldersUpdateRequest)
@@ -300,6 +315,8 @@ package indirect enum CommandRequest: Sendable {
             case .msgDelete: .msgDelete
             case .msgEdit: .msgEdit
             case .chatMembersUpdate: .chatMembersUpdate
+            case .chatPinSetVisibility: .chatPinSetVisibility
+            case .msgDeleteRange: .msgDeleteRange
             case .sessionsClose: .sessionsClose
             case .phoneBindRequest: .phoneBindRequest
             case .phoneBindConfirm: .phoneBindConfirm
@@ -316,6 +333,7 @@ package indirect enum CommandRequest: Sendable {
             case .draftDiscard: .draftDiscard
             case .msgReaction: .msgReaction
             case .msgCancelReaction: .msgCancelReaction
+            case .chatHide: .chatHide
             case .profileDelete: .profileDelete
             case .chatReactionsSettingsSet: .chatReactionsSettingsSet
             case .foldersUpdate: .foldersUpdate

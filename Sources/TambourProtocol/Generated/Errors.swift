@@ -62,6 +62,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case notFound = "not.found"
         /// The caller sees the thing but has no right to do this to it.
         case notAllowed = "not.allowed"
+        /// Another chat has the public name.
+        case linkTaken = "link.taken"
         /// The message has neither text nor attachments nor a forward, or carries something that is not
         /// served.
         case errorMessageInvalid = "error.message.invalid"
@@ -97,7 +99,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         /// When the same request may be sent again.
         package var retry: Retry {
             switch self {
-                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed, .errorPasswordWrong, .errorPhoneTaken: .never
+                case .protoVer, .protoFrame, .protoOpcode, .protoPayload, .loginToken, .loginBlocked, .errorPhoneWrong, .errorCodeWrong, .chatNotFound, .userNotFound, .notFound, .notAllowed, .linkTaken, .errorMessageInvalid, .errorMessageLikeUnknownReaction, .errorTooManyLikes, .errorReactionsNotAllowed, .errorPasswordWrong, .errorPhoneTaken: .never
                 case .loginFlood, .tooManyRequests, .authBlocked, .internalError, .overloaded: .later
                 case .protoState: .afterLogin
                 case .errorCodeExpired, .trackNotFound: .refresh
@@ -144,6 +146,8 @@ extension RequestError.Code {
             case (.notFound, .ru): "Здесь больше ничего нет"
             case (.notAllowed, .en): "You may not do that"
             case (.notAllowed, .ru): "У вас нет на это прав"
+            case (.linkTaken, .en): "This name is taken. Choose another one"
+            case (.linkTaken, .ru): "Это имя занято. Выберите другое"
             case (.errorMessageInvalid, .en): "This message cannot be sent"
             case (.errorMessageInvalid, .ru): "Это сообщение нельзя отправить"
             case (.errorMessageLikeUnknownReaction, .en): "There is no such reaction"
@@ -264,6 +268,11 @@ extension RequestError {
     package static let notAllowed = RequestError(code: .notAllowed, message: "Not allowed")
     package static func notAllowed(_ message: String) -> RequestError {
         RequestError(code: .notAllowed, message: message)
+    }
+    /// Another chat has the public name.
+    package static let linkTaken = RequestError(code: .linkTaken, message: "The name is taken")
+    package static func linkTaken(_ message: String) -> RequestError {
+        RequestError(code: .linkTaken, message: message)
     }
     /// The message has neither text nor attachments nor a forward, or carries something that is not served.
     package static let errorMessageInvalid = RequestError(code: .errorMessageInvalid, message: "The message is not valid")

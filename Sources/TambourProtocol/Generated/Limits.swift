@@ -167,6 +167,10 @@ package final class Limits: Sendable {
     package let maxTelemetryVersions: Int
     /// 20_000 members. The size clients are told.
     package let maxGroupMembers: Int
+    /// 5 characters. Shorter ones are gone on the first day.
+    package let minPublicNameUnits: Int
+    /// 32 characters. People write it down and say it to each other.
+    package let maxPublicNameUnits: Int
     /// 64 bytes. The longest emoji, a family with skin tones, takes 41.
     package let maxReactionBytes: Int
     /// 8 kinds. What fits below a message, and what clients are told.
@@ -322,6 +326,8 @@ package final class Limits: Sendable {
         maxLogEvents = overrides.value(of: "maxLogEvents", standard: 1000)
         maxTelemetryVersions = overrides.value(of: "maxTelemetryVersions", standard: 32)
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
+        minPublicNameUnits = overrides.value(of: "minPublicNameUnits", standard: 5)
+        maxPublicNameUnits = overrides.value(of: "maxPublicNameUnits", standard: 32)
         maxReactionBytes = overrides.value(of: "maxReactionBytes", standard: 64)
         maxReactionKinds = overrides.value(of: "maxReactionKinds", standard: 8)
         maxChosenReactions = overrides.value(of: "maxChosenReactions", standard: 64)

@@ -478,9 +478,10 @@ extension MsgDeleteRequest: WireRequest {
     package static var opcode: Opcode { .msgDelete }
 }
 
-/// Changes an own message. An absent or nil `text` keeps the text, "" clears it; an empty list of attachments
-/// keeps them when `text` is given. A POLL that is the one of the message closes it or lets it be forwarded,
-/// any other takes its place; see SEND_VOTE.
+/// Changes an own message, or a post of others in a channel as the table of roles says. An absent or nil
+/// `text` keeps the text, "" clears it; an empty list of attachments keeps them when `text` is given. A POLL
+/// that is the one of the message closes it or lets it be forwarded, any other takes its place; see
+/// SEND_VOTE.
 package struct MsgEditRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1304,5 +1305,296 @@ package struct NotifMsgDelayed: WirePayload, Hashable {
                 writer.writeInt(item.rawValue)
             }
         }
+    }
+}
+
+/// How many comments posts have. Comments are not served yet, so none has any.
+package struct MsgGetCommentsInfoRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// Which posts.
+    package var postIDs: [MessageID]
+
+    package init(
+        chatID: ChatID,
+        postIDs: [MessageID]
+    ) {
+        self.chatID = chatID
+        self.postIDs = postIDs
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var postIDs: [MessageID]?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "postIds") {
+                    fieldName = "postIds"
+                    try claim(1, in: &fieldsSeen)
+                    postIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let postIDs else { throw missing("postIds") }
+        return Self(chatID: chatID, postIDs: postIDs)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("postIds")
+        writer.writeArrayHeader(postIDs.count)
+        for item in postIDs {
+            writer.writeInt(item.rawValue)
+        }
+    }
+}
+
+/// The answer to MSG_GET_COMMENTS_INFO.
+package struct MsgGetCommentsInfoReply: WirePayload, Hashable {
+    /// One for each post.
+    package var commentsInfoUpdates: [CommentsInfoUpdate]
+
+    package init(
+        commentsInfoUpdates: [CommentsInfoUpdate] = []
+    ) {
+        self.commentsInfoUpdates = commentsInfoUpdates
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var commentsInfoUpdates: [CommentsInfoUpdate] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "commentsInfoUpdates") {
+                    fieldName = "commentsInfoUpdates"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { commentsInfoUpdates = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> CommentsInfoUpdate in try CommentsInfoUpdate.read(from: &reader) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(commentsInfoUpdates: commentsInfoUpdates)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("commentsInfoUpdates")
+        writer.writeArrayHeader(commentsInfoUpdates.count)
+        for item in commentsInfoUpdates {
+            item.write(to: &writer)
+        }
+    }
+}
+
+extension MsgGetCommentsInfoRequest: WireRequest {
+    package typealias Reply = MsgGetCommentsInfoReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgGetCommentsInfo }
+}
+
+/// Deletes for everybody what was sent between two times: everything where the caller may clear the history
+/// (see the table of roles), the caller's own messages elsewhere.
+package struct MsgDeleteRangeRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// The first moment.
+    package var startTime: Int64
+    /// The last one.
+    package var endTime: Int64
+
+    package init(
+        chatID: ChatID,
+        startTime: Int64,
+        endTime: Int64
+    ) {
+        self.chatID = chatID
+        self.startTime = startTime
+        self.endTime = endTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var startTime: Int64?
+        var endTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "startTime") {
+                    fieldName = "startTime"
+                    try claim(1, in: &fieldsSeen)
+                    startTime = try reader.readInt()
+                } else if reader.matches(wireKey, "endTime") {
+                    fieldName = "endTime"
+                    try claim(2, in: &fieldsSeen)
+                    endTime = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let startTime else { throw missing("startTime") }
+        guard let endTime else { throw missing("endTime") }
+        return Self(chatID: chatID, startTime: startTime, endTime: endTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("startTime")
+        writer.writeInt(startTime)
+        writer.writeKey("endTime")
+        writer.writeInt(endTime)
+    }
+}
+
+/// The answer to MSG_DELETE_RANGE.
+package struct MsgDeleteRangeReply: WirePayload, Hashable {
+    /// The chat as it is now.
+    package var chat: Chat
+
+    package init(
+        chat: Chat
+    ) {
+        self.chat = chat
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chat: Chat?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chat") {
+                    fieldName = "chat"
+                    try claim(0, in: &fieldsSeen)
+                    chat = try Chat.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chat else { throw missing("chat") }
+        return Self(chat: chat)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("chat")
+        chat.write(to: &writer)
+    }
+}
+
+extension MsgDeleteRangeRequest: WireRequest {
+    package typealias Reply = MsgDeleteRangeReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgDeleteRange }
+}
+
+/// Everything between two times was deleted. NOTIF_MSG_DELETE follows with the ids, for clients that do not
+/// know this push.
+package struct NotifMsgDeleteRange: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// The first moment.
+    package var startTime: Int64
+    /// The last one.
+    package var endTime: Int64
+
+    package init(
+        chatID: ChatID,
+        startTime: Int64,
+        endTime: Int64
+    ) {
+        self.chatID = chatID
+        self.startTime = startTime
+        self.endTime = endTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var startTime: Int64?
+        var endTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "startTime") {
+                    fieldName = "startTime"
+                    try claim(1, in: &fieldsSeen)
+                    startTime = try reader.readInt()
+                } else if reader.matches(wireKey, "endTime") {
+                    fieldName = "endTime"
+                    try claim(2, in: &fieldsSeen)
+                    endTime = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let startTime else { throw missing("startTime") }
+        guard let endTime else { throw missing("endTime") }
+        return Self(chatID: chatID, startTime: startTime, endTime: endTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("startTime")
+        writer.writeInt(startTime)
+        writer.writeKey("endTime")
+        writer.writeInt(endTime)
     }
 }

@@ -54,7 +54,7 @@ package enum ChatType: WireValue, Hashable {
 package enum ChatStatus: WireValue, Hashable {
     /// The usual.
     case active
-    /// Kept out of the list.
+    /// Kept out of the list, by CHAT_HIDE.
     case hidden
     /// Left or deleted; sent once as a tombstone.
     case removed
@@ -587,7 +587,7 @@ package enum MemberType: WireValue, Hashable {
     case member
     /// The owner and who has permissions.
     case admin
-    /// Who asked to be let in; nobody has to ask yet.
+    /// Who asks to be let in.
     case joinRequest
     /// Who may not come back; nobody is kept out yet.
     case blocked
@@ -3208,23 +3208,28 @@ package struct FoundMessage: WireValue, Hashable {
     }
 }
 
-/// Somebody whom PUBLIC_SEARCH found.
+/// Somebody or something that PUBLIC_SEARCH found.
 package struct PublicResult: WireValue, Hashable {
     /// The user.
     package var contact: User?
+    /// The public chat.
+    package var chat: Chat?
     /// The words that were looked for, in lower case.
     package var highlights: [Text]
 
     package init(
         contact: User? = nil,
+        chat: Chat? = nil,
         highlights: [Text] = []
     ) {
         self.contact = contact
+        self.chat = chat
         self.highlights = highlights
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var contact: User?
+        var chat: Chat?
         var highlights: [Text] = []
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -3236,9 +3241,13 @@ package struct PublicResult: WireValue, Hashable {
                     fieldName = "contact"
                     try claim(0, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { contact = try User.read(from: &reader) }
+                } else if reader.matches(wireKey, "chat") {
+                    fieldName = "chat"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chat = try Chat.read(from: &reader) }
                 } else if reader.matches(wireKey, "highlights") {
                     fieldName = "highlights"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { highlights = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText() } }
                 } else {
                     try reader.skip()
@@ -3248,16 +3257,21 @@ package struct PublicResult: WireValue, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(contact: contact, highlights: highlights)
+        return Self(contact: contact, chat: chat, highlights: highlights)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 1
         if contact != nil { fieldCount += 1 }
+        if chat != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let contact {
             writer.writeKey("contact")
             contact.write(to: &writer)
+        }
+        if let chat {
+            writer.writeKey("chat")
+            chat.write(to: &writer)
         }
         writer.writeKey("highlights")
         writer.writeArrayHeader(highlights.count)
@@ -3321,7 +3335,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.type }
         set { shared = shared.changed { $0.type = newValue } }
     }
-    /// ACTIVE but for tombstones.
+    /// ACTIVE but for tombstones, and chats put away.
     package var status: ChatStatus {
         get { shared.value.status }
         set { shared = shared.changed { $0.status = newValue } }
@@ -3401,7 +3415,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.access }
         set { shared = shared.changed { $0.access = newValue } }
     }
-    /// Invitation or public address.
+    /// Public name, or invitation, from `join/` on.
     package var link: Text? {
         get { shared.value.link }
         set { shared = shared.changed { $0.link = newValue } }
@@ -5932,6 +5946,60 @@ package struct NewLink: WireValue, Hashable {
             writer.writeKey("chatId")
             writer.writeInt(chatID.rawValue)
         }
+    }
+}
+
+/// How many comments a post has.
+package struct CommentsInfoUpdate: WireValue, Hashable {
+    /// The post.
+    package var postID: MessageID
+    /// Null; comments are not served yet.
+    package var commentsInfo: AnyValue
+
+    package init(
+        postID: MessageID,
+        commentsInfo: AnyValue
+    ) {
+        self.postID = postID
+        self.commentsInfo = commentsInfo
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var postID: MessageID?
+        var commentsInfo: AnyValue?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(0, in: &fieldsSeen)
+                    postID = MessageID(try reader.readID())
+                } else if reader.matches(wireKey, "commentsInfo") {
+                    fieldName = "commentsInfo"
+                    try claim(1, in: &fieldsSeen)
+                    commentsInfo = try AnyValue.read(from: &reader)
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let postID else { throw missing("postId") }
+        guard let commentsInfo else { throw missing("commentsInfo") }
+        return Self(postID: postID, commentsInfo: commentsInfo)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("postId")
+        writer.writeInt(postID.rawValue)
+        writer.writeKey("commentsInfo")
+        commentsInfo.write(to: &writer)
     }
 }
 

@@ -57,32 +57,34 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatMark = Opcode(rawValue: 50)
     /// Messages of a chat by the kinds of their attachments, events left out.
     package static let chatMedia = Opcode(rawValue: 51)
-    /// Deletes a group for everybody.
+    /// Deletes a group or channel for everybody.
     package static let chatDelete = Opcode(rawValue: 52)
     /// A page of chats whose last event is before a time, newest first.
     package static let chatsList = Opcode(rawValue: 53)
     /// Clears the history of a chat up to a time, for the caller or for everybody.
     package static let chatClear = Opcode(rawValue: 54)
-    /// Changes title, description, options, pinned message, invitation or owner of a chat; what is not named
-    /// stays.
+    /// Changes title, description, options, pinned message, invitation, public name or owner of a chat; what
+    /// is not named stays.
     package static let chatUpdate = Opcode(rawValue: 55)
-    /// Whether an invitation is good.
+    /// Whether an invitation or a public name is good.
     package static let chatCheckLink = Opcode(rawValue: 56)
-    /// Joins a group by its invitation.
+    /// Joins a group or channel by its invitation or public name.
     package static let chatJoin = Opcode(rawValue: 57)
-    /// Leaves a group.
+    /// Leaves a group or channel.
     package static let chatLeave = Opcode(rawValue: 58)
-    /// A page of a chat's members, in the order of their ids.
+    /// A page of a chat's members, or of those who ask to be let in, in the order of their ids.
     package static let chatMembers = Opcode(rawValue: 59)
-    /// People by name or by their whole phone number.
+    /// People by name or by their whole phone number, and behind them public chats by title and name.
     package static let publicSearch = Opcode(rawValue: 60)
+    /// One chat as the caller has it.
+    package static let chatPersonalConfig = Opcode(rawValue: 61)
     /// Stores a message and tells every other session of every member.
     package static let msgSend = Opcode(rawValue: 64)
     /// Says that the caller is typing.
     package static let msgTyping = Opcode(rawValue: 65)
     /// Deletes messages for the caller or for everybody.
     package static let msgDelete = Opcode(rawValue: 66)
-    /// Changes an own message.
+    /// Changes an own message, or a post of others in a channel as the table of roles says.
     package static let msgEdit = Opcode(rawValue: 67)
     /// Messages of all chats of the caller in which every word of the query begins a word, newest first.
     package static let chatSearch = Opcode(rawValue: 68)
@@ -96,10 +98,18 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGetStat = Opcode(rawValue: 74)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)
-    /// Adds members to a group, removes them, or gives and takes the rights of administrators.
+    /// Adds members to a group or channel, removes them, lets in who asks or declines it, or gives and takes
+    /// the rights of administrators.
     package static let chatMembersUpdate = Opcode(rawValue: 77)
-    /// What an invitation leads to.
+    /// Hides what is pinned in a chat from the caller's own screens, or shows it again.
+    package static let chatPinSetVisibility = Opcode(rawValue: 86)
+    /// What an invitation or a public name leads to.
     package static let linkInfo = Opcode(rawValue: 89)
+    /// How many comments posts have.
+    package static let msgGetCommentsInfo = Opcode(rawValue: 91)
+    /// Deletes for everybody what was sent between two times: everything where the caller may clear the
+    /// history (see the table of roles), the caller's own messages elsewhere.
+    package static let msgDeleteRange = Opcode(rawValue: 92)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
     /// Closes all other sessions of the caller.
@@ -150,6 +160,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifConfig = Opcode(rawValue: 134)
     /// A chat was created, changed or left.
     package static let notifChat = Opcode(rawValue: 135)
+    /// Everything between two times was deleted.
+    package static let notifMsgDeleteRange = Opcode(rawValue: 140)
     /// Messages were deleted.
     package static let notifMsgDelete = Opcode(rawValue: 142)
     /// What the bots of a chat can be told.
@@ -184,6 +196,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGetReactions = Opcode(rawValue: 180)
     /// Who reacted to a message, a page in the order of the users' ids.
     package static let msgGetDetailedReactions = Opcode(rawValue: 181)
+    /// Puts a chat away for the caller, until something new is said in it.
+    package static let chatHide = Opcode(rawValue: 196)
     /// Groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
     /// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that
@@ -215,6 +229,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let authQrApprove = Opcode(rawValue: 290)
     /// Exchanges an approved track for a LOGIN token, or for a challenge if the user has a password.
     package static let loginByQr = Opcode(rawValue: 291)
+    /// Public chats one may like to join.
+    package static let chatSuggest = Opcode(rawValue: 300)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
     /// Votes.
@@ -310,12 +326,13 @@ package struct OpInfo: Sendable {
         served(52, "CHAT_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(53, "CHATS_LIST", .clientToServer, [.loggedIn], .query, .safe, [])
         served(54, "CHAT_CLEAR", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
-        served(55, "CHAT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed])
+        served(55, "CHAT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .linkTaken])
         served(56, "CHAT_CHECK_LINK", .clientToServer, [.loggedIn], .query, .safe, [.notFound])
         served(57, "CHAT_JOIN", .clientToServer, [.loggedIn], .command, .idempotent, [.notFound, .notAllowed])
         served(58, "CHAT_LEAVE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
-        served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(59, "CHAT_MEMBERS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notAllowed])
         served(60, "PUBLIC_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(61, "CHAT_PERSONAL_CONFIG", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(64, "MSG_SEND", .clientToServer, [.loggedIn], .command, .keyed, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(65, "MSG_TYPING", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
@@ -327,7 +344,10 @@ package struct OpInfo: Sendable {
         served(74, "MSG_GET_STAT", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, [.chatNotFound])
         served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notAllowed])
+        served(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(91, "MSG_GET_COMMENTS_INFO", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(92, "MSG_DELETE_RANGE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(98, "PHONE_BIND_REQUEST", .clientToServer, [.loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])
@@ -351,6 +371,7 @@ package struct OpInfo: Sendable {
         served(132, "NOTIF_PRESENCE", .serverToClient, [], nil, nil, [])
         served(134, "NOTIF_CONFIG", .serverToClient, [], nil, nil, [])
         served(135, "NOTIF_CHAT", .serverToClient, [], nil, nil, [])
+        served(140, "NOTIF_MSG_DELETE_RANGE", .serverToClient, [], nil, nil, [])
         served(142, "NOTIF_MSG_DELETE", .serverToClient, [], nil, nil, [])
         served(144, "CHAT_BOT_COMMANDS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(145, "BOT_INFO", .clientToServer, [.loggedIn], .query, .safe, [.userNotFound])
@@ -368,6 +389,7 @@ package struct OpInfo: Sendable {
         served(179, "MSG_CANCEL_REACTION", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound])
         served(180, "MSG_GET_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(181, "MSG_GET_DETAILED_REACTIONS", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
+        served(196, "CHAT_HIDE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, [])
         served(199, "PROFILE_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(200, "PROFILE_DELETE_TIME", .clientToServer, [.loggedIn], .query, .safe, [])
@@ -383,6 +405,7 @@ package struct OpInfo: Sendable {
         served(289, "GET_QR_STATUS", .clientToServer, [.initialized, .loggedIn], .query, .safe, [.trackNotFound])
         served(290, "AUTH_QR_APPROVE", .clientToServer, [.loggedIn], .command, .idempotent, [.trackNotFound])
         served(291, "LOGIN_BY_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, [.trackNotFound, .notAllowed, .loginBlocked])
+        served(300, "CHAT_SUGGEST", .clientToServer, [.loggedIn], .query, .safe, [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, [])
         served(304, "SEND_VOTE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .notAllowed])
         served(305, "VOTERS_LIST_BY_ANSWER", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
@@ -402,7 +425,6 @@ package struct OpInfo: Sendable {
         known(42, "CONTACT_VERIFY", .clientToServer)
         known(44, "OWN_CONTACT_SEARCH", .clientToServer)
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
-        known(61, "CHAT_PERSONAL_CONFIG", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
         known(63, "CHAT_CREATE", .clientToServer)
         known(70, "MSG_SHARE_PREVIEW", .clientToServer)
@@ -415,12 +437,9 @@ package struct OpInfo: Sendable {
         known(83, "VIDEO_PLAY", .clientToServer)
         known(84, "VIDEO_CHAT_CREATE_JOIN_LINK", .clientToServer)
         known(85, "MUSIC_PLAY30", .clientToServer)
-        known(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer)
         known(87, "FILE_UPLOAD", .clientToServer)
         known(88, "FILE_DOWNLOAD", .clientToServer)
         known(90, "MESSAGE_LINK", .clientToServer)
-        known(91, "MSG_GET_COMMENTS_INFO", .clientToServer)
-        known(92, "MSG_DELETE_RANGE", .clientToServer)
         known(94, "MSG_DELETE_USER_COMMENTS", .clientToServer)
         known(100, "UNBIND_OK_PROFILE", .clientToServer)
         known(102, "VIDEO_CHAT_JOIN_BY_LINK", .clientToServer)
@@ -435,7 +454,6 @@ package struct OpInfo: Sendable {
         known(136, "NOTIF_ATTACH", .serverToClient)
         known(137, "NOTIF_CALL_START", .serverToClient)
         known(139, "NOTIF_CONTACT_SORT", .serverToClient)
-        known(140, "NOTIF_MSG_DELETE_RANGE", .serverToClient)
         known(143, "NOTIF_CALLBACK_ANSWER", .serverToClient)
         known(146, "NOTIF_MSG_CONSTRUCT", .serverToClient)
         known(147, "NOTIF_LOCATION", .serverToClient)
@@ -451,7 +469,6 @@ package struct OpInfo: Sendable {
         known(193, "STICKER_CREATE", .clientToServer)
         known(194, "STICKER_SUGGEST", .clientToServer)
         known(195, "VIDEO_CHAT_MEMBERS", .clientToServer)
-        known(196, "CHAT_HIDE", .clientToServer)
         known(202, "TRANSCRIBE_MEDIA", .clientToServer)
         known(203, "PHOTO_URL_REFRESH", .clientToServer)
         known(208, "STORIES_FEED", .clientToServer)
@@ -478,7 +495,6 @@ package struct OpInfo: Sendable {
         known(263, "AUTH_CHECK_SCENARIO", .clientToServer)
         known(292, "NOTIF_BANNERS", .serverToClient)
         known(293, "NOTIF_TRANSCRIPTION", .serverToClient)
-        known(300, "CHAT_SUGGEST", .clientToServer)
         known(301, "AUDIO_PLAY", .clientToServer)
         known(302, "BANNERS_GET", .clientToServer)
         return table

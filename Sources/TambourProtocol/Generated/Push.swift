@@ -10,6 +10,7 @@ package indirect enum Push: WirePush {
     case notifPresence(NotifPresence)
     case notifConfig(NotifConfig)
     case notifChat(NotifChat)
+    case notifMsgDeleteRange(NotifMsgDeleteRange)
     case notifMsgDelete(NotifMsgDelete)
     case notifDraft(NotifDraft)
     case notifDraftDiscard(NotifDraftDiscard)
@@ -29,6 +30,7 @@ package indirect enum Push: WirePush {
             case .notifPresence: .notifPresence
             case .notifConfig: .notifConfig
             case .notifChat: .notifChat
+            case .notifMsgDeleteRange: .notifMsgDeleteRange
             case .notifMsgDelete: .notifMsgDelete
             case .notifDraft: .notifDraft
             case .notifDraftDiscard: .notifDraftDiscard
@@ -53,6 +55,7 @@ package indirect enum Push: WirePush {
             case .notifPresence(let push): push.withEncoded(for: capabilities, body)
             case .notifConfig(let push): push.withEncoded(for: capabilities, body)
             case .notifChat(let push): push.withEncoded(for: capabilities, body)
+            case .notifMsgDeleteRange(let push): push.withEncoded(for: capabilities, body)
             case .notifMsgDelete(let push): push.withEncoded(for: capabilities, body)
             case .notifDraft(let push): push.withEncoded(for: capabilities, body)
             case .notifDraftDiscard(let push): push.withEncoded(for: capabilities, body)

@@ -11,6 +11,8 @@ package enum RoleTable {
         case saved
         /// A chat of type CHAT.
         case group
+        /// A chat of type CHANNEL: few post, many read.
+        case channel
     }
 
     /// What somebody is in a chat.
@@ -27,18 +29,28 @@ package enum RoleTable {
 
     /// What somebody asks for.
     package enum Action: Int, CaseIterable, Sendable {
-        /// See the chat, its messages and its members.
+        /// See the chat and its messages.
         case read
-        /// Write a message, type, edit and delete own messages.
+        /// Write a message, edit and delete own messages.
         case send
         /// Delete messages of others for everybody.
         case deleteOthers
+        /// Edit messages of others.
+        case editOthers
         /// Add members.
         case addMember
         /// Remove a member without permissions.
         case removeMember
         /// Make an administrator, change what one may, take it all, or remove one.
         case appoint
+        /// See who the members are.
+        case seeMembers
+        /// See who asks to be let in, and let them in or not.
+        case decideRequests
+        /// Be shown the invitation.
+        case seeLink
+        /// Make the chat public under a name, or private again.
+        case changeAccess
         /// Make a new invitation, which ends the one before.
         case changeLink
         /// Clear the history for oneself.
@@ -75,7 +87,7 @@ package enum RoleTable {
         package static let members = Permissions(rawValue: 2)
         /// Makes administrators and takes their rights.
         package static let admins = Permissions(rawValue: 4)
-        /// Changes the description.
+        /// Changes the description; the title of a channel too.
         package static let info = Permissions(rawValue: 8)
         /// Pins messages.
         package static let pin = Permissions(rawValue: 16)
@@ -108,12 +120,21 @@ package enum RoleTable {
         package static let onlyOwnerCanChangeIconTitle = Options(rawValue: 2)
         /// Nobody but the owner and administrators with the permission may add members.
         package static let onlyAdminCanAddMember = Options(rawValue: 4)
+        /// Kept for clients; there are no calls.
+        package static let onlyAdminCanCall = Options(rawValue: 8)
+        /// Every member is shown the invitation.
+        package static let membersCanSeePrivateLink = Options(rawValue: 16)
+        /// Who follows the link or the public name asks to be let in.
+        package static let joinRequest = Options(rawValue: 32)
 
         /// Every one there is, under the name it has on the wire and in the table.
         package static let named: [(name: String, value: Options)] = [
             ("ALL_CAN_PIN_MESSAGE", .allCanPinMessage),
             ("ONLY_OWNER_CAN_CHANGE_ICON_TITLE", .onlyOwnerCanChangeIconTitle),
             ("ONLY_ADMIN_CAN_ADD_MEMBER", .onlyAdminCanAddMember),
+            ("ONLY_ADMIN_CAN_CALL", .onlyAdminCanCall),
+            ("MEMBERS_CAN_SEE_PRIVATE_LINK", .membersCanSeePrivateLink),
+            ("JOIN_REQUEST", .joinRequest),
         ]
     }
 
@@ -147,59 +168,98 @@ package enum RoleTable {
         .absent, .absent, .yes, .unknown,  // read, dialog
         .yes, .absent, .absent, .absent,  // read, saved
         .yes, .yes, .yes, .unknown,  // read, group
+        .yes, .yes, .yes, .unknown,  // read, channel
         .absent, .absent, .yes, .unknown,  // send, dialog
         .yes, .absent, .absent, .absent,  // send, saved
         .yes, .yes, .yes, .unknown,  // send, group
+        .yes, .anyOf([.permission(.post)]), .no, .unknown,  // send, channel
         .absent, .absent, .no, .unknown,  // deleteOthers, dialog
         .yes, .absent, .absent, .absent,  // deleteOthers, saved
         .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // deleteOthers, group
+        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // deleteOthers, channel
+        .absent, .absent, .no, .unknown,  // editOthers, dialog
+        .yes, .absent, .absent, .absent,  // editOthers, saved
+        .no, .no, .no, .unknown,  // editOthers, group
+        .yes, .anyOf([.permission(.edit)]), .no, .unknown,  // editOthers, channel
         .absent, .absent, .no, .unknown,  // addMember, dialog
         .no, .absent, .absent, .absent,  // addMember, saved
         .yes, .anyOf([.permission(.members), .isNotSet(.onlyAdminCanAddMember)]), .anyOf([.isNotSet(.onlyAdminCanAddMember)]), .unknown,  // addMember, group
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // addMember, channel
         .absent, .absent, .no, .unknown,  // removeMember, dialog
         .no, .absent, .absent, .absent,  // removeMember, saved
         .yes, .anyOf([.permission(.members)]), .no, .unknown,  // removeMember, group
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // removeMember, channel
         .absent, .absent, .no, .unknown,  // appoint, dialog
         .no, .absent, .absent, .absent,  // appoint, saved
         .yes, .anyOf([.permission(.admins)]), .no, .unknown,  // appoint, group
+        .yes, .anyOf([.permission(.admins)]), .no, .unknown,  // appoint, channel
+        .absent, .absent, .yes, .unknown,  // seeMembers, dialog
+        .yes, .absent, .absent, .absent,  // seeMembers, saved
+        .yes, .yes, .yes, .unknown,  // seeMembers, group
+        .yes, .yes, .no, .unknown,  // seeMembers, channel
+        .absent, .absent, .no, .unknown,  // decideRequests, dialog
+        .no, .absent, .absent, .absent,  // decideRequests, saved
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // decideRequests, group
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // decideRequests, channel
+        .absent, .absent, .no, .unknown,  // seeLink, dialog
+        .no, .absent, .absent, .absent,  // seeLink, saved
+        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .unknown,  // seeLink, group
+        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .unknown,  // seeLink, channel
+        .absent, .absent, .no, .unknown,  // changeAccess, dialog
+        .no, .absent, .absent, .absent,  // changeAccess, saved
+        .yes, .no, .no, .unknown,  // changeAccess, group
+        .yes, .no, .no, .unknown,  // changeAccess, channel
         .absent, .absent, .no, .unknown,  // changeLink, dialog
         .no, .absent, .absent, .absent,  // changeLink, saved
         .yes, .anyOf([.permission(.members)]), .no, .unknown,  // changeLink, group
+        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // changeLink, channel
         .absent, .absent, .yes, .unknown,  // clear, dialog
         .yes, .absent, .absent, .absent,  // clear, saved
         .yes, .yes, .yes, .unknown,  // clear, group
+        .yes, .yes, .yes, .unknown,  // clear, channel
         .absent, .absent, .no, .unknown,  // clearForAll, dialog
         .yes, .absent, .absent, .absent,  // clearForAll, saved
         .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // clearForAll, group
+        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // clearForAll, channel
         .absent, .absent, .no, .unknown,  // deleteChat, dialog
         .no, .absent, .absent, .absent,  // deleteChat, saved
         .yes, .no, .no, .unknown,  // deleteChat, group
+        .yes, .no, .no, .unknown,  // deleteChat, channel
         .absent, .absent, .no, .unknown,  // leave, dialog
         .no, .absent, .absent, .absent,  // leave, saved
         .no, .yes, .yes, .unknown,  // leave, group
+        .no, .yes, .yes, .unknown,  // leave, channel
         .absent, .absent, .no, .unknown,  // changeTitle, dialog
         .no, .absent, .absent, .absent,  // changeTitle, saved
         .yes, .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .unknown,  // changeTitle, group
+        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeTitle, channel
         .absent, .absent, .no, .unknown,  // changeDescription, dialog
         .no, .absent, .absent, .absent,  // changeDescription, saved
         .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeDescription, group
+        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeDescription, channel
         .absent, .absent, .no, .unknown,  // changeOptions, dialog
         .no, .absent, .absent, .absent,  // changeOptions, saved
         .yes, .no, .no, .unknown,  // changeOptions, group
+        .yes, .no, .no, .unknown,  // changeOptions, channel
         .absent, .absent, .yes, .unknown,  // pin, dialog
         .yes, .absent, .absent, .absent,  // pin, saved
         .yes, .anyOf([.permission(.pin), .isSet(.allCanPinMessage)]), .anyOf([.isSet(.allCanPinMessage)]), .unknown,  // pin, group
+        .yes, .anyOf([.permission(.pin)]), .no, .unknown,  // pin, channel
         .absent, .absent, .no, .unknown,  // changeOwner, dialog
         .no, .absent, .absent, .absent,  // changeOwner, saved
         .yes, .no, .no, .unknown,  // changeOwner, group
+        .yes, .no, .no, .unknown,  // changeOwner, channel
         .absent, .absent, .yes, .unknown,  // react, dialog
         .yes, .absent, .absent, .absent,  // react, saved
         .yes, .yes, .yes, .unknown,  // react, group
+        .yes, .yes, .yes, .unknown,  // react, channel
         .absent, .absent, .yes, .unknown,  // seeReactions, dialog
         .yes, .absent, .absent, .absent,  // seeReactions, saved
         .yes, .yes, .yes, .unknown,  // seeReactions, group
+        .yes, .yes, .no, .unknown,  // seeReactions, channel
         .absent, .absent, .no, .unknown,  // changeReactions, dialog
         .no, .absent, .absent, .absent,  // changeReactions, saved
         .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeReactions, group
+        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeReactions, channel
     ]
 }

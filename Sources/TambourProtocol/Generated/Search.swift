@@ -174,8 +174,8 @@ extension ChatMediaRequest: WireRequest {
     package static var opcode: Opcode { .chatMedia }
 }
 
-/// People by name or by their whole phone number. Accounts that an administrator blocked are nobody, and the
-/// caller is not looked for. Chats are not found: none is public yet.
+/// People by name or by their whole phone number, and behind them public chats by title and name. Accounts
+/// that an administrator blocked are nobody, and the caller is not looked for.
 package struct PublicSearchRequest: WirePayload, Hashable {
     /// A name or a phone.
     package var query: Text
@@ -289,9 +289,9 @@ extension PublicSearchRequest: CustomReflectable {
 
 /// The answer to PUBLIC_SEARCH.
 package struct PublicSearchReply: WirePayload, Hashable {
-    /// Who was found, in the order of their names.
+    /// People in the order of their names, then chats.
     package var result: [PublicResult]
-    /// How many were found, at most `maxPeopleFound`.
+    /// How many were found, at most `maxPeopleFound` people and as many chats.
     package var total: Int64
     /// Where the next page begins; absent at the end.
     package var marker: Int64?

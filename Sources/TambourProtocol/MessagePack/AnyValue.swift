@@ -34,6 +34,8 @@ extension AnyValue: WireValue {
 // MARK: - Looking into it
 
 extension AnyValue {
+    package static let null = AnyValue(unchecked: Bytes([0xC0]))
+
     package var isNil: Bool {
         read { (reader) throws(PayloadError) in reader.readNilIfPresent() } == true
     }

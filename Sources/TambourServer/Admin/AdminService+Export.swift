@@ -36,6 +36,16 @@ private struct Export {
         try contacts()
         try folders()
         try drafts()
+        try scheduled()
+        for request in try snapshot.joinRequests(by: user) {
+            try line(
+                "joinRequest",
+                [
+                    ("chat", JSON(ChatID(request.chat.rawValue))),
+                    ("asked", JSON(time: request.asked)),
+                ]
+            )
+        }
         for key in try snapshot.chatKeys(of: user) { try chat(key) }
         for former in try snapshot.formerChats(of: user) { try chat(former) }
         try reports()
@@ -145,7 +155,7 @@ private struct Export {
             try line(
                 "draft",
                 [
-                    ("chat", JSON(chatID(of: record.place))),
+                    ("chat", JSON(record.place.wireID(for: user))),
                     ("saved", JSON(time: record.saved)),
                     ("text", JSON(record.text)),
                     ("elements", JSON(packed: record.elements?.bytes)),
@@ -155,10 +165,22 @@ private struct Export {
         }
     }
 
-    private func chatID(of place: DraftPlace) -> ChatID {
-        switch place {
-        case .group(let key): ChatID(key.rawValue)
-        case .user(let other): .dialog(user, other)
+    private func scheduled() throws {
+        for record in try snapshot.delayed(of: user) {
+            try line(
+                "scheduledMessage",
+                [
+                    ("chat", JSON(record.place.wireID(for: user))),
+                    ("id", JSON(record.id)),
+                    ("due", JSON(time: record.attributes.timeToFire)),
+                    ("failed", record.hasFailed ? .bool(true) : .null),
+                    ("text", record.draft.text.isEmpty ? .null : JSON(record.draft.text)),
+                    ("elements", JSON(packed: record.draft.elements?.bytes)),
+                    ("attaches", JSON(packed: record.draft.attaches?.bytes)),
+                    ("replyTo", record.draft.replyTo.map { JSON($0) } ?? .null),
+                    ("forward", JSON(packed: record.draft.forward?.bytes)),
+                ]
+            )
         }
     }
 
@@ -224,6 +246,15 @@ private struct Export {
                 [
                     ("chat", JSON(chat)), ("message", JSON(own.message)),
                     ("reaction", JSON(own.reaction)),
+                ]
+            )
+        }
+        for vote in try snapshot.votes(of: user, in: key) {
+            try line(
+                "vote",
+                [
+                    ("chat", JSON(chat)), ("message", JSON(vote.message)),
+                    ("answer", .int(vote.answer)), ("voted", JSON(time: vote.voted)),
                 ]
             )
         }

@@ -101,11 +101,18 @@ package struct Dispatcher: Sendable {
             return .reply(try groups.chatLeave(request, from: caller, in: tx))
         case .chatMembersUpdate(let request):
             return .reply(try groups.chatMembersUpdate(request, from: caller, in: tx))
+        case .chatHide(let request):
+            let caller = requester.requireCaller()
+            return .reply(try chats.chatHide(request, from: caller, in: tx))
+        case .chatPinSetVisibility(let request):
+            return .reply(try profile.chatPinSetVisibility(request, from: requester, in: tx))
         case .msgSend(let request):
             let reply = try messages.msgSend(request, from: caller, in: tx)
             return Answer(.reply(reply), interest: reply.chatID)
         case .msgDelete(let request):
             return .reply(try messages.msgDelete(request, from: caller, in: tx))
+        case .msgDeleteRange(let request):
+            return .reply(try messages.msgDeleteRange(request, from: caller, in: tx))
         case .msgEdit(let request):
             return .reply(try messages.msgEdit(request, from: caller, in: tx))
         case .msgReaction(let request):
@@ -197,6 +204,10 @@ package struct Dispatcher: Sendable {
             return page(try groups.chatCheckLink(request, in: snapshot))
         case .linkInfo(let request):
             return page(try groups.linkInfo(request, from: caller, in: snapshot))
+        case .chatPersonalConfig(let request):
+            return page(try chats.chatPersonalConfig(request, from: caller, in: snapshot))
+        case .chatSuggest(let request):
+            return page(try groups.chatSuggest(request, from: caller, in: snapshot))
         case .chatMembers(let request):
             return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
@@ -212,6 +223,8 @@ package struct Dispatcher: Sendable {
             return .reply(MsgTypingReply())
         case .msgGet(let request):
             return page(try messages.msgGet(request, from: caller, in: snapshot))
+        case .msgGetCommentsInfo(let request):
+            return page(try messages.msgGetCommentsInfo(request, from: caller, in: snapshot))
         case .msgGetReactions(let request):
             return page(try reactions.msgGetReactions(request, from: caller, in: snapshot))
         case .msgGetDetailedReactions(let request):

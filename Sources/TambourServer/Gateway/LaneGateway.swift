@@ -168,6 +168,10 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
+    /// So many users are looked up among those online in the time that one of those is found in a long
+    /// list.
+    private static let listedUsers = 8
+
     private func deliver(_ event: Event) {
         switch event {
         case .push(let push, let users, let except):
@@ -176,14 +180,24 @@ final class LaneGateway: @unchecked Sendable {
             if case .notifMessage(let message) = push, !message.chatID.isGroup {
                 dialog = message.chatID
             }
-            for user in users {
-                guard let sessions = byUser[user] else { continue }
+            func deliver(to sessions: [Session]) {
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.noteDialog(dialog) }
                     if let packet = encoded.packet(for: session.capabilities) {
                         session.push(packet)
                     }
+                }
+            }
+            if users.count > Self.listedUsers * byUser.count {
+                // A channel has more members than there are people online: those are looked up in its
+                // list, which is in the order of their ids, and not the list among them.
+                for (user, sessions) in byUser where users.holdsSorted(user) {
+                    deliver(to: sessions)
+                }
+            } else {
+                for user in users {
+                    if let sessions = byUser[user] { deliver(to: sessions) }
                 }
             }
         case .sessionsClosed(let ids, let user):
@@ -204,5 +218,18 @@ final class LaneGateway: @unchecked Sendable {
         case .code, .delayed:
             break
         }
+    }
+}
+
+extension [UserID] {
+    /// Whether a list in the order of ids holds one of them.
+    fileprivate func holdsSorted(_ user: UserID) -> Bool {
+        var low = startIndex
+        var high = endIndex
+        while low < high {
+            let middle = low + (high - low) / 2
+            if self[middle] < user { low = middle + 1 } else { high = middle }
+        }
+        return low < endIndex && self[low] == user
     }
 }

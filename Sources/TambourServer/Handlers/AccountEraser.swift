@@ -67,8 +67,8 @@ package struct AccountEraser: Sendable {
         try takeBackReactions(of: user, in: chat, tx)
         try takeBackVotes(of: user, in: chat, tx)
         let isMember = try tx.member(user, of: chat) != nil
-        if chat.kind == .group, isMember { try leave(user, chat, in: tx) }
-        if chat.kind != .group, isMember { try tx.remove([user], from: chat) }
+        if !chat.kind.isPair, isMember { try leave(user, chat, in: tx) }
+        if chat.kind.isPair, isMember { try tx.remove([user], from: chat) }
         guard chat.memberCount > 0 else { return try tx.eraseDeserted(chat) }
         for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
             let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
@@ -110,11 +110,17 @@ package struct AccountEraser: Sendable {
     }
 
     private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {
-        if chat.owner == user, let heir = try tx.successor(of: user, in: chat) {
+        let heir = chat.owner == user ? try tx.successor(of: user, in: chat) : nil
+        if let heir {
             var details = chat.details
             details.owner = heir
             try tx.set(details, of: chat)
             try tx.setPermissions([], of: heir, in: chat)
+        }
+        if chat.kind == .channel {
+            try tx.remove([user], from: chat)
+            if heir != nil { try tx.announce(chat, last: nil, except: nil) }
+            return
         }
         let (message, previous) = try tx.appendEvent(
             Attach(type: .control, event: "leave", userID: user),

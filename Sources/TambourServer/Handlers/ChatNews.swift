@@ -40,6 +40,20 @@ extension WriteTransaction {
         emit(.push(.notifMessage(push), to: chat.memberIDs, except: connection))
     }
 
+    /// Tells the members of messages that are gone, some thousand in a push.
+    func tellDeleted(
+        _ deleted: [MessageID],
+        in chat: ChatState,
+        except connection: ConnectionID?,
+        limits: Limits
+    ) {
+        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
+            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
+            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
+            emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: connection))
+        }
+    }
+
     /// Tells of a chat that is new to `users` or has changed; nothing in it differs between them.
     ///
     /// - Parameters:
@@ -51,13 +65,13 @@ extension WriteTransaction {
         last: Message?,
         except connection: ConnectionID?
     ) throws {
-        let isGroup = chat.kind == .group
+        let isGroup = !chat.kind.isPair
         let admins = isGroup ? try admins(of: chat) : []
         let marks = chat.isBig ? [] : chat.memberIDs
         let push = NotifChat(
             chat: Chat(
                 id: chat.wireID,
-                type: isGroup ? .chat : .dialog,
+                type: chat.kind.onWire,
                 status: .active,
                 owner: chat.owner,
                 participants: IDMap(
@@ -70,7 +84,8 @@ extension WriteTransaction {
                 joinTime: chat.created,
                 modified: ct,
                 participantsCount: isGroup ? Int64(chat.memberCount) : nil,
-                access: isGroup ? .private : nil,
+                access: isGroup ? chat.details.isPublic ? .public : .private : nil,
+                link: chat.details.isPublic ? chat.details.link : nil,
                 description: chat.details.description,
                 options: isGroup ? chat.details.options.onWire : nil,
                 admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,

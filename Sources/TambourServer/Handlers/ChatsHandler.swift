@@ -184,6 +184,41 @@ struct ChatsHandler: Sendable {
         return try snapshot.isReachable(partner, for: caller.userID)
     }
 
+    /// Answers `CHAT_PERSONAL_CONFIG` (61): the chat as the caller has it.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func chatPersonalConfig(
+        _ request: ChatPersonalConfigRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatPersonalConfigReply {
+        guard let chat = try chat(request.chatID, for: caller, in: snapshot) else {
+            throw RequestError.chatNotFound
+        }
+        return ChatPersonalConfigReply(chat: chat)
+    }
+
+    /// Answers `CHAT_HIDE` (196): puts a chat away until something new is said in it.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A command.
+    func chatHide(
+        _ request: ChatHideRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatHideReply {
+        guard let chat = try tx.chat(request.chatID, visibleTo: caller.userID) else {
+            try tx.reader.requireDialog(request.chatID, of: caller.userID)
+            return ChatHideReply()
+        }
+        if try tx.hide(chat, for: caller.userID) {
+            let push = NotifChat(chat: try tx.seen(chat, by: caller.userID))
+            tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
+        }
+        return ChatHideReply()
+    }
+
     /// The chat as it travels; saved messages are there before anything is saved.
     private func chat(
         _ id: ChatID,

@@ -1,7 +1,8 @@
 import TambourProtocol
 import TambourStore
 
-/// Family `groups`: members, rights, titles, invitations, and the end of a chat. Wire: protocol-spec/opcodes/groups.yaml
+/// Family `groups`: members, rights, titles, links, and the end of groups and channels.
+/// Wire: protocol-spec/opcodes/groups.yaml
 struct GroupsHandler: Sendable {
     let limits: Limits
     let environment: Environment
@@ -10,8 +11,8 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_MEMBERS_UPDATE` (77): adds or removes members, gives or takes rights.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, `proto.payload` for no users, too
-    ///   many of them, and values that mean nothing.
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.allowed`, also for lists that are not served,
+    ///   `proto.payload` for no users, too many of them, and values that mean nothing.
     /// - Note: A command.
     func chatMembersUpdate(
         _ request: ChatMembersUpdateRequest,
@@ -37,8 +38,14 @@ struct GroupsHandler: Sendable {
             try appoint(users, RoleTable.Permissions(rawValue: bits), in: chat, by: caller, tx)
         case (.admin, .remove):
             try appoint(users, [], in: chat, by: caller, tx)
-        case (.joinRequest, _), (.blocked, _), (.commentsBlacklist, _):
-            throw RequestError.notAllowed
+        case (.joinRequest, .add):
+            try letIn(users, to: chat, showingHistory: request.showHistory, by: caller, in: tx)
+        case (.joinRequest, .remove):
+            try decline(users, in: chat, by: caller, in: tx)
+        case (.blocked, _):
+            throw RequestError.notAllowed("nobody is kept out")
+        case (.commentsBlacklist, _):
+            throw RequestError.notAllowed("comments are not served")
         }
         return ChatMembersUpdateReply(chat: try tx.seen(chat, by: caller.userID))
     }
@@ -53,21 +60,76 @@ struct GroupsHandler: Sendable {
         try ChatRules.require(.addMember, of: caller.userID, in: chat, tx)
         let added = try users.filter { try tx.member($0, of: chat) == nil }
         for user in added { try tx.requireInvitable(user, by: caller.userID) }
-        guard chat.memberCount + added.count <= limits.maxGroupMembers else {
-            throw RequestError.protoPayload(
-                "/userIds: \(chat.memberCount + added.count) members, "
-                    + "limit \(limits.maxGroupMembers)"
-            )
-        }
+        try requireRoom(for: added.count, in: chat)
         guard !added.isEmpty else { return }
         try tx.add(added, to: chat, showingHistory: showingHistory)
-        let (message, previous) = try tx.appendEvent(
+        try tellArrival(
+            of: added,
             Attach(type: .control, event: "add", userID: caller.userID, userIDs: added),
-            to: chat,
-            by: caller.userID
+            in: chat,
+            by: caller,
+            tx
         )
+    }
+
+    /// - Throws: `proto.payload` for more members than a group may have; channels have no limit.
+    private func requireRoom(for added: Int, in chat: ChatState) throws {
+        guard chat.kind == .channel || chat.memberCount + added <= limits.maxGroupMembers else {
+            throw RequestError.protoPayload(
+                "/userIds: \(chat.memberCount + added) members, limit \(limits.maxGroupMembers)"
+            )
+        }
+    }
+
+    /// Tells everybody of a group who is new. Who reads a channel is nobody's business and not worth
+    /// a message to the others: there only those who are new hear of it.
+    func tellArrival(
+        of added: [UserID],
+        _ event: Attach,
+        in chat: ChatState,
+        by caller: Caller,
+        _ tx: WriteTransaction
+    ) throws {
+        if chat.kind == .channel {
+            return try tx.announce(chat, to: added, last: nil, except: caller.connectionID)
+        }
+        let (message, previous) = try tx.appendEvent(event, to: chat, by: caller.userID)
         try tx.announce(chat, last: message, except: caller.connectionID)
         tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
+    }
+
+    /// Who no longer asks is passed over.
+    private func letIn(
+        _ users: [UserID],
+        to chat: ChatState,
+        showingHistory: Bool,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) throws {
+        try ChatRules.require(.decideRequests, of: caller.userID, in: chat, tx)
+        let asking = try users.filter { try tx.hasRequest(of: $0, in: chat) && tx.isListed($0) }
+        try requireRoom(for: asking.count, in: chat)
+        guard !asking.isEmpty else { return }
+        try tx.add(asking, to: chat, showingHistory: showingHistory)
+        try tellArrival(
+            of: asking,
+            Attach(type: .control, event: "add", userID: caller.userID, userIDs: asking),
+            in: chat,
+            by: caller,
+            tx
+        )
+    }
+
+    private func decline(
+        _ users: [UserID],
+        in chat: ChatState,
+        by caller: Caller,
+        in tx: WriteTransaction
+    ) throws {
+        try ChatRules.require(.decideRequests, of: caller.userID, in: chat, tx)
+        for user in users where try tx.hasRequest(of: user, in: chat) {
+            try tx.discardRequest(of: user, in: chat)
+        }
     }
 
     private func remove(
@@ -96,12 +158,16 @@ struct GroupsHandler: Sendable {
             for user in removed { deleted += try tx.remove(from: user, in: chat) }
         }
         try tx.remove(removed, from: chat)
+        if chat.kind == .channel {
+            tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+            return tellGone(removed, from: chat, except: nil, in: tx)
+        }
         let (message, previous) = try tx.appendEvent(
             Attach(type: .control, event: "remove", userID: caller.userID, userIDs: removed),
             to: chat,
             by: caller.userID
         )
-        tellDeleted(deleted, in: chat, by: caller, in: tx)
+        tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         try tx.announce(chat, last: message, except: caller.connectionID)
         tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
         tellGone(removed, from: chat, except: nil, in: tx)
@@ -136,7 +202,7 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_LEAVE` (58).
     ///
-    /// - Throws: `chat.not.found`, `not.allowed` for the owner and outside of groups.
+    /// - Throws: `chat.not.found`, `not.allowed` for the owner, and where nobody joins.
     /// - Note: A command.
     func chatLeave(
         _ request: ChatLeaveRequest,
@@ -145,6 +211,11 @@ struct GroupsHandler: Sendable {
     ) throws -> ChatLeaveReply {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.leave, of: caller.userID, in: chat, tx)
+        if chat.kind == .channel {
+            try tx.remove([caller.userID], from: chat)
+            tellGone([caller.userID], from: chat, except: caller.connectionID, in: tx)
+            return ChatLeaveReply()
+        }
         let (message, previous) = try tx.appendEvent(
             Attach(type: .control, event: "leave", userID: caller.userID),
             to: chat,
@@ -155,19 +226,6 @@ struct GroupsHandler: Sendable {
         tx.tell(message, previous: previous, in: chat, except: nil)
         tellGone([caller.userID], from: chat, except: caller.connectionID, in: tx)
         return ChatLeaveReply()
-    }
-
-    private func tellDeleted(
-        _ deleted: [MessageID],
-        in chat: ChatState,
-        by caller: Caller,
-        in tx: WriteTransaction
-    ) {
-        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
-            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
-            tx.emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: caller.connectionID))
-        }
     }
 
     private func tellGone(
@@ -190,7 +248,7 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_MEMBERS` (59): a page of members in the order of their ids.
     ///
-    /// - Throws: `chat.not.found`.
+    /// - Throws: `chat.not.found`, `not.allowed` for who may not see that list.
     /// - Note: A query.
     func chatMembers(
         _ request: ChatMembersRequest,
@@ -198,21 +256,36 @@ struct GroupsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ChatMembersReply {
         let view = try snapshot.knownView(request.chatID, of: caller.userID)
-        try ChatRules.require(.read, of: view)
         let type = request.type ?? .member
-        // Nobody has to ask to be let in, and nobody is kept out.
-        guard type == .member || type == .admin && view.kind == .group else {
-            return ChatMembersReply()
-        }
+        try ChatRules.require(type == .joinRequest ? .decideRequests : .seeMembers, of: view)
         let asked = request.count ?? Int64(limits.membersPageSize)
         let query = request.query.map { "\($0)".lowercased() } ?? ""
-        let page = try snapshot.members(
-            of: view,
-            after: UserID(request.marker ?? 0),
-            limit: Int(min(max(1, asked), Int64(limits.maxMembersPage))),
-            onlyAdmins: type == .admin
-        ) { account in
+        func isWanted(_ account: Account) -> Bool {
             query.isEmpty || Self.isNamed(account, query)
+        }
+        let marker = UserID(request.marker ?? 0)
+        let limit = Int(min(max(1, asked), Int64(limits.maxMembersPage)))
+        let page: (members: [ChatMember], next: UserID?)
+        switch type {
+        case .joinRequest:
+            page = try snapshot.joinRequests(
+                of: view.key,
+                after: marker,
+                limit: limit,
+                where: isWanted
+            )
+        case .member,
+            .admin where !view.kind.isPair:
+            page = try snapshot.members(
+                of: view,
+                after: marker,
+                limit: limit,
+                onlyAdmins: type == .admin,
+                where: isWanted
+            )
+        case .admin, .blocked, .commentsBlacklist:
+            // Dialogs have no administrators, and nobody is kept out.
+            page = ([], nil)
         }
         return ChatMembersReply(members: page.members, marker: page.next?.rawValue)
     }
@@ -224,10 +297,10 @@ struct GroupsHandler: Sendable {
 
     // MARK: - The chat itself
 
-    /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, owner.
+    /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`, `not.found` for a message to pin that the caller does
-    ///   not see, `user.not.found` for an owner who is no member, `proto.payload`.
+    ///   not see, `user.not.found` for an owner who is no member, `link.taken`, `proto.payload`.
     /// - Note: A command.
     func chatUpdate(
         _ request: ChatUpdateRequest,
@@ -235,11 +308,8 @@ struct GroupsHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> ChatUpdateReply {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
-        let unserved = [
-            ("photoToken", request.photoToken), ("access", request.access), ("link", request.link),
-        ]
-        for (key, value) in unserved where value != nil {
-            throw RequestError.protoPayload("/\(key): not served")
+        guard request.photoToken == nil else {
+            throw RequestError.protoPayload("/photoToken: not served")
         }
         func require(_ action: RoleTable.Action) throws {
             try ChatRules.require(action, of: caller.userID, in: chat, tx)
@@ -276,8 +346,15 @@ struct GroupsHandler: Sendable {
             }
             details.pinned = pinned
         }
+        if request.access != nil || request.link != nil {
+            try require(.changeAccess)
+            try setAccess(request.access, request.link, of: chat, in: &details, tx)
+        }
         if request.revokePrivateLink {
             try require(.changeLink)
+            guard !details.isPublic else {
+                throw RequestError.protoPayload("/revokePrivateLink: the chat has a public name")
+            }
             details.link = newInvitation()
         }
         if let owner = request.changeOwnerID {
@@ -304,15 +381,6 @@ struct GroupsHandler: Sendable {
         return ChatUpdateReply(chat: try tx.seen(chat, by: caller.userID))
     }
 
-    /// 128 random bits: an invitation is found by who was given it and by nobody else.
-    private func newInvitation() -> Text {
-        let digits = environment.randomBytes(16).map { byte in
-            let text = String(byte, radix: 16)
-            return byte < 16 ? "0\(text)" : text
-        }
-        return Text("join/\(digits.joined())")
-    }
-
     private func changed(
         _ options: RoleTable.Options,
         by changes: NameMap<Bool>
@@ -324,71 +392,6 @@ struct GroupsHandler: Sendable {
             if isSet { options.insert(option.value) } else { options.remove(option.value) }
         }
         return options
-    }
-
-    // MARK: - Invitations
-
-    /// Answers `CHAT_JOIN` (57): makes the caller a member of the group that the link leads to.
-    ///
-    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full.
-    /// - Note: A command.
-    func chatJoin(
-        _ request: ChatJoinRequest,
-        from caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> ChatJoinReply {
-        guard let link = invitation(in: request.link), let chat = try tx.chat(invitedBy: link)
-        else { throw RequestError.notFound }
-        if try tx.member(caller.userID, of: chat) == nil {
-            guard chat.memberCount < limits.maxGroupMembers else { throw RequestError.notAllowed }
-            try tx.add([caller.userID], to: chat, showingHistory: true)
-            let (message, previous) = try tx.appendEvent(
-                Attach(type: .control, event: "joinByLink", userID: caller.userID),
-                to: chat,
-                by: caller.userID
-            )
-            try tx.announce(chat, last: message, except: caller.connectionID)
-            tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
-        }
-        return ChatJoinReply(chat: try tx.seen(chat, by: caller.userID))
-    }
-
-    /// Answers `CHAT_CHECK_LINK` (56).
-    ///
-    /// - Throws: `not.found` for a link that leads nowhere.
-    /// - Note: A query.
-    func chatCheckLink(
-        _ request: ChatCheckLinkRequest,
-        in snapshot: ReadTransaction
-    ) throws -> ChatCheckLinkReply {
-        guard let link = invitation(in: request.link),
-            try snapshot.chat(invitedBy: link) != nil
-        else { throw RequestError.notFound }
-        return ChatCheckLinkReply()
-    }
-
-    /// Answers `LINK_INFO` (89): the chat, or as much of it as one may know before joining.
-    ///
-    /// - Note: A query.
-    func linkInfo(
-        _ request: LinkInfoRequest,
-        from caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> LinkInfoReply {
-        guard let link = invitation(in: request.link),
-            let found = try snapshot.chat(invitedBy: link)
-        else { return LinkInfoReply() }
-        guard let view = try snapshot.view(found.key, for: caller.userID) else {
-            return LinkInfoReply(chat: found.chat)
-        }
-        return LinkInfoReply(chat: try snapshot.chat(view))
-    }
-
-    /// The part of a link that counts: clients send it alone, or with an address before it.
-    private func invitation(in link: Text) -> Text? {
-        let text = "\(link)"
-        guard let start = text.ranges(of: "join/").last?.lowerBound else { return nil }
-        return Text(String(text[start...]))
     }
 
     // MARK: - The end of a chat
@@ -408,7 +411,7 @@ struct GroupsHandler: Sendable {
         let last = request.lastEventTime.map { MessageID.last(at: $0) } ?? chat.head.id
         if request.forAll {
             let deleted = try tx.remove(upTo: last, in: chat)
-            tellDeleted(deleted, in: chat, by: caller, in: tx)
+            tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         } else {
             try tx.clear(chat, upTo: last, for: caller.userID)
         }
@@ -420,7 +423,7 @@ struct GroupsHandler: Sendable {
         return ChatClearReply(chat: cleared)
     }
 
-    /// Answers `CHAT_DELETE` (52): ends a group, or leaves it.
+    /// Answers `CHAT_DELETE` (52): ends a group or channel, or leaves it.
     ///
     /// - Throws: `chat.not.found`, `not.allowed`.
     /// - Note: A command.
@@ -436,6 +439,7 @@ struct GroupsHandler: Sendable {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
         let members = chat.memberIDs
+        try tx.discardRequests(in: chat)
         _ = try tx.remove(upTo: chat.head.id, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.remove(members, from: chat)

@@ -110,7 +110,8 @@ extension MessagesHandler {
             hasForward: record.draft.forward != nil,
             in: tx
         )
-        (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) = content
+        (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) =
+            content
         if let attributes = request.delayedAttributes {
             try requireNear(attributes.timeToFire, at: "/delayedAttributes/timeToFire", in: tx)
             record.attributes = attributes

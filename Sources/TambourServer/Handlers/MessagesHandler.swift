@@ -7,7 +7,7 @@ struct MessagesHandler: Sendable {
     let limits: Limits
 
     /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
-    /// member. Without a chat it creates the group its CONTROL attachment describes.
+    /// member. Without a chat it creates the group or channel its CONTROL attachment describes.
     ///
     /// The same `cid` again from the same device returns the first result: an outbox retries after a
     /// lost reply.
@@ -27,7 +27,7 @@ struct MessagesHandler: Sendable {
                     "/message/delayedAttributes: a chat is made at once"
                 )
             }
-            return try createGroup(message, from: caller, in: tx)
+            return try createChat(message, from: caller, in: tx)
         }
         let attributes = try schedule(message.delayedAttributes, in: tx)
         let target =
@@ -163,7 +163,7 @@ struct MessagesHandler: Sendable {
         let partner: UserID
 
         var place: ChatPlace {
-            if let chat, chat.kind == .group { return .group(chat.key) }
+            if let chat, !chat.kind.isPair { return .group(chat.key) }
             return .user(partner)
         }
     }
@@ -233,7 +233,7 @@ struct MessagesHandler: Sendable {
         if let carried = original.forward, original.text.isEmpty, original.attaches == nil {
             return carried
         }
-        let chatID = source.kind == .group ? source.wireID : ChatID(0)
+        let chatID = source.kind.isPair ? ChatID(0) : source.wireID
         let original = try PollRules.copy(of: original)
         return Packed(
             MessageLink(
@@ -245,9 +245,9 @@ struct MessagesHandler: Sendable {
         )
     }
 
-    // MARK: - Groups
+    // MARK: - Groups and channels
 
-    private func createGroup(
+    private func createChat(
         _ message: NewMessage,
         from caller: Caller,
         in tx: WriteTransaction
@@ -267,9 +267,13 @@ struct MessagesHandler: Sendable {
         ), let chat = try tx.chat(holding: first) {
             return try reply(to: first, in: chat, for: caller, in: tx)
         }
-        guard control.chatType == nil || control.chatType == "CHAT" else {
+        let kind: ChatKind
+        switch control.chatType {
+        case nil, "CHAT": kind = .group
+        case "CHANNEL": kind = .channel
+        default:
             throw RequestError.errorMessageInvalid(
-                "/message/attaches/0/chatType: only CHAT can be created"
+                "/message/attaches/0/chatType: only CHAT and CHANNEL can be created"
             )
         }
         guard let title = control.title, !title.isEmpty else {
@@ -281,7 +285,7 @@ struct MessagesHandler: Sendable {
             try tx.requireInvitable(id, by: caller.userID)
             invited.append(id)
         }
-        guard members.count <= limits.maxGroupMembers else {
+        guard kind == .channel || members.count <= limits.maxGroupMembers else {
             throw RequestError.protoPayload(
                 "/message/attaches/0/userIds: \(members.count) members, "
                     + "limit \(limits.maxGroupMembers)"
@@ -289,6 +293,7 @@ struct MessagesHandler: Sendable {
         }
 
         let chat = try tx.createGroup(
+            kind,
             title: title,
             owner: caller.userID,
             members: Array(members)
@@ -298,8 +303,9 @@ struct MessagesHandler: Sendable {
             title: title,
             event: "new",
             userID: caller.userID,
-            userIDs: invited,
-            chatType: .chat
+            // Who reads a channel is nobody's business.
+            userIDs: kind == .channel ? nil : invited,
+            chatType: kind.onWire
         )
         let (record, previous) = try tx.append(
             MessageDraft(cid: message.cid, text: .empty, attaches: Packed([created])),
@@ -362,7 +368,8 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Editing and deleting
 
-    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message.
+    /// Answers `MSG_EDIT` (67): replaces text, formatting or attachments of an own message, or of one
+    /// of others as the role table says.
     ///
     /// An absent text keeps the old one, an empty one clears it. An empty list of attachments keeps
     /// them: three known clients send it with every edit of a text.
@@ -388,9 +395,9 @@ struct MessagesHandler: Sendable {
         try ChatRules.requireOpen(chat, for: caller.userID)
         guard let old = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
-        guard old.sender == caller.userID, !isEvent(old, in: chat) else {
-            throw RequestError.notAllowed
-        }
+        guard !isEvent(old, in: chat) else { throw RequestError.notAllowed }
+        let action: RoleTable.Action = old.sender == caller.userID ? .send : .editOthers
+        try ChatRules.require(action, of: caller.userID, in: chat, tx)
         // Only what is scheduled has a time to change.
         guard request.delayedAttributes == nil else { throw RequestError.notFound }
         var record = old
@@ -505,6 +512,43 @@ struct MessagesHandler: Sendable {
         )
     }
 
+    /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
+    ///
+    /// Whoever may clear the history deletes everything, everybody else their own messages.
+    /// - Throws: `chat.not.found`, `proto.payload` for times that are none.
+    /// - Note: A command.
+    func msgDeleteRange(
+        _ request: MsgDeleteRangeRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteRangeReply {
+        let chat = try tx.knownChat(request.chatID, to: caller.userID)
+        guard request.startTime > 0 else { throw RequestError.protoPayload("/startTime: none") }
+        guard request.endTime >= request.startTime else {
+            throw RequestError.protoPayload("/endTime: before the start")
+        }
+        let isAll = try ChatRules.may(.clearForAll, caller.userID, in: chat, tx)
+        let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
+        let before = MessageID.last(at: request.startTime - 1)
+        let deleted = try tx.remove(
+            after: max(before, floor),
+            upTo: MessageID.last(at: request.endTime),
+            sentBy: isAll ? nil : caller.userID,
+            in: chat
+        )
+        if isAll, !deleted.isEmpty {
+            let push = NotifMsgDeleteRange(
+                chatID: chat.wireID,
+                startTime: request.startTime,
+                endTime: request.endTime
+            )
+            let members = chat.memberIDs
+            tx.emit(.push(.notifMsgDeleteRange(push), to: members, except: caller.connectionID))
+        }
+        tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+        return MsgDeleteRangeReply(chat: try tx.seen(chat, by: caller.userID))
+    }
+
     private func mayRemove(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -512,13 +556,15 @@ struct MessagesHandler: Sendable {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
-        if record.sender == caller.userID { return true }
+        if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
+            return true
+        }
         return try ChatRules.may(.deleteOthers, caller.userID, in: chat, tx)
     }
 
-    /// What made the group or happened to it: it says so and belongs to nobody.
+    /// What made the chat or happened to it: it says so and belongs to nobody.
     private func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
-        record.device == .server || chat.kind == .group && record.number == 1
+        record.device == .server || !chat.kind.isPair && record.number == 1
     }
 
     // MARK: - Reading
@@ -559,9 +605,26 @@ struct MessagesHandler: Sendable {
         return MsgGetReply(messages: messages, chatID: view.wireID)
     }
 
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): before comments are served no post has any.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGetCommentsInfo(
+        _ request: MsgGetCommentsInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgGetCommentsInfoReply {
+        _ = try snapshot.knownView(request.chatID, of: caller.userID)
+        return MsgGetCommentsInfoReply(
+            commentsInfoUpdates: Set(request.postIDs).sorted().map {
+                CommentsInfoUpdate(postID: $0, commentsInfo: .null)
+            }
+        )
+    }
+
     /// Answers `MSG_TYPING` (65): tells the others, stores nothing.
     ///
-    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun.
+    /// - Returns: the push, or nil where nobody is to hear of it: a dialog that has not begun, a channel.
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
     func msgTyping(
@@ -577,6 +640,7 @@ struct MessagesHandler: Sendable {
             if blockers.contains(partner) { throw RequestError.chatNotFound }
             if !blockers.isEmpty { return nil }
         }
+        guard view.kind != .channel else { return nil }
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
         return .push(.notifTyping(push), to: others, except: caller.connectionID)

@@ -129,6 +129,24 @@ struct ProfileHandler: Sendable {
         )
     }
 
+    /// Answers `CHAT_PIN_SET_VISIBILITY` (86): whether the caller's devices show what is pinned. It is
+    /// kept as the setting `hidePinned` of the chat.
+    ///
+    /// - Throws: `chat.not.found`, `proto.payload` for too many settings.
+    /// - Note: A command.
+    func chatPinSetVisibility(
+        _ request: ChatPinSetVisibilityRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> ChatPinSetVisibilityReply {
+        // Null takes a setting away.
+        let value = request.show ? AnyValue(unchecked: Bytes([0xC0])) : AnyValue(true)
+        let chats = IDMap([(request.chatID, NameMap([(Text("hidePinned"), value)]))])
+        let change = ConfigRequest(settings: SettingsChange(chats: chats))
+        _ = try config(change, from: requester, in: tx)
+        return ChatPinSetVisibilityReply()
+    }
+
     /// Whether the caller sees the chat; a dialog, and saved messages, also before they begin.
     private func isKnown(_ id: ChatID, to caller: Caller, in tx: WriteTransaction) throws -> Bool {
         if try tx.chat(id, visibleTo: caller.userID) != nil { return true }

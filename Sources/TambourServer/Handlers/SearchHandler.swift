@@ -148,9 +148,10 @@ struct SearchHandler: Sendable {
         return MsgGetStatReply(stats: IDMap(stats))
     }
 
-    // MARK: - People
+    // MARK: - People and public chats
 
-    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone.
+    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone; behind them public chats
+    /// by title and name.
     ///
     /// - Throws: `proto.payload` for a negative count.
     /// - Note: A query.
@@ -175,19 +176,31 @@ struct SearchHandler: Sendable {
         }
         people.removeAll { $0.account.id == caller.userID }
         people = Array(people.prefix(limits.maxPeopleFound))
-        let start = Int(max(0, min(request.marker ?? request.from ?? 0, Int64(people.count))))
-        let end = min(start + limit, people.count)
+        let cards = try publicChats(request.query, in: snapshot)
+        let count = people.count + cards.count
+        let start = Int(max(0, min(request.marker ?? request.from ?? 0, Int64(count))))
+        let end = min(start + limit, count)
         return PublicSearchReply(
-            result: try people[start..<end].map { person in
+            result: try (start..<end).map { index in
+                guard index < people.count else {
+                    let card = cards[index - people.count]
+                    return PublicResult(chat: card.chat, highlights: highlights)
+                }
+                let person = people[index]
                 let contact = try snapshot.contact(person.account, of: caller.userID)
                 return PublicResult(
                     contact: contact.user(showingPhone: person.byPhone),
                     highlights: highlights
                 )
             },
-            total: Int64(people.count),
-            marker: end < people.count ? Int64(end) : nil
+            total: Int64(count),
+            marker: end < count ? Int64(end) : nil
         )
+    }
+
+    private func publicChats(_ query: Text, in snapshot: ReadTransaction) throws -> [ChatCard] {
+        guard let query = SearchQuery(query) else { return [] }
+        return try snapshot.publicChats(query, limit: limits.maxPeopleFound)
     }
 
     private func pageSize(_ count: Int64?) throws -> Int {

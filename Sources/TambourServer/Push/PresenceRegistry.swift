@@ -132,7 +132,7 @@ package final class PresenceRegistry: Sendable {
             presence: user.presence(stored: 0),
             time: user.changed
         )
-        return .push(.notifPresence(push), to: Array(watchers.keys), except: nil)
+        return .push(.notifPresence(push), to: watchers.keys.sorted(), except: nil)
     }
 }
 

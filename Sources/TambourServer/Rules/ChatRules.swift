@@ -3,29 +3,15 @@ import TambourStore
 
 /// Who may do what in a chat: the table of `protocol-spec/roles.yaml`, and nothing beside it.
 enum ChatRules {
-    /// What somebody is in a chat, and what the table may ask about that.
-    struct Place {
-        var kind: RoleTable.Kind
-        var role: RoleTable.Role
-        var permissions: RoleTable.Permissions = []
-        var options: RoleTable.Options = []
-    }
-
     /// Nil when it is done, otherwise what it is refused with.
-    static func refusal(of action: RoleTable.Action, in place: Place) -> RequestError? {
-        switch RoleTable.cell(action, in: place.kind, for: place.role) {
-        case .yes: return nil
-        case .no: return .notAllowed
-        case .absent, .unknown: return .chatNotFound
-        case .anyOf(let conditions):
-            let isAllowed = conditions.contains { condition in
-                switch condition {
-                case .permission(let permission): place.permissions.contains(permission)
-                case .isSet(let option): place.options.contains(option)
-                case .isNotSet(let option): !place.options.contains(option)
-                }
-            }
-            return isAllowed ? nil : .notAllowed
+    static func refusal(
+        of action: RoleTable.Action,
+        in place: RoleTable.Place
+    ) -> RequestError? {
+        switch RoleTable.verdict(on: action, in: place) {
+        case .done: nil
+        case .notAllowed: .notAllowed
+        case .unknownChat: .chatNotFound
         }
     }
 
@@ -58,17 +44,18 @@ enum ChatRules {
         refusal(of: action, in: try place(of: user, in: chat, tx)) == nil
     }
 
-    static func place(
+    private static func place(
         of user: UserID,
         in chat: ChatState,
         _ tx: WriteTransaction
-    ) throws -> Place {
+    ) throws -> RoleTable.Place {
         guard let member = try tx.member(user, of: chat) else {
-            return Place(kind: chat.kind.inTable, role: .outsider)
+            return RoleTable.Place(kind: chat.kind.inTable, role: .outsider)
         }
-        return Place(
-            kind: chat.kind.inTable,
-            role: role(of: user, owner: chat.owner, permissions: member.permissions, chat.kind),
+        return RoleTable.Place(
+            of: user,
+            in: chat.kind,
+            owner: chat.owner,
             permissions: member.permissions,
             options: chat.details.options
         )
@@ -76,41 +63,13 @@ enum ChatRules {
 
     /// - Throws: `chat.not.found`, `not.allowed`.
     static func require(_ action: RoleTable.Action, of view: ChatView) throws {
-        let place = Place(
-            kind: view.kind.inTable,
-            role: role(
-                of: view.viewer,
-                owner: view.owner,
-                permissions: view.permissions,
-                view.kind
-            ),
+        let place = RoleTable.Place(
+            of: view.viewer,
+            in: view.kind,
+            owner: view.owner,
             permissions: view.permissions,
             options: view.options
         )
         if let refusal = refusal(of: action, in: place) { throw refusal }
-    }
-
-    /// Who began a dialog has no more to say in it than the other.
-    private static func role(
-        of user: UserID,
-        owner: UserID,
-        permissions: RoleTable.Permissions,
-        _ kind: ChatKind
-    ) -> RoleTable.Role {
-        switch kind {
-        case .dialog: .member
-        case .saved: .owner
-        case .group: user == owner ? .owner : permissions.isEmpty ? .member : .admin
-        }
-    }
-}
-
-extension ChatKind {
-    fileprivate var inTable: RoleTable.Kind {
-        switch self {
-        case .dialog: .dialog
-        case .saved: .saved
-        case .group: .group
-        }
     }
 }

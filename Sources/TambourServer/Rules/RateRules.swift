@@ -27,7 +27,8 @@ enum RateRules {
 
     static func charge(for request: QueryRequest) -> Charge? {
         switch request {
-        case .contactInfoByPhone, .chatCheckLink, .linkInfo, .publicSearch, .chatSearch, .msgSearch:
+        case .contactInfoByPhone, .chatCheckLink, .linkInfo, .publicSearch, .chatSearch, .msgSearch,
+            .chatSuggest:
             (.search, 1)
         default: nil
         }

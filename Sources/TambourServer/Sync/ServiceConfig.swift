@@ -21,7 +21,8 @@ package struct ServiceConfig: Sendable {
             ("msg-get-reactions-page-size", limits.reactionsPageSize),
         ]
         let switches: [StaticString] = [
-            "reactions-enabled", "drafts-sync-enabled", "chats-folder-enabled",
+            "reactions-enabled", "drafts-sync-enabled", "chats-folder-enabled", "channels-enabled",
+            "join-requests",
         ]
         let lists: [(StaticString, [Text])] = [
             ("reactions-menu", ["👍", "❤️", "😂", "🔥", "🥁", "😮", "😢", "👎"]),

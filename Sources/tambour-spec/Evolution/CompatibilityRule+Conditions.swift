@@ -1,5 +1,15 @@
 /// What the rules of the table ask.
 extension CompatibilityRule.Case {
+    /// Whether a cell of the table of roles asks for more than it did.
+    var isNarrowed: Bool {
+        func alternatives(_ cell: String?) -> Set<Substring> {
+            Set((cell ?? "").split(separator: " or "))
+        }
+        let was = alternatives(self.was(.text)).subtracting(["no", "unknown"])
+        let becomes = alternatives(self.becomes(.text))
+        return !becomes.contains("yes") && !was.isSubset(of: becomes)
+    }
+
     /// Whether a release that clients have said that it would be gone by now.
     var isPastSunset: Bool { old?.number(.sunset).map { $0 <= after.version } ?? false }
 

@@ -54,7 +54,8 @@ struct CompatibilityRule: Sendable {
     }
 
     static let table: [CompatibilityRule] =
-        framing + names + limits + errors + types + fields + opcodes + requirements + releases
+        framing + names + limits + errors + types + fields + roles + opcodes + requirements
+        + releases
 
     // MARK: Framing and names
 
@@ -515,6 +516,36 @@ struct CompatibilityRule: Sendable {
         ),
     ]
 
+    // MARK: Roles
+
+    private static let roles = [
+        CompatibilityRule(
+            "role-bit-removed",
+            .roleBit,
+            .removed,
+            "chats and administrators have it, and clients set it"
+        ),
+        CompatibilityRule(
+            "role-bit-renumbered",
+            .roleBit,
+            .changed(.number),
+            "administrators would have other rights than they were given"
+        ),
+        CompatibilityRule(
+            "role-cell-removed",
+            .roleCell,
+            .removed,
+            "clients count on what becomes of it"
+        ),
+        CompatibilityRule(
+            "role-cell-narrowed",
+            .roleCell,
+            .changed(.text),
+            "people of today may do it, and their clients offer it",
+            where: \.isNarrowed
+        ),
+    ]
+
     // MARK: Requirements and releases
 
     private static let requirements = [
@@ -549,7 +580,7 @@ struct CompatibilityRule: Sendable {
     /// What came when must stay true.
     private static let releases = [
         SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
-        .field,
+        .field, .roleBit,
         .opcode,
     ].flatMap { kind in
         [

@@ -63,7 +63,8 @@ struct ReleaseNotes {
             let family = subject(of: item)
             if !families.contains(family) { families.append(family) }
         }
-        return ["Handshake"] + families + ["Objects", "Limits", "Errors", "Requirements"]
+        return ["Handshake"] + families
+            + ["Objects", "Roles", "Limits", "Errors", "Requirements"]
     }
 
     private func subject(of item: SurfaceItem) -> String {
@@ -72,6 +73,7 @@ struct ReleaseNotes {
         case .limit: "Limits"
         case .error: "Errors"
         case .requirement: "Requirements"
+        case .roleBit, .roleCell: "Roles"
         case .enumeration, .value, .object: "Objects"
         case .field where item.file == "types.yaml": "Objects"
         default:
@@ -146,6 +148,8 @@ struct ReleaseNotes {
             case .error: [item[.class], "retry \(item[.retry] ?? "")"]
             case .enumeration: [item[.open] == "true" ? "open" : "closed"]
             case .requirement: [item[.level]]
+            case .roleBit: [item[.number]]
+            case .roleCell: [item[.text]]
             default: []
             }
         let present = traits.compactMap(\.self)

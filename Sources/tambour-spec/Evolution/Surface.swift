@@ -136,6 +136,28 @@ struct Surface: Decodable, Sendable {
         var direction: Direction
     }
 
+    /// A permission of an administrator or an option of a chat.
+    struct Bit: Decodable, Sendable {
+        var name: String
+        var bit: Int
+        var since: Int
+        var doc: String
+    }
+
+    struct Action: Decodable, Sendable {
+        var name: String
+        var since: Int
+        var doc: String
+        /// By kind, then by role.
+        var cells: [String: [String: String]]
+    }
+
+    struct Roles: Decodable, Sendable {
+        var permissions: [Bit]
+        var options: [Bit]
+        var actions: [Action]
+    }
+
     struct Family: Decodable, Sendable {
         var name: String
         var doc: String
@@ -162,6 +184,7 @@ struct Surface: Decodable, Sendable {
     var errors: [ErrorCode]
     var enums: [Enumeration]
     var structs: [Object]
+    var roles: Roles
     var families: [Family]
     var requirements: [Requirement]
 

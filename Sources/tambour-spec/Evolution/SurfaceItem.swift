@@ -3,6 +3,7 @@ struct SurfaceItem: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         case framing, version, state, capability, feature, limit, error
         case enumeration, value, object, field
+        case roleBit, roleCell
         case opcode, opcodeState, opcodeError, effect, range, known
         case requirement
     }
@@ -100,6 +101,7 @@ struct SurfaceIndex: Sendable {
                 file: "types.yaml"
             )
         }
+        add(surface.roles)
         for family in surface.families { add(family) }
         let files = Dictionary(
             surface.families.flatMap { family in
@@ -236,6 +238,34 @@ struct SurfaceIndex: Sendable {
                 doc: field.doc,
                 file: file
             )
+        }
+    }
+
+    private mutating func add(_ roles: Surface.Roles) {
+        let file = "roles.yaml"
+        for (what, bits) in [("permission", roles.permissions), ("option", roles.options)] {
+            for bit in bits {
+                add(
+                    .roleBit,
+                    "\(what) \(bit.name)",
+                    [.number: "\(bit.bit)", .since: "\(bit.since)"],
+                    doc: bit.doc,
+                    file: file
+                )
+            }
+        }
+        for action in roles.actions {
+            for (kind, row) in action.cells.sorted(by: { $0.key < $1.key }) {
+                for (role, cell) in row.sorted(by: { $0.key < $1.key }) {
+                    add(
+                        .roleCell,
+                        "\(action.name) by \(role) in \(kind)",
+                        [.text: cell],
+                        doc: action.doc,
+                        file: file
+                    )
+                }
+            }
         }
     }
 

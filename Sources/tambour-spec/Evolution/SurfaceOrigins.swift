@@ -27,6 +27,19 @@ struct SurfaceOrigins {
             add(opcode.reply?.fields, of: id, as: "reply")
             add(opcode.push?.fields, of: id, as: "push")
         }
+        for bit in specification.roles.permissions {
+            origins["permission \(bit.name)"] = bit.documented.origin
+        }
+        for bit in specification.roles.options {
+            origins["option \(bit.name)"] = bit.documented.origin
+        }
+        for action in specification.roles.actions {
+            for (kind, row) in action.cells {
+                for role in row.keys {
+                    origins["\(action.name) by \(role) in \(kind)"] = action.documented.origin
+                }
+            }
+        }
         for requirement in specification.requirements {
             origins[requirement.id] = requirement.origin
         }

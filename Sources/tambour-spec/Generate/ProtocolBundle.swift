@@ -59,6 +59,7 @@ struct ProtocolBundle {
                     "fields": type.fields.map(field),
                 ] as [String: Any]
             },
+            "roles": roles(specification.roles),
             "families": specification.families.map(family),
             "requirements": specification.requirements.map(requirement),
             "flows": specification.flows.map(flow),
@@ -76,6 +77,23 @@ struct ProtocolBundle {
         var result = documented(feature.documented)
         result["opcodes"] = feature.opcodes
         return result
+    }
+
+    private func roles(_ roles: RoleSpecification) -> [String: Any] {
+        func bit(_ bit: RoleSpecification.Bit) -> [String: Any] {
+            var result = documented(bit.documented)
+            result["bit"] = bit.bit
+            return result
+        }
+        return [
+            "kinds": roles.kinds.map(documented), "roles": roles.roles.map(documented),
+            "permissions": roles.permissions.map(bit), "options": roles.options.map(bit),
+            "actions": roles.actions.map { action in
+                var result = documented(action.documented)
+                result["cells"] = action.cells
+                return result
+            },
+        ]
     }
 
     private func limit(_ limit: Specification.Limit) -> [String: Any] {

@@ -21,6 +21,8 @@ What the library has no method for is sent with `app.invoke` or read with `on_ra
     49  CHAT_HISTORY   to see that no new field is sent to a stock client        history
     50  CHAT_MARK      SET_AS_UNREAD, and a mark of one's own choice             read_marks
     53  CHATS_LIST     `count`, and the reply's `marker`                         relogin, chat_list
+    55  CHAT_UPDATE    public names, JOIN_REQUEST                               channel, join_requests
+    64  MSG_SEND       a channel                                                channel
     64  MSG_SEND       many groups or messages in flight; `userId`; attaches     history, relogin, chat_list,
                        CONTACT, LOCATION, SHARE; the same `cid` again            without_methods
     65  MSG_TYPING     the library only listens to 129                           typing
@@ -42,6 +44,7 @@ import traceback
 import signing_in  # noqa: F401
 import second_factor  # noqa: F401
 import chatting  # noqa: F401
+import channels  # noqa: F401
 import reading  # noqa: F401
 import coming_back  # noqa: F401
 import own_things  # noqa: F401

@@ -642,6 +642,23 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_HIDE request: put away", type: "ChatHideRequest", opcode: 196, command: 0, sequence: 60,
+            hex: "0a00003c00c40000000981a663686174496403",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003c00c40000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_HIDE reply: done", type: "ChatHideReply", opcode: 196, command: 1, sequence: 60,
+            hex: "0a01003c00c40000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_HIDE error: not a member", type: "ErrorReply", opcode: 196, command: 3, sequence: 60,
+            hex: "0a03003c00c40000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_HISTORY request: the newest page", type: "ChatHistoryRequest", opcode: 49, command: 0, sequence: 15,
             hex: "0a00000f00310000004d87a663686174496403a466726f6dcf0000019871c20b18a7666f727761726400a86261636b7761726428ab6765744d65737361676573c3a767657443686174c2ab696e746572616374697665c3",
             accept: [
@@ -712,6 +729,40 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MARK error: not a member", type: "ErrorReply", opcode: 50, command: 3, sequence: 17,
             hex: "0a03001100320000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_PERSONAL_CONFIG request: asked", type: "ChatPersonalConfigRequest", opcode: 61, command: 0, sequence: 58,
+            hex: "0a00003a003d0000001181a6636861744964d3ffffc20f4408aac1",
+            accept: [],
+            reject: [
+                .init(name: "no chat", hex: "0a00003a003d0000000180", limits: [:], error: "/chatId: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_PERSONAL_CONFIG reply: a group", type: "ChatPersonalConfigReply", opcode: 61, command: 1, sequence: 58,
+            hex: "0a01003a003d0000015381a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7391cd03e9b161646d696e5061727469636970616e747381a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_PERSONAL_CONFIG error: not a member", type: "ErrorReply", opcode: 61, command: 3, sequence: 58,
+            hex: "0a03003a003d0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_PIN_SET_VISIBILITY request: hidden", type: "ChatPinSetVisibilityRequest", opcode: 86, command: 0, sequence: 59,
+            hex: "0a00003b00560000001782a6636861744964d3ffffc20f4408aac1a473686f77c2",
+            accept: [],
+            reject: [
+                .init(name: "neither shown nor hidden", hex: "0a00003b00560000001181a6636861744964d3ffffc20f4408aac1", limits: [:], error: "/show: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_PIN_SET_VISIBILITY reply: done", type: "ChatPinSetVisibilityReply", opcode: 86, command: 1, sequence: 59,
+            hex: "0a01003b00560000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_PIN_SET_VISIBILITY error: not a member", type: "ErrorReply", opcode: 86, command: 3, sequence: 59,
+            hex: "0a03003b00560000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1204,6 +1255,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_JOIN request: by name", type: "ChatJoinRequest", opcode: 57, command: 0, sequence: 56,
+            hex: "0a00003800390000001081a46c696e6ba96472756d5f6e657773",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_LEAVE request: asked", type: "ChatLeaveRequest", opcode: 58, command: 0, sequence: 44,
             hex: "0a00002c003a0000001181a6636861744964d3ffffc20f4408aac1",
             accept: [],
@@ -1255,6 +1311,16 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_MEMBERS request: who asks", type: "ChatMembersRequest", opcode: 59, command: 0, sequence: 47,
+            hex: "0a00002f003b0000002a83a6636861744964d3ffffc20f4408aac1a474797065ac4a4f494e5f52455155455354a5636f756e7464",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS error: no right", type: "ErrorReply", opcode: 59, command: 3, sequence: 47,
+            hex: "0a03002f003b0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE request: added", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 47,
             hex: "0a00002f004d0000004b85a6636861744964d3ffffc20f4408aac1a77573657249647392cd03eacd03eba96f7065726174696f6ea3616464ab73686f77486973746f7279c2ae636c65616e4d7367506572696f6400",
             accept: [
@@ -1293,6 +1359,26 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_MEMBERS_UPDATE error: no right", type: "ErrorReply", opcode: 77, command: 3, sequence: 48,
             hex: "0a030030004d0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE request: let in", type: "ChatMembersUpdateRequest", opcode: 77, command: 0, sequence: 48,
+            hex: "0a000030004d0000005a86a6636861744964d3ffffc20f4408aac1a77573657249647391cd03eba96f7065726174696f6ea3616464a474797065ac4a4f494e5f52455155455354ab73686f77486973746f7279c3ae636c65616e4d7367506572696f6400",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SUGGEST request: asked", type: "ChatSuggestRequest", opcode: 300, command: 0, sequence: 57,
+            hex: "0a000039012c0000000881a5636f756e740a",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SUGGEST reply: a channel", type: "ChatSuggestReply", opcode: 300, command: 1, sequence: 57,
+            hex: "0a010039012c0000010681a56368617473918fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SUGGEST reply: nothing", type: "ChatSuggestReply", opcode: 300, command: 1, sequence: 57,
+            hex: "0a010039012c0000000881a5636861747390",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1346,6 +1432,16 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_UPDATE request: a public name", type: "ChatUpdateRequest", opcode: 55, command: 0, sequence: 44,
+            hex: "0a00002c00370000004c85a6636861744964d3ffffc20f44089ec2a96e6f7469667950696ec3b17265766f6b65507269766174654c696e6bc2a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_UPDATE error: a name that is taken", type: "ErrorReply", opcode: 55, command: 3, sequence: 44,
+            hex: "0a03002c00370000002c82a56572726f72aa6c696e6b2e74616b656ea76d657373616765b1546865206e616d652069732074616b656e",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "LINK_INFO request: asked", type: "LinkInfoRequest", opcode: 89, command: 0, sequence: 54,
             hex: "0a00003600590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6a6f696e2f35663361",
             accept: [],
@@ -1360,6 +1456,16 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "LINK_INFO reply: nothing", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 54,
             hex: "0a01003600590000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO request: a public name", type: "LinkInfoRequest", opcode: 89, command: 0, sequence: 55,
+            hex: "0a00003700590000002481a46c696e6bbd68747470733a2f2f6578616d706c652e6f72672f6472756d5f6e657773",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LINK_INFO reply: a channel", type: "LinkInfoReply", opcode: 89, command: 1, sequence: 55,
+            hex: "0a01003700590000010481a4636861748fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1392,6 +1498,21 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_DELETE error: not a member", type: "ErrorReply", opcode: 66, command: 3, sequence: 29,
             hex: "0a03001d00420000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_RANGE request: an hour of a group", type: "MsgDeleteRangeRequest", opcode: 92, command: 0, sequence: 41,
+            hex: "0a000029005c0000003583a6636861744964d3ffffc20f4408aac1a9737461727454696d65cf0000019871c1e7f0a7656e6454696d65cf0000019871f8d670",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_RANGE reply: it is gone", type: "MsgDeleteRangeReply", opcode: 92, command: 1, sequence: 41,
+            hex: "0a010029005c0000015381a463686174de0012a26964d3ffffc20f4408aac1a474797065a443484154a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c20b18a43130303200a57469746c65a65069636e6963ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871f8de40ab6e65774d6573736167657300b17061727469636970616e7473436f756e7402a6616363657373a750524956415445a76f7074696f6e7380a661646d696e7391cd03e9b161646d696e5061727469636970616e747381a43130303182a26964cd03e9ab7065726d697373696f6e73cd07ff",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_RANGE error: not a member", type: "ErrorReply", opcode: 92, command: 3, sequence: 41,
+            hex: "0a030029005c0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1467,6 +1588,21 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_GET error: not a member", type: "ErrorReply", opcode: 71, command: 3, sequence: 33,
             hex: "0a03002100470000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_COMMENTS_INFO request: two posts", type: "MsgGetCommentsInfoRequest", opcode: 91, command: 0, sequence: 42,
+            hex: "0a00002a005b0000002c82a6636861744964d3ffffc20f4408aac1a7706f737449647392cf019871c1e8802cf3cf019871c1e8812cf4",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_COMMENTS_INFO reply: no comments", type: "MsgGetCommentsInfoReply", opcode: 91, command: 1, sequence: 42,
+            hex: "0a01002a005b0000005481b3636f6d6d656e7473496e666f557064617465739282a6706f73744964cf019871c1e8802cf3ac636f6d6d656e7473496e666fc082a6706f73744964cf019871c1e8812cf4ac636f6d6d656e7473496e666fc0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_GET_COMMENTS_INFO error: not a member", type: "ErrorReply", opcode: 91, command: 3, sequence: 42,
+            hex: "0a03002a005b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1671,6 +1807,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "NOTIF_MESSAGE push: a post", type: "NotifMessage", opcode: 128, command: 0, sequence: 61,
+            hex: "0a00003d00800000007582a6636861744964d3ffffc20f44089ec2a76d65737361676587a26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a74348414e4e454ca474657874a7546f6e69676874a6636861744964d3ffffc20f44089ec2a3636964cf0000019871c1e7f0a8617474616368657390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "NOTIF_MSG_DELAYED push: scheduled on another device", type: "NotifMsgDelayed", opcode: 154, command: 0, sequence: 137,
             hex: "0a000089009a000000d183a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871c1e7f1a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
             accept: [],
@@ -1688,6 +1829,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELETE push: two are gone", type: "NotifMsgDelete", opcode: 142, command: 0, sequence: 137,
             hex: "0a000089008e0000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_DELETE_RANGE push: an hour of a group", type: "NotifMsgDeleteRange", opcode: 140, command: 0, sequence: 140,
+            hex: "0a00008c008c0000003583a6636861744964d3ffffc20f4408aac1a9737461727454696d65cf0000019871c1e7f0a7656e6454696d65cf0000019871f8d670",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2161,6 +2307,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "PUBLIC_SEARCH reply: a public chat", type: "PublicSearchReply", opcode: 60, command: 1, sequence: 53,
+            hex: "0a010035003c0000012582a6726573756c749182a4636861748fa26964d3ffffc20f44089ec2a474797065a74348414e4e454ca6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747380a57469746c65a94472756d206e657773ad6c6173744576656e7454696d65cf0000019871c20b18b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c20b18a86a6f696e54696d65cf0000019871c20b18a86d6f646966696564cf0000019871c20b18b17061727469636970616e7473436f756e74cd0fa0a6616363657373a65055424c4943a46c696e6ba96472756d5f6e657773aa686967686c696768747391a46472756da5746f74616c01",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CONFIG request: privacy", type: "ConfigRequest", opcode: 22, command: 0, sequence: 15,
             hex: "0a00000f00160000003981a873657474696e677382a47573657282af5345415243485f42595f50484f4e45a8434f4e5441435453a648494444454ec3a5636861747380",
             accept: [],
@@ -2455,6 +2606,12 @@ extension ExampleVector {
             case "ChatMarkReply": try ChatMarkReply.decode(payload, limits: limits).encoded()
             case "ChatsListRequest": try ChatsListRequest.decode(payload, limits: limits).encoded()
             case "ChatsListReply": try ChatsListReply.decode(payload, limits: limits).encoded()
+            case "ChatPersonalConfigRequest": try ChatPersonalConfigRequest.decode(payload, limits: limits).encoded()
+            case "ChatPersonalConfigReply": try ChatPersonalConfigReply.decode(payload, limits: limits).encoded()
+            case "ChatPinSetVisibilityRequest": try ChatPinSetVisibilityRequest.decode(payload, limits: limits).encoded()
+            case "ChatPinSetVisibilityReply": try ChatPinSetVisibilityReply.decode(payload, limits: limits).encoded()
+            case "ChatHideRequest": try ChatHideRequest.decode(payload, limits: limits).encoded()
+            case "ChatHideReply": try ChatHideReply.decode(payload, limits: limits).encoded()
             case "ChatSubscribeRequest": try ChatSubscribeRequest.decode(payload, limits: limits).encoded()
             case "ChatSubscribeReply": try ChatSubscribeReply.decode(payload, limits: limits).encoded()
             case "NotifMark": try NotifMark.decode(payload, limits: limits).encoded()
@@ -2516,6 +2673,8 @@ extension ExampleVector {
             case "ChatMembersUpdateReply": try ChatMembersUpdateReply.decode(payload, limits: limits).encoded()
             case "LinkInfoRequest": try LinkInfoRequest.decode(payload, limits: limits).encoded()
             case "LinkInfoReply": try LinkInfoReply.decode(payload, limits: limits).encoded()
+            case "ChatSuggestRequest": try ChatSuggestRequest.decode(payload, limits: limits).encoded()
+            case "ChatSuggestReply": try ChatSuggestReply.decode(payload, limits: limits).encoded()
             case "MsgSendRequest": try MsgSendRequest.decode(payload, limits: limits).encoded()
             case "MsgSendReply": try MsgSendReply.decode(payload, limits: limits).encoded()
             case "MsgTypingRequest": try MsgTypingRequest.decode(payload, limits: limits).encoded()
@@ -2534,6 +2693,11 @@ extension ExampleVector {
             case "NotifTyping": try NotifTyping.decode(payload, limits: limits).encoded()
             case "NotifMsgDelete": try NotifMsgDelete.decode(payload, limits: limits).encoded()
             case "NotifMsgDelayed": try NotifMsgDelayed.decode(payload, limits: limits).encoded()
+            case "MsgGetCommentsInfoRequest": try MsgGetCommentsInfoRequest.decode(payload, limits: limits).encoded()
+            case "MsgGetCommentsInfoReply": try MsgGetCommentsInfoReply.decode(payload, limits: limits).encoded()
+            case "MsgDeleteRangeRequest": try MsgDeleteRangeRequest.decode(payload, limits: limits).encoded()
+            case "MsgDeleteRangeReply": try MsgDeleteRangeReply.decode(payload, limits: limits).encoded()
+            case "NotifMsgDeleteRange": try NotifMsgDeleteRange.decode(payload, limits: limits).encoded()
             case "SendVoteRequest": try SendVoteRequest.decode(payload, limits: limits).encoded()
             case "SendVoteReply": try SendVoteReply.decode(payload, limits: limits).encoded()
             case "VotersListByAnswerRequest": try VotersListByAnswerRequest.decode(payload, limits: limits).encoded()

@@ -44,8 +44,9 @@ struct RoleTableTests {
                 guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
                 let bits = RoleTable.Permissions.named.map(\.value)
                 let permissions = role == .admin ? bits : [[]]
+                let hasOptions = kind == .group || kind == .channel
                 let options: [RoleTable.Options] =
-                    kind == .group ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
+                    hasOptions ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
                 for permissions in permissions {
                     for options in options {
                         cells.append(
@@ -80,10 +81,12 @@ struct RoleTableTests {
                 switch cell.kind {
                 case .saved: chat = ChatID(0)
                 case .dialog: chat = owner.dialog(with: cell.role == .member ? actor : other)
-                case .group:
+                case .group, .channel:
                     let members = cell.role == .outsider ? [other, admin] : [other, admin, actor]
-                    chat = try owner.createGroup("Cell", with: members, cid: cid)
-                    try appoint(admin, .pin, in: chat, by: owner)
+                    let type: Text = cell.kind == .group ? "CHAT" : "CHANNEL"
+                    chat = try owner.createGroup("Cell", with: members, type: type, cid: cid)
+                    try owner.call(ChatUpdateRequest(chatID: chat, revokePrivateLink: true))
+                    try appoint(admin, [.pin, .post], in: chat, by: owner)
                     if cell.role == .admin {
                         try appoint(actor, cell.permissions, in: chat, by: owner)
                     }
@@ -91,7 +94,10 @@ struct RoleTableTests {
                     try owner.call(ChatUpdateRequest(chatID: chat, options: options))
                 }
                 cid += 1
-                let said = try owner.send("said", to: chat, cid: cid).message.id
+                // What the owner finds must be of somebody else, where there is anybody else.
+                let isFound = cell.action == .editOthers && client === owner
+                let author = isFound && cell.kind != .saved ? admin : owner
+                let said = try author.send("said", to: chat, cid: cid).message.id
                 cid += 1
                 let answer = try play(
                     cell,
@@ -158,7 +164,24 @@ struct RoleTableTests {
         }
         switch cell.action {
         case .read:
+            return try ask(ChatHistoryRequest(chatID: chat, backward: 1))
+        case .seeMembers:
             return try ask(ChatMembersRequest(chatID: chat))
+        case .decideRequests:
+            let letIn = try ask(members(people.guest, .add, .joinRequest))
+            #expect(try ask(members(people.guest, .remove, .joinRequest)) == letIn, "\(cell)")
+            let look = ChatMembersRequest(chatID: chat, type: .joinRequest)
+            #expect(try ask(look) == letIn, "\(cell)")
+            return letIn
+        case .seeLink:
+            // It is refused to nobody who sees the chat, but left out.
+            guard let seen = try client.chat(chat) else { return .chatNotFound }
+            return seen.link == nil ? .notAllowed : nil
+        case .changeAccess:
+            let name = Text("cell_\(cid)")
+            return try ask(ChatUpdateRequest(chatID: chat, access: .public, link: name))
+        case .editOthers:
+            return try ask(MsgEditRequest(chatID: chat, messageID: said, text: "edited"))
         case .send:
             return try ask(
                 MsgSendRequest(chatID: chat, message: NewMessage(cid: cid, text: "me"))
@@ -174,7 +197,7 @@ struct RoleTableTests {
         case .removeMember: return try ask(members(people.member, .remove))
         case .appoint:
             let given = try ask(members(people.member, .add, .admin))
-            if cell.role != .outsider, cell.kind == .group {
+            if cell.role != .outsider, cell.kind == .group || cell.kind == .channel {
                 #expect(try ask(members(people.admin, .remove)) == given, "\(cell)")
             }
             return given

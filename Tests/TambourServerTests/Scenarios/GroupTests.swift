@@ -291,7 +291,7 @@ struct ChatMembersUpdateTests {
     @Test("lists that are not kept are refused")
     func lists() throws {
         try withGroup { server, alice, _, carol, group in
-            for type: MemberType in [.joinRequest, .blocked, .commentsBlacklist] {
+            for type: MemberType in [.blocked, .commentsBlacklist] {
                 let request = ChatMembersUpdateRequest(
                     chatID: group,
                     userIDs: [carol.userID],

@@ -200,7 +200,7 @@ struct MsgSendTests {
             #expect(try code(title: "", [bob.userID]) == .protoPayload)
             #expect(try code([UserID(999)]) == .userNotFound)
             #expect(try code([bob.userID], event: "add") == .protoPayload)
-            #expect(try code([bob.userID], chatType: "CHANNEL") == .errorMessageInvalid)
+            #expect(try code([bob.userID], chatType: "DIALOG") == .errorMessageInvalid)
             try bob.expectSilence()
         }
     }

@@ -97,7 +97,7 @@ final class SyncClient {
         let all = reply.chats + (try rest(after: reply.chatMarker, machine))
         var chats: [ChatID: Chat] = [:]
         for chat in all {
-            guard chat.status == .active else {
+            guard chat.status != .removed else {
                 throw Divergence("chat \(chat.id.rawValue) is gone and in a full login")
             }
             guard chats.updateValue(chat, forKey: chat.id) == nil else {

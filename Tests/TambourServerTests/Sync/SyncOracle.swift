@@ -53,8 +53,14 @@ struct SyncOracle {
         var description: String?
         var options: Set<String> = []
         var pinned: MessageID?
-        /// Only of groups.
+        /// Only of groups and channels.
         var owner: UserID?
+        /// Nil for a private one.
+        var publicName: String?
+        /// Who asks to be let in.
+        var requests: Set<UserID> = []
+        /// The newest message when they put the chat away.
+        var hidden: [UserID: MessageID] = [:]
         var permissions: [UserID: Int64] = [:]
         /// Nothing up to this is there for them.
         var floors: [UserID: MessageID] = [:]
@@ -68,6 +74,12 @@ struct SyncOracle {
             self.members = members.sorted()
             self.title = title
             marks = Dictionary(uniqueKeysWithValues: members.map { ($0, 0) })
+            wasBig = isChannel
+        }
+
+        var isChannel: Bool {
+            guard case .group(let id) = name else { return false }
+            return id.isChannel
         }
 
         func visible(to user: UserID) -> [Message] {
@@ -82,6 +94,7 @@ struct SyncOracle {
 
         mutating func add(_ users: [UserID], showingHistory: Bool) {
             for user in users {
+                requests.remove(user)
                 members.append(user)
                 marks[user] = messages.last?.id.timeMs ?? 0
                 floors[user] = showingHistory ? nil : messages.last?.id
@@ -95,6 +108,7 @@ struct SyncOracle {
                 marks[user] = nil
                 floors[user] = nil
                 permissions[user] = nil
+                hidden[user] = nil
             }
         }
 
@@ -233,6 +247,8 @@ struct SyncOracle {
         }
         let last = chat.visible(to: viewer).last
         try expect("last message", seen.lastMessage?.id, last?.id)
+        let isHidden = chat.hidden[viewer].map { $0 == chat.messages.last?.id } ?? false
+        try expect("status", seen.status, isHidden ? .hidden : .active)
         try expect("last text", seen.lastMessage.map { "\($0.text)" }, last?.text)
         try expect(
             "reactions",
@@ -253,6 +269,10 @@ struct SyncOracle {
             try expect("description", seen.description.map { "\($0)" }, chat.description)
             let options = Set((seen.options?.pairs ?? []).map { "\($0.0)" })
             try expect("options", options, chat.options)
+            try expect("access", seen.access, chat.publicName == nil ? .private : .public)
+            if let name = chat.publicName {
+                try expect("link", seen.link.map { "\($0)" }, name)
+            }
             try expect("owner", seen.owner, chat.owner ?? UserID(0))
             let admins = [seen.owner] + chat.permissions.keys.sorted()
             try expect("administrators", seen.admins, admins)
@@ -314,7 +334,8 @@ struct SyncOracle {
             throw Divergence("the history of \(chat.name) for \(viewer.rawValue) is another one")
         }
         for (message, expected) in zip(page, expected) {
-            guard "\(message.text)" == expected.text, message.sender == expected.sender else {
+            let sender = chat.isChannel ? nil : expected.sender
+            guard "\(message.text)" == expected.text, message.sender == sender else {
                 throw Divergence("message \(message.id.rawValue) has another text or sender")
             }
             try Self.check(message, expected, for: viewer)

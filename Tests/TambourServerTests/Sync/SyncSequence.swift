@@ -43,7 +43,7 @@ final class SyncSequence: @unchecked Sendable {
         .chatClear, .chatDelete, .chatJoin, .sync, .contactUpdate, .contactCreate, .profile,
         .config, .msgReaction, .msgCancelReaction, .chatReactionsSettingsSet, .draftSave,
         .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete, .phoneBindConfirm,
-        .profileDelete, .sendVote,
+        .profileDelete, .sendVote, .chatHide, .chatPinSetVisibility, .msgDeleteRange,
     ]
 
     struct Step {
@@ -71,8 +71,8 @@ final class SyncSequence: @unchecked Sendable {
     private var scheduled: [Int64: (by: Caller, chat: ChatID, id: MessageID)] = [:]
     /// What the batch before told, for what its answers leave out.
     private var events: [Event] = []
-    /// Invitations, good ones and those that were replaced.
-    private var links: [(chat: SyncOracle.Name, link: Text)] = []
+    /// Invitations and public names, good ones and those that were replaced.
+    private var links: [Text] = []
     private var failure: (any Error)?
 
     static let users = 5
@@ -297,7 +297,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func step(by index: Int) -> Step {
         if random.chance(10) { return vote(index) }
-        return switch random.below(199) {
+        return switch random.below(209) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -325,6 +325,9 @@ final class SyncSequence: @unchecked Sendable {
         case ..<186: changePrivacy(index)
         case ..<194: schedule(index)
         case ..<196: changeDelayed(index)
+        case ..<201: hide(index)
+        case ..<203: hidePinned(index)
+        case ..<206: deleteRange(index)
         default: random.chance(55) ? moveToAnotherPhone(index) : deleteProfile(index)
         }
     }
@@ -488,6 +491,7 @@ final class SyncSequence: @unchecked Sendable {
             return .done
         }
         try run([Step(command: step) { _ in }])
+        for chat in oracle.all { oracle.change(chat.name) { $0.requests.remove(erased) } }
         for link in oracle.contacts.keys where link.user == erased || link.owner == erased {
             oracle.contacts[link] = nil
         }
@@ -509,7 +513,7 @@ final class SyncSequence: @unchecked Sendable {
             let isLeft = try machine.isMember(erased, of: chat.name.wireID(for: erased))
             guard !isLeft else { continue }
             try oracle.change(chat.name) { chat in
-                if chat.owner != nil, chat.members.count > 1 {
+                if chat.owner != nil, chat.members.count > 1, !chat.isChannel {
                     chat.append(try self.event(in: chat, by: erased))
                 }
                 // What was seen by nobody else was told to nobody.
@@ -628,7 +632,13 @@ final class SyncSequence: @unchecked Sendable {
         let title = "group \(nextCID)"
         var message = message(nil)
         message.attaches = [
-            NewAttach(type: .control, title: Text(title), event: "new", userIDs: invited)
+            NewAttach(
+                type: .control,
+                title: Text(title),
+                event: "new",
+                chatType: random.chance(35) ? "CHANNEL" : nil,
+                userIDs: invited
+            )
         ]
         return send(
             index,
@@ -866,7 +876,7 @@ final class SyncSequence: @unchecked Sendable {
         for case .push(.notifMessage(let push), _, _) in events {
             let message = push.message
             guard push.chatID == chat.name.wireID(for: user), message.cid == nil,
-                message.sender == user, message.id > last
+                message.sender == (chat.isChannel ? nil : user), message.id > last
             else { continue }
             return SyncOracle.Message(id: message.id, sender: user, text: "", isEvent: true)
         }
@@ -885,7 +895,9 @@ final class SyncSequence: @unchecked Sendable {
         )
         if random.chance(20) {
             request.type = .admin
-            request.permissions = random.pick([2, 4, 6, 30, 1_024])
+            request.permissions = random.pick([2, 4, 6, 30, 1_024, 768])
+        } else if !chat.requests.isEmpty, random.chance(50) {
+            request.type = .joinRequest
         } else if request.operation == .remove {
             request.userIDs = [random.pick(users)!]
         }
@@ -901,6 +913,9 @@ final class SyncSequence: @unchecked Sendable {
         in chat: inout SyncOracle.Chat,
         by user: UserID
     ) throws {
+        if request.type == .joinRequest {
+            return try requestsDecided(request, in: &chat, by: user)
+        }
         let members = chat.members.filter { request.userIDs.contains($0) }
         switch (request.type == .admin, request.operation) {
         case (true, .add):
@@ -914,11 +929,11 @@ final class SyncSequence: @unchecked Sendable {
                 counts.grown += 1
             }
             chat.add(added, showingHistory: request.showHistory)
-            chat.append(try event(in: chat, by: user))
+            if !chat.isChannel { chat.append(try event(in: chat, by: user)) }
         case (false, .remove):
             guard !members.isEmpty else { return }
             chat.remove(members)
-            chat.append(try event(in: chat, by: user))
+            if !chat.isChannel { chat.append(try event(in: chat, by: user)) }
             guard request.cleanMsgPeriod == -1 else { return }
             for index in chat.messages.indices {
                 let message = chat.messages[index]
@@ -929,6 +944,22 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
+    private func requestsDecided(
+        _ request: ChatMembersUpdateRequest,
+        in chat: inout SyncOracle.Chat,
+        by user: UserID
+    ) throws {
+        let asking = chat.requests.intersection(request.userIDs)
+        guard request.operation == .add else {
+            chat.requests.subtract(asking)
+            return
+        }
+        let added = asking.filter { !blocked.contains($0) && $0 != erased }.sorted()
+        guard !added.isEmpty else { return }
+        chat.add(added, showingHistory: request.showHistory)
+        if !chat.isChannel { chat.append(try event(in: chat, by: user)) }
+    }
+
     private func leave(_ index: Int) -> Step {
         let user = clients[index].user
         guard let chat = random.pick(oracle.chats(of: user).filter { $0.owner != nil }) else {
@@ -937,7 +968,7 @@ final class SyncSequence: @unchecked Sendable {
         let request = ChatLeaveRequest(chatID: chat.name.wireID(for: user))
         return call(.chatLeave(request), clients[index].requester()) { _ in
             try self.oracle.change(chat.name) { chat in
-                chat.append(try self.event(in: chat, by: user))
+                if !chat.isChannel { chat.append(try self.event(in: chat, by: user)) }
                 chat.remove([user])
             }
         }
@@ -948,7 +979,14 @@ final class SyncSequence: @unchecked Sendable {
         let user = clients[index].user
         var request = ChatUpdateRequest(chatID: chat.name.wireID(for: user))
         let options = RoleTable.Options.named.map(\.name)
-        switch random.below(6) {
+        switch random.below(7) {
+        case 6:
+            if random.chance(30) {
+                request.access = .private
+            } else {
+                request.access = .public
+                request.link = Text("name_\(random.below(3))")
+            }
         case 5: request.revokePrivateLink = true
         case 0: request.theme = Text("title \(random.below(3))")
         case 1: request.description = Text(random.chance(30) ? "" : "about \(random.below(3))")
@@ -963,8 +1001,9 @@ final class SyncSequence: @unchecked Sendable {
             let reply: ChatUpdateReply = try self.machine.reply(answer)
             if request.revokePrivateLink {
                 guard let link = reply.chat.link else { throw Divergence("no link was made") }
-                self.links.append((chat.name, link))
+                self.links.append(link)
             }
+            if let link = request.link { self.links.append(link) }
             try self.oracle.change(chat.name) { chat in
                 try self.groupChanged(request, in: &chat, by: user)
             }
@@ -982,6 +1021,9 @@ final class SyncSequence: @unchecked Sendable {
         }
         if let description = request.description {
             chat.description = description.isEmpty ? nil : "\(description)"
+        }
+        if let access = request.access {
+            chat.publicName = access == .public ? request.link.map { "\($0)" } : nil
         }
         for (name, isSet) in request.options?.pairs ?? [] {
             if isSet {
@@ -1029,6 +1071,35 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
+    /// Between two messages; everything for who may clear the history, one's own for others.
+    private func deleteRange(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user), let one = anyMessage(in: chat),
+            let other = anyMessage(in: chat)
+        else { return anySend(index) }
+        let request = MsgDeleteRangeRequest(
+            chatID: chat.name.wireID(for: user),
+            startTime: min(one.id, other.id).timeMs,
+            endTime: max(one.id, other.id).timeMs
+        )
+        return call(.msgDeleteRange(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { chat in
+                let mayDelete: Int64 = 1024
+                let isAll =
+                    chat.members == [user] && chat.owner == nil || chat.owner == user
+                    || chat.permissions[user, default: 0] & mayDelete != 0
+                let floor = chat.floors[user] ?? MessageID(0)
+                let range = request.startTime...request.endTime
+                for (index, message) in chat.messages.enumerated()
+                where range.contains(message.id.timeMs) && message.id > floor
+                    && (isAll || message.sender == user && !message.isEvent)
+                {
+                    chat.messages[index].isRemoved = true
+                }
+            }
+        }
+    }
+
     /// Deletes a group for everybody.
     private func endGroup(_ index: Int) -> Step {
         guard let (index, chat) = actor(index) else { return anySend(index) }
@@ -1037,21 +1108,48 @@ final class SyncSequence: @unchecked Sendable {
             forAll: true
         )
         return call(.chatDelete(request), clients[index].requester()) { _ in
-            self.oracle.change(chat.name) { $0.remove($0.members) }
+            self.oracle.change(chat.name) { chat in
+                chat.remove(chat.members)
+                chat.requests = []
+            }
         }
     }
 
     private func join(_ index: Int) -> Step {
         let user = clients[index].user
-        guard let (name, link) = random.pick(links) else { return changeGroup(index) }
+        guard let link = random.pick(links) else { return changeGroup(index) }
         let request = ChatJoinRequest(link: link)
-        return call(.chatJoin(request), clients[index].requester()) { _ in
-            try self.oracle.change(name) { chat in
+        return call(.chatJoin(request), clients[index].requester()) { answer in
+            let reply: ChatJoinReply = try self.machine.reply(answer)
+            try self.oracle.change(SyncOracle.Name(reply.chat.id, for: user)) { chat in
                 guard !chat.members.contains(user) else { return }
+                guard !chat.options.contains("JOIN_REQUEST") else {
+                    chat.requests.insert(user)
+                    return
+                }
                 chat.add([user], showingHistory: true)
-                chat.append(try self.event(in: chat, by: user))
+                if !chat.isChannel { chat.append(try self.event(in: chat, by: user)) }
             }
         }
+    }
+
+    private func hide(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let request = ChatHideRequest(chatID: chat.name.wireID(for: user))
+        return call(.chatHide(request), clients[index].requester()) { _ in
+            self.oracle.change(chat.name) { $0.hidden[user] = $0.messages.last?.id }
+        }
+    }
+
+    private func hidePinned(_ index: Int) -> Step {
+        let user = clients[index].user
+        guard let chat = anyChat(of: user) else { return anySend(index) }
+        let request = ChatPinSetVisibilityRequest(
+            chatID: chat.name.wireID(for: user),
+            show: random.chance(40)
+        )
+        return call(.chatPinSetVisibility(request), clients[index].requester())
     }
 
     private func mark(_ index: Int) -> Step {

@@ -52,6 +52,7 @@ struct Trials {
         trials.addTypes()
         trials.addLimits()
         trials.addErrors()
+        trials.addRoles()
         trials.addOpcodes()
         trials.addNewOpcodes()
         trials.addNames()

@@ -14,6 +14,8 @@ final class TambourClient: LoadClient {
     private var chat: ChatID?
     /// The others of a group that this client makes when it has logged in.
     private let creates: [UserID]
+    /// Whether it is a channel that is made.
+    private let createsChannel: Bool
 
     private var step = Step.hello
     private var packets = TambourPackets()
@@ -23,18 +25,21 @@ final class TambourClient: LoadClient {
     /// - Parameters:
     ///   - chat: Where it sends, unless it creates that chat first.
     ///   - creates: The other members of a group to create first.
+    ///   - asChannel: Makes it a channel.
     init(
         index: Int,
         sink: any LoadSink,
         account: Account,
         corpus: Corpus,
         chat: ChatID? = nil,
-        creates: [UserID] = []
+        creates: [UserID] = [],
+        asChannel: Bool = false
     ) {
         self.account = account
         self.corpus = corpus
         self.chat = chat
         self.creates = creates
+        createsChannel = asChannel
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         firstCid = Int64(now.tv_sec) * 1_000_000
@@ -89,7 +94,7 @@ final class TambourClient: LoadClient {
                     type: .control,
                     title: "bench",
                     event: "new",
-                    chatType: "CHAT",
+                    chatType: createsChannel ? "CHANNEL" : "CHAT",
                     userIDs: creates
                 )
                 request(

@@ -1,13 +1,13 @@
 import TambourProtocol
 
-/// W7: a channel-sized group of 10,000 members, half of them online, four posts a second.
+/// W7: a channel of 10,000 members, half of them online, four posts a second.
 struct ChannelWorkload: Workload {
     private static let members = 10_000
     private static let online = 5_000
     private static let postsPerSecond = 4.0
 
     let name = "W7"
-    let title = "a group of 10,000, 5,000 online, 4 posts/s"
+    let title = "a channel of 10,000, 5,000 online, 4 posts/s"
 
     func claims(isFull: Bool) -> [Claim] {
         // So few posts have no 99th percentile: the short form looks at the slowest.
@@ -81,7 +81,8 @@ struct ChannelWorkload: Workload {
                 sink: sink,
                 account: accounts[index],
                 corpus: corpus,
-                creates: index == 0 ? accounts.dropFirst().map(\.userID) : []
+                creates: index == 0 ? accounts.dropFirst().map(\.userID) : [],
+                asChannel: true
             )
         }
     }

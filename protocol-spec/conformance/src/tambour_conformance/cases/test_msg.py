@@ -684,7 +684,70 @@ def test_owner_deletes_others_message(login: LogIn, group: Group, cid: Cid) -> N
     equal(ids(history(bob, chat, backward=5)), [event], "messages left")
 
 
+def range_of(first: dict[str, Any], last: dict[str, Any]) -> dict[str, int]:
+    return {"startTime": first["time"], "endTime": last["time"]}
+
+
+@case("MSG-28")
+def test_delete_range_of_a_group(login: LogIn, group: Group, cid: Cid) -> None:
+    """The owner deletes what everybody wrote in a while, and nothing else."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    sent = [say(each, chat, cid()) for each in (alice, bob, alice, bob)]
+    for each in (alice, bob):
+        each.fence()
+        each.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
+    request = {"chatId": chat, **range_of(sent[1], sent[2])}
+    reply = alice.call("MSG_DELETE_RANGE", request)
+    equal(reply["chat"]["id"], chat, "the chat of the reply")
+    push = bob.push("NOTIF_MSG_DELETE_RANGE")
+    equal({key: push[key] for key in request}, request, "the range pushed")
+    equal(bob.push("NOTIF_MSG_DELETE")["messageIds"], ids(sent[1:3]), "the messages pushed")
+    equal(ids(history(bob, chat, backward=2)), [sent[0]["id"], sent[3]["id"]], "messages left")
+    alice.call("MSG_DELETE_RANGE", request)
+    for each in (alice, bob):
+        each.silence_by_fence()
+
+
+@case("MSG-29")
+def test_delete_range_of_a_dialog(login: LogIn, cid: Cid) -> None:
+    """In a dialog everybody deletes their own."""
+    alice, bob = login("alice"), login("bob")
+    chat = dialog(alice, bob)
+    sent = [say(each, chat, cid()) for each in (alice, bob, alice)]
+    for each in (alice, bob):
+        each.fence()
+        each.pushes("NOTIF_MESSAGE", "NOTIF_CHAT")
+    alice.call("MSG_DELETE_RANGE", {"chatId": chat, **range_of(sent[0], sent[2])})
+    equal(bob.push("NOTIF_MSG_DELETE")["messageIds"], [sent[0]["id"], sent[2]["id"]], "the messages pushed")
+    bob.silence_by_fence()
+    equal(newest(bob, chat)["id"], sent[1]["id"], "the newest message left")
+
+
+@case("MSG-30")
+@pytest.mark.parametrize(("start", "end"), [(0, 2), (-1, 2), (2, 1)], ids=["zero", "negative", "backwards"])
+def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
+    """A range begins behind 0 and does not end before it begins."""
+    sent = say(alice, SAVED, cid())["id"]
+    value = {"chatId": SAVED, "startTime": start, "endTime": end}
+    alice.refused("proto.payload", "MSG_DELETE_RANGE", value)
+    alice.refused("chat.not.found", "MSG_DELETE_RANGE", {"chatId": -NOBODY, "startTime": 1, "endTime": 2})
+    equal(newest(alice, SAVED)["id"], sent, "the newest message")
+
+
 # Looking up, typing, reading.
+
+
+@case("MSG-27")
+def test_no_comments(login: LogIn, group: Group, cid: Cid) -> None:
+    """No post has comments, and each says so."""
+    alice = login("alice")
+    chat = group(alice)
+    posts = [say(alice, chat, cid())["id"] for _ in range(2)]
+    reply = alice.call("MSG_GET_COMMENTS_INFO", {"chatId": chat, "postIds": posts})
+    expected = [{"postId": each, "commentsInfo": None} for each in posts]
+    equal(reply["commentsInfoUpdates"], expected, "what there is of comments")
+    alice.refused("chat.not.found", "MSG_GET_COMMENTS_INFO", {"chatId": -NOBODY, "postIds": posts})
 
 
 @case("MSG-17")

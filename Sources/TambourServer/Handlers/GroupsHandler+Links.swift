@@ -1,0 +1,133 @@
+import TambourProtocol
+import TambourStore
+
+/// Invitations and public names. Wire: protocol-spec/opcodes/groups.yaml
+extension GroupsHandler {
+    /// Answers `CHAT_JOIN` (57): makes the caller a member of the chat that the link leads to, or puts
+    /// them among those who ask to be let in.
+    ///
+    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full.
+    /// - Note: A command.
+    func chatJoin(
+        _ request: ChatJoinRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> ChatJoinReply {
+        guard let link = ChatLink.key(in: request.link, limits: limits),
+            let chat = try tx.chat(linkedBy: link)
+        else { throw RequestError.notFound }
+        if try tx.member(caller.userID, of: chat) == nil {
+            guard chat.kind == .channel || chat.memberCount < limits.maxGroupMembers else {
+                throw RequestError.notAllowed
+            }
+            if chat.details.options.contains(.joinRequest) {
+                try tx.addRequest(of: caller.userID, in: chat)
+                guard let card = try tx.flushedReader().card(linkedBy: link) else {
+                    preconditionFailure("the chat was found by this link")
+                }
+                return ChatJoinReply(chat: card.chat)
+            }
+            try tx.add([caller.userID], to: chat, showingHistory: true)
+            try tellArrival(
+                of: [caller.userID],
+                Attach(type: .control, event: "joinByLink", userID: caller.userID),
+                in: chat,
+                by: caller,
+                tx
+            )
+        }
+        return ChatJoinReply(chat: try tx.seen(chat, by: caller.userID))
+    }
+
+    /// Answers `CHAT_CHECK_LINK` (56).
+    ///
+    /// - Throws: `not.found` for a link that leads nowhere.
+    /// - Note: A query.
+    func chatCheckLink(
+        _ request: ChatCheckLinkRequest,
+        in snapshot: ReadTransaction
+    ) throws -> ChatCheckLinkReply {
+        guard let link = ChatLink.key(in: request.link, limits: limits),
+            try snapshot.card(linkedBy: link) != nil
+        else { throw RequestError.notFound }
+        return ChatCheckLinkReply()
+    }
+
+    /// Answers `LINK_INFO` (89): the chat, or as much of it as one may know before joining.
+    ///
+    /// - Note: A query.
+    func linkInfo(
+        _ request: LinkInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> LinkInfoReply {
+        guard let link = ChatLink.key(in: request.link, limits: limits),
+            let found = try snapshot.card(linkedBy: link)
+        else { return LinkInfoReply() }
+        guard let view = try snapshot.view(found.key, for: caller.userID) else {
+            return LinkInfoReply(chat: found.chat)
+        }
+        return LinkInfoReply(chat: try snapshot.chat(view))
+    }
+
+    /// Answers `CHAT_SUGGEST` (300): public chats the caller is not in, the largest first.
+    ///
+    /// - Note: A query.
+    func chatSuggest(
+        _ request: ChatSuggestRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatSuggestReply {
+        let asked = request.count ?? Int64(limits.searchPageSize)
+        let cards = try snapshot.largestPublicChats(
+            but: caller.userID,
+            limit: Int(min(max(1, asked), Int64(limits.maxSearchPage)))
+        )
+        return ChatSuggestReply(chats: cards.map(\.chat))
+    }
+
+    /// Makes a chat public under a name, or private: then it has no link until one is made.
+    ///
+    /// - Throws: `link.taken`, `proto.payload` for what makes no sense.
+    func setAccess(
+        _ access: ChatAccess?,
+        _ link: Text?,
+        of chat: ChatState,
+        in details: inout ChatDetails,
+        _ tx: WriteTransaction
+    ) throws {
+        let link = link.flatMap { $0.isEmpty ? nil : $0 }
+        switch access {
+        case nil, .public:
+            guard let link else {
+                guard details.isPublic else {
+                    throw RequestError.protoPayload("/link: missing, a public chat has a name")
+                }
+                return
+            }
+            let name = try ChatLink.publicName(in: link, limits: limits)
+            if let other = try tx.chat(linkedBy: name), other.key != chat.key {
+                throw RequestError.linkTaken
+            }
+            details.link = name
+            details.isPublic = true
+        case .private:
+            guard link == nil else {
+                throw RequestError.protoPayload("/link: a private chat has no name")
+            }
+            if details.isPublic { details.link = nil }
+            details.isPublic = false
+        default:
+            throw RequestError.protoPayload("/access: neither PUBLIC nor PRIVATE")
+        }
+    }
+
+    /// 128 random bits: an invitation is found by who was given it and by nobody else.
+    func newInvitation() -> Text {
+        let digits = environment.randomBytes(16).map { byte in
+            let text = String(byte, radix: 16)
+            return byte < 16 ? "0\(text)" : text
+        }
+        return Text("join/\(digits.joined())")
+    }
+}

@@ -1,0 +1,42 @@
+import TambourProtocol
+
+/// What leads to a chat: an invitation, `join/…`, or a public name.
+///
+/// Clients send either alone or with an address before it.
+enum ChatLink {
+    /// What the store knows the chat by that a link leads to; nil for what leads nowhere.
+    static func key(in link: Text, limits: Limits) -> Text? {
+        let text = "\(link)"
+        if let start = text.ranges(of: "join/").last?.lowerBound {
+            return Text(String(text[start...]))
+        }
+        return try? publicName(in: link, limits: limits)
+    }
+
+    /// The public name that a link holds, in lower case.
+    ///
+    /// - Throws: `proto.payload` for what can be none.
+    static func publicName(in link: Text, limits: Limits) throws -> Text {
+        var text = "\(link)"[...]
+        if let scheme = text.ranges(of: "://").first {
+            text = text[scheme.upperBound...]
+            guard let slash = text.firstIndex(of: "/") else {
+                throw RequestError.protoPayload("/link: an address without a name")
+            }
+            text = text[text.index(after: slash)...]
+        }
+        if text.first == "@" { text.removeFirst() }
+        if text.last == "/" { text.removeLast() }
+        let name = text.lowercased()
+        guard limits.minPublicNameUnits...limits.maxPublicNameUnits ~= name.utf8.count,
+            let first = name.utf8.first, 0x61...0x7a ~= first,
+            name.utf8.allSatisfy({ 0x61...0x7a ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5f })
+        else {
+            throw RequestError.protoPayload(
+                "/link: a name has \(limits.minPublicNameUnits) to \(limits.maxPublicNameUnits) "
+                    + "Latin letters, digits and _, a letter first"
+            )
+        }
+        return Text(name)
+    }
+}

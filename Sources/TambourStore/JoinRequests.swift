@@ -1,0 +1,103 @@
+package import TambourProtocol
+import TambourSQL
+
+/// Who has followed the link of a chat that asks first, and waits: `join_request`.
+struct JoinRequestStatements {
+    let add: any SQLStatement
+    let remove: any SQLStatement
+    let removeAll: any SQLStatement
+    let has: any SQLStatement
+    let page: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        add = try sql.prepare(
+            """
+            INSERT INTO join_request (chat, user_id, asked) VALUES ($1, $2, $3)
+            ON CONFLICT (chat, user_id) DO NOTHING
+            """
+        )
+        remove = try sql.prepare("DELETE FROM join_request WHERE chat = $1 AND user_id = $2")
+        removeAll = try sql.prepare("DELETE FROM join_request WHERE chat = $1")
+        has = try sql.prepare("SELECT 1 FROM join_request WHERE chat = $1 AND user_id = $2")
+        page = try sql.prepare(
+            """
+            SELECT \(AccountStatements.columns(of: "a"))
+            FROM join_request r JOIN account a ON a.id = r.user_id
+            WHERE r.chat = $1 AND r.user_id > $2
+            ORDER BY 1
+            """
+        )
+    }
+}
+
+extension WriteTransaction {
+    /// Remembers that `user` asks to be let in; asking again changes nothing.
+    package func addRequest(of user: UserID, in chat: ChatState) throws {
+        guard try !reader.hasRequest(of: user, in: chat.key) else { return }
+        writes += 1
+        let statement = store.joinRequests.add
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, user.rawValue)
+        statement.bind(3, ct)
+        try statement.run()
+    }
+
+    /// Nobody asks any more.
+    package func discardRequests(in chat: ChatState) throws {
+        writes += 1
+        store.joinRequests.removeAll.bind(1, chat.key.rawValue)
+        try store.joinRequests.removeAll.run()
+    }
+
+    package func hasRequest(of user: UserID, in chat: ChatState) throws -> Bool {
+        try reader.hasRequest(of: user, in: chat.key)
+    }
+
+    package func discardRequest(of user: UserID, in chat: ChatState) throws {
+        writes += 1
+        let statement = store.joinRequests.remove
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, user.rawValue)
+        try statement.run()
+    }
+}
+
+extension ReadTransaction {
+    func hasRequest(of user: UserID, in chat: ChatKey) throws -> Bool {
+        let statement = store.joinRequests.has
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, user.rawValue)
+        return try statement.step()
+    }
+
+    /// A page of those who ask to be let in, in the order of their ids, read until it is full.
+    ///
+    /// - Parameter isWanted: says of an account whether it belongs there.
+    /// - Returns: where the next page begins; nil at the end.
+    package func joinRequests(
+        of chat: ChatKey,
+        after marker: UserID,
+        limit: Int,
+        where isWanted: (Account) -> Bool
+    ) throws -> (members: [ChatMember], next: UserID?) {
+        let statement = store.joinRequests.page
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, marker.rawValue)
+        var budget = limits.maxReplyBytes
+        var members: [ChatMember] = []
+        while try statement.step() {
+            let account = Account(row: statement)
+            guard isWanted(account) else { continue }
+            budget -= account.wireSizeEstimate
+            if members.count == limit || budget < 0, let last = members.last {
+                return (members, last.contact.id)
+            }
+            members.append(
+                ChatMember(contact: account.user(showingPhone: false), presence: Presence())
+            )
+        }
+        return (members, nil)
+    }
+}

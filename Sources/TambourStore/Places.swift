@@ -1,0 +1,95 @@
+package import TambourProtocol
+
+extension RoleTable {
+    /// What somebody is in a chat, and what the table may ask about that.
+    package struct Place: Sendable {
+        package var kind: Kind
+        package var role: Role
+        package var permissions: Permissions
+        package var options: Options
+
+        package init(
+            kind: Kind,
+            role: Role,
+            permissions: Permissions = [],
+            options: Options = []
+        ) {
+            self.kind = kind
+            self.role = role
+            self.permissions = permissions
+            self.options = options
+        }
+
+        /// The place of a member.
+        ///
+        /// Who began a dialog has no more to say in it than the other.
+        package init(
+            of user: UserID,
+            in kind: ChatKind,
+            owner: UserID,
+            permissions: Permissions,
+            options: Options
+        ) {
+            let role: Role =
+                switch kind {
+                case .dialog: .member
+                case .saved: .owner
+                case .group, .channel:
+                    user == owner ? .owner : permissions.isEmpty ? .member : .admin
+                }
+            self.init(
+                kind: kind.inTable,
+                role: role,
+                permissions: permissions,
+                options: options
+            )
+        }
+    }
+
+    /// What becomes of an action in a place.
+    package enum Verdict: Sendable {
+        case done, notAllowed, unknownChat
+    }
+
+    /// Reads the table.
+    package static func verdict(on action: Action, in place: Place) -> Verdict {
+        switch cell(action, in: place.kind, for: place.role) {
+        case .yes: return .done
+        case .no: return .notAllowed
+        case .absent, .unknown: return .unknownChat
+        case .anyOf(let conditions):
+            let isAllowed = conditions.contains { condition in
+                switch condition {
+                case .permission(let permission): place.permissions.contains(permission)
+                case .isSet(let option): place.options.contains(option)
+                case .isNotSet(let option): !place.options.contains(option)
+                }
+            }
+            return isAllowed ? .done : .notAllowed
+        }
+    }
+
+    package static func allows(_ action: Action, in place: Place) -> Bool {
+        verdict(on: action, in: place) == .done
+    }
+}
+
+extension ChatKind {
+    /// The kind of the table of roles.
+    package var inTable: RoleTable.Kind {
+        switch self {
+        case .dialog: .dialog
+        case .saved: .saved
+        case .group: .group
+        case .channel: .channel
+        }
+    }
+
+    package var onWire: ChatType {
+        switch self {
+        case .dialog, .saved: .dialog
+        case .group: .chat
+        case .channel: .channel
+        }
+    }
+}

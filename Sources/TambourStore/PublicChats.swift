@@ -1,0 +1,133 @@
+package import TambourProtocol
+import TambourSQL
+
+/// What one may know of a chat before joining, and `chat_word`, by which public chats are found.
+struct PublicChatStatements {
+    let addWord: any SQLStatement
+    let forgetWords: any SQLStatement
+    let byWord: any SQLStatement
+    let largest: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        addWord = try sql.prepare(
+            """
+            INSERT INTO chat_word (word, chat) VALUES ($1, $2)
+            ON CONFLICT (word, chat) DO NOTHING
+            """
+        )
+        forgetWords = try sql.prepare("DELETE FROM chat_word WHERE chat = $1")
+        byWord = try sql.prepare(
+            """
+            SELECT \(ChatStatements.cardColumns) FROM chat_word w JOIN chat c ON c.id = w.chat
+            WHERE w.word >= $1 AND w.word < $2
+            ORDER BY w.word, w.chat LIMIT $3
+            """
+        )
+        largest = try sql.prepare(
+            """
+            SELECT \(ChatStatements.cardColumns) FROM chat c
+            WHERE c.is_public = 1 AND NOT EXISTS (
+              SELECT 1 FROM member m WHERE m.user_id = $1 AND m.chat = c.id)
+            ORDER BY c.member_count DESC, c.id LIMIT $2
+            """
+        )
+    }
+}
+
+/// A chat for who is no member: neither messages nor people.
+package struct ChatCard: Sendable {
+    package let key: ChatKey
+    package let chat: Chat
+    /// Who follows the link asks to be let in.
+    package let asksFirst: Bool
+
+    init(row: any SQLStatement) {
+        key = ChatKey(row.int(0))
+        let kind = ChatKind(rawValue: row.int(1)) ?? .group
+        let created = row.int(4)
+        let isPublic = row.int(7) != 0
+        let options = RoleTable.Options(rawValue: row.int(9))
+        asksFirst = options.contains(.joinRequest)
+        func text(_ index: Int) -> Text? {
+            row.isNull(index) ? nil : Text(unchecked: Bytes(row.bytes(index)))
+        }
+        chat = Chat(
+            id: ChatID(key.rawValue),
+            type: kind.onWire,
+            status: .active,
+            owner: UserID(row.int(2)),
+            participants: IDMap([]),
+            title: text(3),
+            lastEventTime: created,
+            created: created,
+            joinTime: created,
+            modified: created,
+            participantsCount: row.int(5),
+            access: isPublic ? .public : .private,
+            link: isPublic ? text(8) : nil,
+            description: text(6),
+            options: asksFirst ? RoleTable.Options.joinRequest.onWire : nil
+        )
+    }
+}
+
+extension WriteTransaction {
+    /// Puts the words of a public chat's name and title in place of those it was found by before.
+    func indexName(of chat: ChatState, as details: ChatDetails) throws {
+        store.publicChats.forgetWords.bind(1, chat.key.rawValue)
+        try store.publicChats.forgetWords.run()
+        guard details.isPublic else { return }
+        let words = [details.title, details.link].compactMap { $0 }
+            .reduce(into: Set<[UInt8]>()) { $0.formUnion(SearchWords.words(of: $1)) }
+        for word in words {
+            store.publicChats.addWord.bindBlob(1, word)
+            store.publicChats.addWord.bind(2, chat.key.rawValue)
+            try store.publicChats.addWord.run()
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// Words of names that one search looks at: some milliseconds of a reader's time.
+    private static let namesPerSearch = 5_000
+
+    /// The chat that an invitation or a public name leads to, whoever asks.
+    package func card(linkedBy link: Text) throws -> ChatCard? {
+        let statement = store.chats.byLink
+        defer { statement.reset() }
+        statement.bindWords(1, link)
+        return try statement.step() ? ChatCard(row: statement) : nil
+    }
+
+    /// The public chats in whose title or name all words of `query` begin a word, in the order of the
+    /// word that the longest of them found.
+    package func publicChats(_ query: SearchQuery, limit: Int) throws -> [ChatCard] {
+        guard let longest = query.words.max(by: { $0.count < $1.count }) else { return [] }
+        let statement = store.publicChats.byWord
+        defer { statement.reset() }
+        statement.bindBlob(1, longest)
+        statement.bindBlob(2, SearchIndex.end(ofPrefix: longest))
+        statement.bind(3, Int64(Self.namesPerSearch))
+        var cards: [ChatCard] = []
+        var seen: Set<ChatKey> = []
+        while cards.count < limit, try statement.step() {
+            let card = ChatCard(row: statement)
+            guard seen.insert(card.key).inserted,
+                query.matches(card.chat.title ?? .empty, card.chat.link ?? .empty)
+            else { continue }
+            cards.append(card)
+        }
+        return cards
+    }
+
+    /// The public chats that `user` is not in, those with the most members first.
+    package func largestPublicChats(but user: UserID, limit: Int) throws -> [ChatCard] {
+        let statement = store.publicChats.largest
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, Int64(limit))
+        var cards: [ChatCard] = []
+        while try statement.step() { cards.append(ChatCard(row: statement)) }
+        return cards
+    }
+}

@@ -1,0 +1,381 @@
+"""GRP: channels, public names, and who asks to be let in."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from tambour_conformance.cases.test_grp import (
+    MEMBERS,
+    change,
+    event_of,
+    forget,
+    invite,
+    members,
+    not_changed,
+    told,
+    update,
+)
+from tambour_conformance.cases.test_src import word
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
+from tambour_conformance.people import Device
+from tambour_conformance.talk import chat_of, history, ids, login_again, marks, only, say, settled
+from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.wire import Frame
+
+#: Rights of administrators of a channel.
+POST, EDIT = 256, 512
+#: A group that nobody is in.
+NOWHERE = -1
+
+
+def channel(cid: Cid, creator: Device, *readers: Device, title: str = "conformance") -> int:
+    """Makes a channel; every connection given has read what it was told of it."""
+    request = new_group(cid(), *(each.user_id for each in readers), title=title)
+    request["message"]["attaches"][0]["chatType"] = "CHANNEL"
+    made = creator.call("MSG_SEND", request)["chatId"]
+    forget(creator, *readers)
+    return made
+
+
+def some_name() -> str:
+    """A public name that no chat has yet: the chats of earlier cases are still there."""
+    return f"c_{secrets.token_hex(8)}"
+
+
+def publish(owner: Device, chat: int, name: str) -> None:
+    update(owner, chat, access="PUBLIC", link=name)
+
+
+def found(device: Device, query: str) -> list[dict[str, Any]]:
+    """The chats that PUBLIC_SEARCH finds."""
+    results = device.call("PUBLIC_SEARCH", {"query": query})["result"]
+    return [result["chat"] for result in results if "chat" in result]
+
+
+def waiting(device: Device, chat: int) -> list[int]:
+    """Who asks to be let in."""
+    return members(device, chat, type="JOIN_REQUEST")
+
+
+def unread_preview(seen: dict[str, Any], chat: int) -> None:
+    """A chat as it is shown to who is no member."""
+    equal((seen["id"], seen["participants"]), (chat, {}), "the chat shown to an outsider")
+    check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
+
+
+@case("GRP-33")
+def test_channel_made(login: LogIn, cid: Cid) -> None:
+    """A channel is made as a group is, and says what it is."""
+    alice, bob = login("alice"), login("bob")
+    request = new_group(cid(), bob.user_id, title="News")
+    request["message"]["attaches"][0]["chatType"] = "CHANNEL"
+    made = alice.call("MSG_SEND", request)["chat"]
+    equal(
+        (made["type"], made["access"], made["title"], made["owner"], made["participantsCount"]),
+        ("CHANNEL", "PRIVATE", "News", alice.user_id, 2),
+        "the chat of the reply",
+    )
+    pushed = bob.push("NOTIF_CHAT", lambda push: push["chat"]["id"] == made["id"])["chat"]
+    equal(pushed["type"], "CHANNEL", "type of the chat pushed")
+    equal(chat_of(bob, made["id"])["type"], "CHANNEL", "type of the chat")
+
+
+@case("GRP-34")
+def test_post(login: LogIn, cid: Cid) -> None:
+    """The owner and who has the permission post; nobody learns who of them it was."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = channel(cid, alice, bob, carol)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=POST)
+    forget(alice, bob, carol)
+    for author in (alice, carol):
+        posted = say(author, chat, cid())
+        push = bob.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)
+        equal(push["message"]["id"], posted["id"], "the post pushed")
+        for what in (posted, push["message"], history(bob, chat, backward=1)[0]):
+            check("sender" not in what, "no sender", what.get("sender"))
+    bob.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": message(cid())})
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)
+    carol.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": message(cid())})
+
+
+@case("GRP-35")
+def test_post_edited(login: LogIn, cid: Cid) -> None:
+    """A post is the channel's: who has the permission edits it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = channel(cid, alice, bob, carol)
+    post = say(alice, chat, cid())
+    request = {"chatId": chat, "messageId": post["id"], "text": "better", "elements": []}
+    bob.refused("not.allowed", "MSG_EDIT", request)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=POST)
+    carol.refused("not.allowed", "MSG_EDIT", request)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=EDIT)
+    forget(bob)
+    carol.call("MSG_EDIT", request)
+    pushed = bob.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)["message"]
+    equal((pushed["id"], pushed["text"], pushed["status"]), (post["id"], "better", "EDITED"), "the post")
+
+
+@case("GRP-36")
+def test_readers(login: LogIn, cid: Cid) -> None:
+    """Who reads a channel, its owner knows and its readers do not."""
+    alice, bob = login("alice"), login("bob")
+    chat = channel(cid, alice, bob)
+    equal(set(members(alice, chat)), {alice.user_id, bob.user_id}, "members for the owner")
+    bob.refused("not.allowed", "CHAT_MEMBERS", {"chatId": chat})
+
+
+@case("GRP-37")
+def test_members_of_channel(login: LogIn, cid: Cid) -> None:
+    """Coming and going is told to whom it is about and to nobody else."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = channel(cid, alice, bob)
+    before = ids(history(alice, chat, backward=50))
+    equal(change(alice, chat, "add", carol.user_id)["participantsCount"], 3, "members")
+    pushed = carol.push("NOTIF_CHAT", lambda push: push["chat"]["id"] == chat)["chat"]
+    equal(pushed["status"], "ACTIVE", "status for who was added")
+    change(alice, chat, "remove", carol.user_id)
+    pushed = carol.push("NOTIF_CHAT", lambda push: push["chat"]["id"] == chat)["chat"]
+    equal(pushed["status"], "REMOVED", "status for who was removed")
+    bob.silence_by_fence()
+    equal(ids(history(alice, chat, backward=50)), before, "messages")
+
+
+@case("GRP-38")
+def test_public_name(login: LogIn, cid: Cid) -> None:
+    """A name is everybody's to see, and goes with the chat's being public."""
+    alice, bob = login("alice"), login("bob")
+    chat = channel(cid, alice, bob)
+    name = some_name()
+    seen = update(alice, chat, access="PUBLIC", link=name.upper())
+    equal((seen["access"], seen["link"]), ("PUBLIC", name), "the chat of the reply")
+    pushed = bob.push("NOTIF_CHAT", lambda push: push["chat"]["id"] == chat)["chat"]
+    equal((pushed["access"], pushed["link"]), ("PUBLIC", name), "the chat pushed")
+    bob.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "access": "PRIVATE"})
+    update(alice, chat, access="PRIVATE")
+    seen = chat_of(bob, chat)
+    equal((seen["access"], seen.get("link")), ("PRIVATE", None), "the chat afterwards")
+
+
+@case("GRP-39")
+def test_taken(login: LogIn, group: Group, cid: Cid) -> None:
+    """Two chats do not have one name."""
+    alice, bob = login("alice"), login("bob")
+    first, second = channel(cid, alice), group(bob)
+    name = some_name()
+    publish(alice, first, name)
+    wanted = {"chatId": second, "access": "PUBLIC", "link": name.upper()}
+    bob.refused("link.taken", "CHAT_UPDATE", wanted)
+    equal(chat_of(bob, second)["access"], "PRIVATE", "access of the other chat")
+    update(alice, first, access="PRIVATE")
+    equal(bob.call("CHAT_UPDATE", wanted)["chat"]["link"], name, "name of the other chat")
+
+
+@case("GRP-40")
+def test_no_name(login: LogIn, cid: Cid, limits: Limits) -> None:
+    """What is no name is refused."""
+    alice = login("alice")
+    chat = channel(cid, alice)
+    least, most = limits["minPublicNameUnits"], limits["maxPublicNameUnits"]
+    for name in (
+        "a" * (least - 1),
+        "a" * (most + 1),
+        "9" + "a" * least,
+        "_" + "a" * least,
+        "имя" * least,
+        "a b" * least,
+    ):
+        alice.refused("proto.payload", "CHAT_UPDATE", {"chatId": chat, "access": "PUBLIC", "link": name})
+    equal(chat_of(alice, chat)["access"], "PRIVATE", "access")
+
+
+@case("GRP-41")
+@pytest.mark.parametrize("form", ["{}", "@{}", "https://example.org/{}"], ids=["alone", "at", "whole"])
+def test_by_name(login: LogIn, cid: Cid, form: str) -> None:
+    """Who knows the name comes in, as long as there is one."""
+    alice, carol = login("alice"), login("carol")
+    chat = channel(cid, alice)
+    name = some_name()
+    publish(alice, chat, name)
+    link = form.format(name.upper())
+    joined = carol.call("CHAT_JOIN", {"link": link})["chat"]
+    equal((joined["id"], joined["participantsCount"]), (chat, 2), "the chat of the reply")
+    carol.call("CHAT_LEAVE", {"chatId": chat})
+    update(alice, chat, access="PRIVATE")
+    carol.refused("not.found", "CHAT_JOIN", {"link": link})
+
+
+def asked(login: LogIn, group: Group) -> tuple[Device, Device, Device, int]:
+    """Alice's group with Bob, for which Carol waits."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob)
+    link = invite(alice, chat)
+    update(alice, chat, options={"JOIN_REQUEST": True})
+    forget(alice, bob)
+    for _ in range(2):
+        unread_preview(carol.call("CHAT_JOIN", {"link": link})["chat"], chat)
+    return alice, bob, carol, chat
+
+
+@case("GRP-42")
+def test_asking_first(login: LogIn, group: Group) -> None:
+    """Who follows the link waits, and nobody hears of it."""
+    alice, bob, carol, chat = asked(login, group)
+    equal(waiting(alice, chat), [carol.user_id], "who waits")
+    equal(carol.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who waits")
+    alice.silence_by_fence()
+    bob.silence_by_fence()
+
+
+@case("GRP-43")
+def test_who_asks(login: LogIn, group: Group) -> None:
+    """The list of those who wait is for those who decide."""
+    alice, bob, carol, chat = asked(login, group)
+    equal(waiting(alice, chat), [carol.user_id], "who waits")
+    bob.refused("not.allowed", "CHAT_MEMBERS", {"chatId": chat, "type": "JOIN_REQUEST"})
+    change(alice, chat, "add", bob.user_id, type="ADMIN", permissions=MEMBERS)
+    equal(waiting(bob, chat), [carol.user_id], "who waits, for an administrator")
+
+
+@case("GRP-44")
+def test_decided(login: LogIn, group: Group) -> None:
+    """Who is let in is told and a member; who is not waits no more."""
+    alice, bob, carol, chat = asked(login, group)
+    dave = login("dave")
+    not_changed("not.allowed", bob, chat, "add", carol.user_id, type="JOIN_REQUEST")
+    seen = change(alice, chat, "add", carol.user_id, dave.user_id, type="JOIN_REQUEST")
+    equal(seen["participantsCount"], 3, "members")
+    told(carol, chat, "add")
+    equal(event_of(told(bob, chat, "add"))["userIds"], [carol.user_id], "who was let in")
+    equal(waiting(alice, chat), [], "who waits")
+    dave.call("CHAT_JOIN", {"link": invite(alice, chat)})
+    forget(bob)
+    change(alice, chat, "remove", dave.user_id, type="JOIN_REQUEST")
+    equal(waiting(alice, chat), [], "who waits")
+    equal(dave.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who was declined")
+    seen = change(alice, chat, "add", dave.user_id, type="JOIN_REQUEST")
+    equal(seen["participantsCount"], 3, "members after who was declined was let in")
+    bob.silence_by_fence(of=["NOTIF_MESSAGE"])
+
+
+@case("GRP-45")
+def test_look_at_channel(login: LogIn, cid: Cid) -> None:
+    """A public chat shows its name and number, and nothing that was posted."""
+    alice, carol = login("alice"), login("carol")
+    chat = channel(cid, alice, title="News")
+    name = some_name()
+    publish(alice, chat, name)
+    say(alice, chat, cid())
+    seen = carol.call("LINK_INFO", {"link": f"https://example.org/{name}"})["chat"]
+    unread_preview(seen, chat)
+    equal((seen["type"], seen["access"], seen["link"]), ("CHANNEL", "PUBLIC", name), "the chat")
+    carol.call("CHAT_CHECK_LINK", {"link": name})
+
+
+@case("GRP-46")
+def test_personal_config(login: LogIn, group: Group) -> None:
+    """One chat is as in a list of chats."""
+    alice, carol = login("alice"), login("carol")
+    chat = group(alice)
+    seen = alice.call("CHAT_PERSONAL_CONFIG", {"chatId": chat})["chat"]
+    equal(seen, chat_of(alice, chat), "the chat")
+    carol.refused("chat.not.found", "CHAT_PERSONAL_CONFIG", {"chatId": chat})
+    carol.refused("chat.not.found", "CHAT_PERSONAL_CONFIG", {"chatId": NOWHERE})
+
+
+@case("GRP-47")
+def test_pin_hidden(login: LogIn, group: Group) -> None:
+    """What is pinned is hidden on one's own devices."""
+    phone, laptop, bob = login("alice"), login("alice", "laptop"), login("bob")
+    chat = group(phone, bob)
+    laptop.fence()
+    for show, left in ((False, {"hidePinned": True}), (True, {})):
+        phone.call("CHAT_PIN_SET_VISIBILITY", {"chatId": chat, "show": show})
+        pushed = laptop.push("NOTIF_CONFIG")["config"]["chats"]
+        equal(pushed, {str(chat): left}, "settings pushed")
+    bob.silence_by_fence()
+    phone.refused("chat.not.found", "CHAT_PIN_SET_VISIBILITY", {"chatId": NOWHERE, "show": True})
+
+
+@case("GRP-48")
+def test_hidden(login: LogIn, cid: Cid, group: Group) -> None:
+    """A chat is away for one of its members, until something is said."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    mark = settled(bob)
+
+    def delta(since: Frame) -> str:
+        return only(
+            [each for each in login_again(bob, **marks(since))["chats"] if each["id"] == chat], "chat"
+        )["status"]
+
+    bob.call("CHAT_HIDE", {"chatId": chat})
+    equal(chat_of(bob, chat)["status"], "HIDDEN", "status")
+    equal(chat_of(alice, chat)["status"], "ACTIVE", "status for the other")
+    equal(delta(mark), "HIDDEN", "status in the delta")
+    mark = settled(bob)
+    say(alice, chat, cid())
+    equal(chat_of(bob, chat)["status"], "ACTIVE", "status after a message")
+    equal(delta(mark), "ACTIVE", "status in the delta after a message")
+    bob.refused("chat.not.found", "CHAT_HIDE", {"chatId": NOWHERE})
+
+
+@case("GRP-49")
+def test_suggested(login: LogIn, cid: Cid) -> None:
+    """Large public chats come first, and those one is in not at all."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    large, small = channel(cid, alice, bob), channel(cid, alice)
+    for chat in (large, small):
+        publish(alice, chat, some_name())
+    suggested = carol.call("CHAT_SUGGEST", {"count": 100})["chats"]
+    counts = [each["participantsCount"] for each in suggested]
+    equal(counts, sorted(counts, reverse=True), "numbers of members")
+    check({large, small} <= set(ids(suggested)), "both channels", ids(suggested))
+    for each in suggested:
+        unread_preview(each, each["id"])
+    mine = ids(bob.call("CHAT_SUGGEST", {"count": 100})["chats"])
+    check(large not in mine, "without the caller's own", mine)
+    # Those of later runs must be found among the first.
+    for chat in (large, small):
+        update(alice, chat, access="PRIVATE")
+
+
+@case("GRP-50")
+def test_comments(login: LogIn, cid: Cid) -> None:
+    """There are no comments, so nobody can be kept from them."""
+    alice, bob = login("alice"), login("bob")
+    chat = channel(cid, alice, bob)
+    post = say(alice, chat, cid())["id"]
+    comment = {"type": "COMMENTS_BLACKLIST", "postId": post, "messageId": post}
+    not_changed("not.allowed", alice, chat, "add", bob.user_id, **comment)
+
+
+@case("GRP-51")
+def test_who_sees_the_link(login: LogIn, group: Group) -> None:
+    """The invitation is for all when the group says so."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    link = invite(alice, chat)
+    equal(chat_of(bob, chat).get("link"), None, "link for a member")
+    update(alice, chat, options={"MEMBERS_CAN_SEE_PRIVATE_LINK": True})
+    equal(chat_of(bob, chat).get("link"), link, "link for a member with the option")
+    update(alice, chat, options={"MEMBERS_CAN_SEE_PRIVATE_LINK": False})
+    equal(chat_of(bob, chat).get("link"), None, "link for a member afterwards")
+
+
+@case("SRC-21")
+def test_public_chats(login: LogIn, group: Group, cid: Cid) -> None:
+    """Public chats are found by their titles, private ones by nobody."""
+    alice, carol = login("alice"), login("carol")
+    first, second = word(), word()
+    chat = channel(cid, alice, title=f"{first} {second}")
+    group(alice, title=f"{first} {second}")
+    equal(found(carol, first), [], "found before it was public")
+    publish(alice, chat, some_name())
+    for query in (first, f"{second[:6]} {first.upper()}"):
+        unread_preview(only(found(carol, query), f"chat found by {query}"), chat)
+    equal(found(carol, f"{first} {word()}"), [], "found by a word too many")
+    update(alice, chat, access="PRIVATE")
+    equal(found(carol, first), [], "found after it was public")
