@@ -132,6 +132,9 @@ struct SearchHandler: Sendable {
             return MsgGetStatReply(stats: IDMap([]))
         }
         let marks = try snapshot.readMarks(of: view.key)
+        // A channel has many marks and a request many messages: each message looks its place up.
+        let times = marks.map(\.time).sorted()
+        let timesOfUsers = Dictionary(marks.map { ($0.user, $0.time) }) { first, _ in first }
         var stats: [(MessageID, MessageStats)] = []
         for id in Set(request.messageIDs).sorted() {
             guard
@@ -142,7 +145,8 @@ struct SearchHandler: Sendable {
                     above: view.floor
                 )
             else { continue }
-            let views = marks.count { $0.user != record.sender && $0.time >= id.timeMs }
+            let own = timesOfUsers[record.sender].map { $0 >= id.timeMs ? 1 : 0 } ?? 0
+            let views = times.count - times.firstPlace(notBelow: id.timeMs) - own
             stats.append((id, MessageStats(views: Int64(views))))
         }
         return MsgGetStatReply(stats: IDMap(stats))
@@ -213,4 +217,16 @@ struct SearchHandler: Sendable {
 extension SearchQuery {
     /// What clients may mark in the texts that were found.
     fileprivate var highlights: [Text] { words.map { Text(unchecked: Bytes($0)) } }
+}
+
+extension [Int64] {
+    /// Where the first number of a rising list is that is no smaller than `bound`.
+    fileprivate func firstPlace(notBelow bound: Int64) -> Int {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = low + (high - low) / 2
+            if self[middle] < bound { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
 }
