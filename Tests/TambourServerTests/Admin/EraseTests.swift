@@ -111,7 +111,11 @@ struct EraseTests {
                 reason: AnyValue("Muckefuck" as Text)
             )
         )
+        // On the way to another phone.
+        let next = server.freshPhone()
+        try zoe.call(PhoneBindRequestRequest(phone: PhoneNumber.format(next)))
         var traces = Traces(client: zoe)
+        traces.add(number: next)
         let phone = try zoe.phone
         for text in [
             "Zwetlanova", "zwetlano", "Quarkstein", "quarkste", "Mirabellen", "zwetlanas-phone",
