@@ -8,7 +8,7 @@ package final class DataDirectory {
     }
 
     package let path: String
-    private let lock: Int32
+    private var lock: Int32
 
     package var databasePath: String { "\(path)/tambour.db" }
     package var adminSocketPath: String { "\(path)/admin.sock" }
@@ -31,9 +31,14 @@ package final class DataDirectory {
         }
     }
 
-    deinit {
+    /// Lets another server have it; once is enough.
+    func release() {
+        guard lock >= 0 else { return }
         close(lock)
+        lock = -1
     }
+
+    deinit { release() }
 
     static func reason() -> String { String(cString: strerror(errno)) }
 }

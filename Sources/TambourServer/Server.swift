@@ -305,6 +305,7 @@ package final class Server: @unchecked Sendable {
             } catch {
                 configuration.logger.error("the last checkpoint failed: \(error)")
             }
+            directory.release()
             completion()
         }
     }

@@ -1,3 +1,4 @@
+import TambourSQL
 import TambourStore
 
 extension AdminService {
@@ -95,8 +96,15 @@ extension AdminService {
 
     /// Writes the store anew, so that nothing is left in it of what was deleted.
     func vacuum(_ output: (String) throws -> Void) throws {
-        let (before, after) = try backend.vacuum()
-        try output("\(AdminText.bytes(before)) before, \(AdminText.bytes(after)) now")
+        do {
+            let (before, after) = try backend.vacuum()
+            try output("\(AdminText.bytes(before)) before, \(AdminText.bytes(after)) now")
+        } catch let error as SQLError where error.kind == .busy {
+            throw Failure(
+                description: "somebody reads an old snapshot, as a backup does, and needs what was"
+                    + " deleted: try again when that is done"
+            )
+        }
     }
 
     /// The clock of the last commit, Unix milliseconds: whatever was acknowledged is in it or before.

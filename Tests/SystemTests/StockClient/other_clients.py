@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from harness import World, check, fact, now_ms, refused, same, scenario
 from pymax import AuthFlow
 from pymax.auth.models import AuthResult
 from pymax.protocol import Opcode
+from pymax.telemetry.payloads import TelemetryPayloadBuilder
+
+
+def telemetry(user: int) -> dict[str, Any]:
+    """What the library sends by itself when it has been connected for a while."""
+    builder = TelemetryPayloadBuilder(Random(1))
+    screens = {"screen_from": 1, "screen_to": 2, "prev_time": now_ms(), "action_id": 1, "extra_params": {}}
+    events = [builder.login(user, 1), builder.navigation(user_id=user, session_id=1, **screens)]
+    return builder.to_payload([*events, builder.open_chats(user, 1), builder.open_chat(user, 1)])
 
 
 @scenario
@@ -41,6 +51,7 @@ async def without_methods(world: World) -> None:
 
     for opcode, payload in (
         (Opcode.LOG, {"events": [{"type": "NAV", "event": "OPEN", "time": now_ms(), "userId": alice.id, "params": {}}]}),
+        (Opcode.LOG, telemetry(alice.id)),
         (Opcode.CHAT_SUBSCRIBE, {"chatId": chat, "subscribe": True}),
         (Opcode.MSG_DELIVERY, {"chatId": chat, "messageId": first["message"]["id"]}),
         (Opcode.NOTIF_MESSAGE, {"chatId": chat, "messageId": str(first["message"]["id"])}),

@@ -178,7 +178,7 @@ def test_telemetry(client: Connection, events: Any) -> None:
 def test_timings(client: Connection, params: Any) -> None:
     """Timings of any shape are taken, and so is what stands beside them."""
     events = [{"type": "PERF", "event": "open_chat_to_render", "params": params}, {"type": "NAV"}]
-    equal(client.call("LOG", {"events": events}), {}, "the reply")
+    equal(client.call("LOG", {"events": events}).value, {}, "the reply")
     client.alive()
 
 
