@@ -146,7 +146,7 @@ def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 
 @case("DLY-05")
-def test_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
+def test_schedule_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
     """Nobody plans beyond maxDelayMs."""
     attributes = {"timeToFire": now(alice) + limits["maxDelayMs"] + 3_600_000, "notifySender": True}
     value = message(cid(), "x", delayedAttributes=attributes)
@@ -154,7 +154,7 @@ def test_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
 
 
 @case("DLY-05")
-def test_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> None:
+def test_schedule_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> None:
     """One more than maxDelayedPerChat is refused."""
     most = limits["maxDelayedPerChat"]
     if most > MOST_DELAYED:
@@ -246,7 +246,7 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
 
 
 @case("DLY-10")
-def test_deleted(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
+def test_delete_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
     """What is deleted is never sent."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)
@@ -265,7 +265,7 @@ def test_deleted(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 
 @case("DLY-11")
-def test_edited(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
+def test_edit_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
     """Text and time change each by themselves."""
     phone, laptop = phone_and_laptop
     chat = group(phone, laptop)

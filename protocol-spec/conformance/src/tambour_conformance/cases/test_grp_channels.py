@@ -300,7 +300,7 @@ def test_pin_hidden(login: LogIn, group: Group) -> None:
 
 
 @case("GRP-48")
-def test_hidden(login: LogIn, cid: Cid, group: Group) -> None:
+def test_put_away(login: LogIn, cid: Cid, group: Group) -> None:
     """A chat is away for one of its members, until something is said."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)

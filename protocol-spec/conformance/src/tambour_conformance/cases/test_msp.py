@@ -560,6 +560,8 @@ def test_empty_reply(alice: Device, bob: Device, group: Group, opcode: str) -> N
         if opcode == "CHAT_CHECK_LINK":
             updated = alice.call("CHAT_UPDATE", {"chatId": chat, "revokePrivateLink": True})
             value = {"link": updated["chat"]["link"]}
+        elif opcode == "CHAT_PIN_SET_VISIBILITY":
+            value["show"] = False
     elif opcode == "COMPLAIN":
         value = {"ids": [alice.user_id]}
     elif opcode == "PROFILE_DELETE":

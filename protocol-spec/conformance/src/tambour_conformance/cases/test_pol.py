@@ -176,7 +176,7 @@ def test_no_poll(login: LogIn, group: Group, cid: Cid, code: str, attaches: list
 
 
 @case("POL-03")
-def test_too_much(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+def test_ask_too_much(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
     """As many and as long answers as there may be, and no more."""
     alice = login("alice")
     chat = group(alice)
@@ -380,7 +380,7 @@ def test_stranger(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("POL-15")
-def test_while_away(asked: Asked) -> None:
+def test_vote_while_away(asked: Asked) -> None:
     """A delta brings the chat with the poll as it is: with a vote, and without it again."""
     (_, bob, carol), name = asked(poll(REVOTE))
     for answers, expected in (((2,), [1, 0, 1, 0]), ((), [0] * 4)):
@@ -439,7 +439,7 @@ def test_another_poll(asked: Asked, attach: dict[str, Any]) -> None:
 
 
 @case("POL-19")
-def test_forward(asked: Asked, cid: Cid) -> None:
+def test_forward_a_poll(asked: Asked, cid: Cid) -> None:
     """A forward is a closed copy that names nobody."""
     (_, bob, carol), name = asked(poll(FORWARD))
     vote(bob, name, 2)
