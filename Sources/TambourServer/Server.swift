@@ -122,7 +122,7 @@ package final class Server: @unchecked Sendable {
         )
         housekeeper = Housekeeper(
             engine: shared.engine,
-            eraser: AccountEraser(limits: limits),
+            eraser: AccountEraser(limits: limits) { presence.isThere($0) },
             intervalMs: limits.housekeepingIntervalMs
         )
         delayed = DelayedTimer(

@@ -35,7 +35,9 @@ struct AccountStatements {
             VALUES ($1, $2, $3, $4, $5, $5)
             """
         )
-        setSeen = try sql.prepare("UPDATE account SET seen = $2 WHERE id = $1 AND seen < $2")
+        setSeen = try sql.prepare(
+            "UPDATE account SET seen = $2 WHERE id = $1 AND seen < $2 AND blocked <> 2"
+        )
         setBlocked = try sql.prepare(
             "UPDATE account SET blocked = $2, updated = $3 WHERE id = $1"
         )

@@ -36,13 +36,14 @@ package struct DelayedRecord: Sendable {
 
     /// The object that travels to the sender. Its time is the one at which it is to be sent.
     package func message(link: Packed<MessageLink>?) -> Message {
-        Message(
+        let chatID = place.wireID(for: sender)
+        return Message(
             id: id,
             time: attributes.timeToFire,
-            type: "USER",
+            type: chatID.isChannel ? "CHANNEL" : "USER",
             text: draft.text,
-            sender: sender,
-            chatID: place.wireID(for: sender),
+            sender: chatID.isChannel ? nil : sender,
+            chatID: chatID,
             cid: draft.cid,
             elements: draft.elements,
             attaches: draft.attaches ?? .emptyList,

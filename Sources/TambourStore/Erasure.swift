@@ -41,7 +41,9 @@ struct ErasureStatements {
         )
         due = try sql.prepare(
             """
-            SELECT e.user_id, e.erasing FROM account_end e JOIN account a ON a.id = e.user_id
+            SELECT e.user_id, e.erasing,
+              CASE WHEN e.delete_at > 0 AND e.delete_at <= $1 THEN 0 ELSE 1 END
+            FROM account_end e JOIN account a ON a.id = e.user_id
             WHERE e.erasing = 1 OR (e.delete_at > 0 AND e.delete_at <= $1)
               OR (e.inactive_days > 0 AND e.inactive_days * 86400000 <= $1 - a.seen
                   AND e.inactive_days * 86400000 <= $1 - a.registered)
@@ -156,12 +158,16 @@ extension ReadTransaction {
     }
 
     /// An account that is being erased, or else one whose time has come by `now`.
-    package func accountToErase(now: Int64) throws -> (user: UserID, isErasing: Bool)? {
+    ///
+    /// - Returns: `isInactive` when nobody asked for it but the days that have passed.
+    package func accountToErase(now: Int64) throws
+        -> (user: UserID, isErasing: Bool, isInactive: Bool)?
+    {
         let statement = store.erasure.due
         defer { statement.reset() }
         statement.bind(1, now)
         guard try statement.step() else { return nil }
-        return (UserID(statement.int(0)), statement.int(1) != 0)
+        return (UserID(statement.int(0)), statement.int(1) != 0, statement.int(2) != 0)
     }
 
     /// The first chats that somebody is in or was in.

@@ -112,7 +112,7 @@ struct MessageStatements {
         // Of one sender, or all there is.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
-              AND ($4 = 0 OR sender = $4 AND device <> 0 AND (n > 1 OR chat > 0))
+              AND (CAST($4 AS bigint) = 0 OR sender = $4 AND device <> 0 AND (n > 1 OR chat > 0))
             """
         self.inRange = try sql.prepare("SELECT id, n FROM message WHERE \(inRange) ORDER BY id")
         removeInRange = try sql.prepare(

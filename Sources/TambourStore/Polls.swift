@@ -230,7 +230,8 @@ extension WriteTransaction {
         }
 
         state.total += (answers.isEmpty ? 0 : 1) - (old.isEmpty ? 0 : 1)
-        let isAnonymous = attach.pollSettings.contains(.anonymous)
+        // A channel says nothing of its readers.
+        let isAnonymous = attach.pollSettings.contains(.anonymous) || chat.kind == .channel
         var results = state.result ?? []
         for index in results.indices {
             let answer = results[index].answerID

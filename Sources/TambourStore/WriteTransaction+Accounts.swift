@@ -42,13 +42,18 @@ extension WriteTransaction {
 
     /// Records when a user and its session were last online, Unix milliseconds.
     package func setSeen(_ time: Int64, user: UserID, session: SessionID) throws {
+        try setSeen(time, of: user)
+        store.sessions.setSeen.bind(1, session.rawValue)
+        store.sessions.setSeen.bind(2, time)
+        try store.sessions.setSeen.run()
+    }
+
+    /// The user has shown a sign of life at `time`, Unix milliseconds.
+    package func setSeen(_ time: Int64, of user: UserID) throws {
         writes += 1
         store.accounts.setSeen.bind(1, user.rawValue)
         store.accounts.setSeen.bind(2, time)
         try store.accounts.setSeen.run()
-        store.sessions.setSeen.bind(1, session.rawValue)
-        store.sessions.setSeen.bind(2, time)
-        try store.sessions.setSeen.run()
     }
 
     /// Opens a session on the device that `origin` names, which keeps its identity across logins.

@@ -60,7 +60,7 @@ extension Tambourd.Admin {
             @OptionGroup var data: Tambourd.DataOption
             @OptionGroup var page: Tambourd.PageOptions
 
-            @Option(help: "dialog, saved or group.")
+            @Option(help: "dialog, saved, group or channel.")
             var kind: String?
 
             @Option(help: "Those of a user: a phone (with its plus) or a user id.")

@@ -304,6 +304,7 @@ struct SuiteCoverageTests {
             try tour.play(alice, ChatUpdateRequest(chatID: chat, access: .public, link: "the_news"))
         }
         try tour.play(bob, ChatMembersRequest(chatID: channel))
+        try tour.play(bob, MsgDeleteRangeRequest(chatID: channel, startTime: 1, endTime: 2))
         try tour.play(bob, MsgGetDetailedReactionsRequest(chatID: channel, messageID: post))
         try tour.play(bob, ChatSuggestRequest())
         for chat in [channel, nowhere] {

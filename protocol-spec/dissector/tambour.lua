@@ -100,6 +100,7 @@ local spec = {
         maxPollAnswerBytes = 512,
         maxPollsPerRequest = 100,
         maxDrafts = 200,
+        maxDeletedRange = 10000,
         maxDelayed = 500,
         maxDelayedPerChat = 100,
         maxDelayMs = 31622400000,
@@ -1304,6 +1305,7 @@ local spec = {
             { key = "chatId", type = "chatId" },
             { key = "userId", type = "userId" },
             { key = "notify", type = "bool" },
+            { key = "postId", type = "messageId" },
             { key = "message", type = "NewMessage", required = true },
         },
         MsgSendReply = {

@@ -185,6 +185,8 @@ package final class Limits: Sendable {
     package let maxPollsPerRequest: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
+    /// 10_000 messages. Deleting what lies between two times must not keep others waiting.
+    package let maxDeletedRange: Int
     /// 500 messages. More scheduled messages than anybody plans.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
@@ -335,6 +337,7 @@ package final class Limits: Sendable {
         maxPollAnswerBytes = overrides.value(of: "maxPollAnswerBytes", standard: 512)
         maxPollsPerRequest = overrides.value(of: "maxPollsPerRequest", standard: 100)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
+        maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
         maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)

@@ -11,6 +11,8 @@ package struct MsgSendRequest: WirePayload, Hashable {
     package var userID: UserID?
     /// False sends it silently.
     package var notify: Bool
+    /// The post that is commented on; not served yet.
+    package var postID: MessageID?
     /// The message.
     package var message: NewMessage
 
@@ -18,11 +20,13 @@ package struct MsgSendRequest: WirePayload, Hashable {
         chatID: ChatID? = nil,
         userID: UserID? = nil,
         notify: Bool = true,
+        postID: MessageID? = nil,
         message: NewMessage
     ) {
         self.chatID = chatID
         self.userID = userID
         self.notify = notify
+        self.postID = postID
         self.message = message
     }
 
@@ -30,6 +34,7 @@ package struct MsgSendRequest: WirePayload, Hashable {
         var chatID: ChatID?
         var userID: UserID?
         var notify: Bool = true
+        var postID: MessageID?
         var message: NewMessage?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -49,9 +54,13 @@ package struct MsgSendRequest: WirePayload, Hashable {
                     fieldName = "notify"
                     try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { notify = try reader.readBool() }
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "message") {
                     fieldName = "message"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     message = try NewMessage.read(from: &reader)
                 } else {
                     try reader.skip()
@@ -62,13 +71,14 @@ package struct MsgSendRequest: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let message else { throw missing("message") }
-        return Self(chatID: chatID, userID: userID, notify: notify, message: message)
+        return Self(chatID: chatID, userID: userID, notify: notify, postID: postID, message: message)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
         if chatID != nil { fieldCount += 1 }
         if userID != nil { fieldCount += 1 }
+        if postID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let chatID {
             writer.writeKey("chatId")
@@ -80,6 +90,10 @@ package struct MsgSendRequest: WirePayload, Hashable {
         }
         writer.writeKey("notify")
         writer.writeBool(notify)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("message")
         message.write(to: &writer)
     }
@@ -1208,7 +1222,8 @@ package struct NotifMsgDelete: WirePayload, Hashable {
     }
 }
 
-/// The receiver's scheduled messages of a chat have changed, on another device or because one was sent.
+/// The receiver's scheduled messages of a chat have changed, on another device or because one was sent or
+/// could not be.
 package struct NotifMsgDelayed: WirePayload, Hashable {
     /// The chat; a dialog may not have begun.
     package var chatID: ChatID
@@ -1417,7 +1432,7 @@ extension MsgGetCommentsInfoRequest: WireRequest {
 }
 
 /// Deletes for everybody what was sent between two times: everything where the caller may clear the history
-/// (see the table of roles), the caller's own messages elsewhere.
+/// (see the table of roles), the caller's own messages elsewhere, of whoever may write.
 package struct MsgDeleteRangeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -108,7 +108,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     /// How many comments posts have.
     package static let msgGetCommentsInfo = Opcode(rawValue: 91)
     /// Deletes for everybody what was sent between two times: everything where the caller may clear the
-    /// history (see the table of roles), the caller's own messages elsewhere.
+    /// history (see the table of roles), the caller's own messages elsewhere, of whoever may write.
     package static let msgDeleteRange = Opcode(rawValue: 92)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)
@@ -172,7 +172,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifDraft = Opcode(rawValue: 152)
     /// The receiver threw a draft away on another device.
     package static let notifDraftDiscard = Opcode(rawValue: 153)
-    /// The receiver's scheduled messages of a chat have changed, on another device or because one was sent.
+    /// The receiver's scheduled messages of a chat have changed, on another device or because one was sent or
+    /// could not be.
     package static let notifMsgDelayed = Opcode(rawValue: 154)
     /// Others reacted to a message.
     package static let notifMsgReactionsChanged = Opcode(rawValue: 155)
@@ -347,7 +348,7 @@ package struct OpInfo: Sendable {
         served(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(91, "MSG_GET_COMMENTS_INFO", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
-        served(92, "MSG_DELETE_RANGE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
+        served(92, "MSG_DELETE_RANGE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notAllowed])
         served(96, "SESSIONS_INFO", .clientToServer, [.loggedIn], .query, .safe, [])
         served(97, "SESSIONS_CLOSE", .clientToServer, [.loggedIn], .command, .idempotent, [])
         served(98, "PHONE_BIND_REQUEST", .clientToServer, [.loggedIn], .command, .unsafe, [.errorPhoneWrong, .authBlocked])

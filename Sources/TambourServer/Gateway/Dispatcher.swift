@@ -58,6 +58,10 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         // Some commands come before a login, and have none.
         var caller: Caller { requester.requireCaller() }
+        // What was on its way when an account was blocked or erased comes too late.
+        if let caller = requester.caller, try !tx.isListed(caller.userID) {
+            throw RequestError.protoState
+        }
         switch request {
         case .authRequest(let request):
             return .reply(try auth.authRequest(request, from: requester, in: tx))

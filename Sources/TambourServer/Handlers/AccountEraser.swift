@@ -7,9 +7,12 @@ package import TambourStore
 /// the places where messages were. `docs/data.md` has the inventory. A restart goes on where it was.
 package struct AccountEraser: Sendable {
     let limits: Limits
+    private let isThere: @Sendable (UserID) -> Bool
 
-    package init(limits: Limits) {
+    /// - Parameter isThere: whose app is open: a sign of life, though it is stored when they go.
+    package init(limits: Limits, isThere: @escaping @Sendable (UserID) -> Bool = { _ in false }) {
         self.limits = limits
+        self.isThere = isThere
     }
 
     /// Does the next step.
@@ -21,7 +24,11 @@ package struct AccountEraser: Sendable {
             guard let account = try tx.reader.account(next.user) else {
                 preconditionFailure("an account has a row for ever")
             }
-            try begin(account, in: tx)
+            if next.isInactive, isThere(account.id) {
+                try tx.setSeen(tx.ct, of: account.id)
+            } else {
+                try begin(account, in: tx)
+            }
             return true
         }
         _ = try step(of: next.user, in: tx)

@@ -37,7 +37,7 @@ extension WriteTransaction {
         except connection: ConnectionID?
     ) {
         let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        emit(.push(.notifMessage(push), to: chat.memberIDs, except: connection))
+        emit(.push(.notifMessage(push), to: chat.readers(of: message.id), except: connection))
     }
 
     /// Tells the members of messages that are gone, some thousand in a push.
@@ -102,6 +102,9 @@ extension WriteTransaction {
         to chat: ChatState,
         by user: UserID
     ) throws -> (message: Message, previous: MessageID?) {
+        var event = event
+        // A channel does not say which of its administrators did it.
+        if chat.kind == .channel { event.userID = nil }
         let draft = MessageDraft(cid: 0, text: .empty, attaches: Packed([event]))
         let (record, previous) = try append(draft, to: chat, from: user, on: .server)
         return (try message(record, in: chat), previous)

@@ -41,10 +41,14 @@ struct ChatsHandler: Sendable {
         guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
         var page = HistoryPage()
-        let view = try snapshot.begunView(request.chatID, of: caller.userID)
         if request.getMessages, request.itemType == .delayed {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
-        } else if let view, request.getMessages {
+        }
+        // What waits is listed also where it would not be sent any more.
+        let view =
+            page.messages.isEmpty
+            ? try snapshot.begunView(request.chatID, of: caller.userID) : nil
+        if let view, request.getMessages, request.itemType != .delayed {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
             var from = request.from ?? (request.backward > 0 ? newest : 0)

@@ -137,9 +137,12 @@ extension MessagesHandler {
         in tx: WriteTransaction
     ) throws -> MsgDeleteReply {
         let chat = try tx.chat(request.chatID, visibleTo: caller.userID)
-        if chat == nil { try tx.reader.requireDialog(request.chatID, of: caller.userID) }
         let place = ChatPlace(request.chatID, for: caller.userID)
         let waiting = Set(try tx.reader.delayed(of: caller.userID, for: place).map(\.id))
+        // What waits can be taken back also where it would not be sent any more.
+        if chat == nil, waiting.isEmpty {
+            try tx.reader.requireDialog(request.chatID, of: caller.userID)
+        }
         let asked = Set(request.messageIDs).sorted()
         let done = asked.filter { waiting.contains($0) }
         let failed = asked.filter { !waiting.contains($0) }

@@ -21,6 +21,9 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         let message = request.message
+        guard request.postID == nil else {
+            throw RequestError.protoPayload("/postId: comments are not served")
+        }
         if request.chatID == nil, request.userID == nil {
             guard message.delayedAttributes == nil else {
                 throw RequestError.errorMessageInvalid(
@@ -515,7 +518,8 @@ struct MessagesHandler: Sendable {
     /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
     ///
     /// Whoever may clear the history deletes everything, everybody else their own messages.
-    /// - Throws: `chat.not.found`, `proto.payload` for times that are none.
+    /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for times that
+    ///   are none, and for too many messages between them.
     /// - Note: A command.
     func msgDeleteRange(
         _ request: MsgDeleteRangeRequest,
@@ -528,19 +532,30 @@ struct MessagesHandler: Sendable {
             throw RequestError.protoPayload("/endTime: before the start")
         }
         let isAll = try ChatRules.may(.clearForAll, caller.userID, in: chat, tx)
+        if !isAll { try ChatRules.require(.send, of: caller.userID, in: chat, tx) }
         let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
-        let before = MessageID.last(at: request.startTime - 1)
+        let first = max(MessageID.last(at: request.startTime - 1), floor)
+        let last = min(MessageID.last(at: request.endTime), chat.head.id)
+        let reader = try tx.flushedReader()
+        let count =
+            try reader.head(of: chat.key, at: last.timeMs).number
+            - reader.head(of: chat.key, at: first.timeMs).number
+        guard count <= limits.maxDeletedRange else {
+            throw RequestError.protoPayload(
+                "/endTime: \(count) messages, limit \(limits.maxDeletedRange)"
+            )
+        }
         let deleted = try tx.remove(
-            after: max(before, floor),
-            upTo: MessageID.last(at: request.endTime),
+            after: first,
+            upTo: last,
             sentBy: isAll ? nil : caller.userID,
             in: chat
         )
         if isAll, !deleted.isEmpty {
             let push = NotifMsgDeleteRange(
                 chatID: chat.wireID,
-                startTime: request.startTime,
-                endTime: request.endTime
+                startTime: max(request.startTime, floor.timeMs + 1),
+                endTime: min(request.endTime, last.timeMs)
             )
             let members = chat.memberIDs
             tx.emit(.push(.notifMsgDeleteRange(push), to: members, except: caller.connectionID))

@@ -51,6 +51,11 @@ package final class PresenceRegistry: Sendable {
         }
     }
 
+    /// Whether the user has a live session that is interactive.
+    func isThere(_ id: UserID) -> Bool {
+        state.withLock { $0.users[id, default: User()].interactive > 0 }
+    }
+
     /// A session went to the background or closed.
     ///
     /// - Returns: true when it was the last: then call `settled` after the delay.

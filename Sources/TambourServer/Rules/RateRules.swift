@@ -11,7 +11,7 @@ enum RateRules {
             guard request.chatID == nil, request.userID == nil else { return ((.send, 1), nil) }
             let invited = request.message.attaches.first?.userIDs?.count ?? 0
             return ((.create, 1), invited > 0 ? (.invite, invited) : nil)
-        case .msgEdit, .sendVote: return ((.send, 1), nil)
+        case .msgEdit, .msgDeleteRange, .sendVote: return ((.send, 1), nil)
         case .chatJoin: return ((.join, 1), nil)
         case .contactCreate: return ((.search, 1), nil)
         case .sync(let request): return ((.phoneBook, request.contactList.count), nil)

@@ -1516,6 +1516,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_DELETE_RANGE error: a reader of a channel", type: "ErrorReply", opcode: 92, command: 3, sequence: 41,
+            hex: "0a030029005c0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_DELIVERY request: a receipt", type: "MsgDeliveryRequest", opcode: 303, command: 0, sequence: 34,
             hex: "0a000022012f0000000180",
             accept: [

@@ -225,7 +225,8 @@ struct AccountEndTests {
     func inactivity() throws {
         let clock = ManualClock()
         try withPair(environment: clock.environment) { server, alice, bob, _ in
-            for client in [alice, bob] {
+            let carol = try server.signUp("Carol")
+            for client in [alice, bob, carol] {
                 func set(_ value: Text) -> ConfigRequest {
                     let user = NameMap([("INACTIVE_TTL" as Text, AnyValue(value))])
                     return ConfigRequest(settings: SettingsChange(user: user))
@@ -235,6 +236,7 @@ struct AccountEndTests {
                 }
                 try client.call(set("1M"))
             }
+            for client in [alice, bob] { try client.call(PingRequest(interactive: false)) }
             for _ in 0..<29 {
                 clock.advance(ms: Self.day)
                 server.keepHouse()
@@ -248,6 +250,8 @@ struct AccountEndTests {
             let gone = try again.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
             #expect(gone.first?.accountStatus == 2)
             _ = try server.reconnect(alice)
+            // Her app was open all the time.
+            try carol.send("x", to: ChatID(0), cid: 1)
         }
     }
 

@@ -53,9 +53,9 @@ extension SyncOracle {
         }
 
         /// - Parameter poll: in the play the first answer of a quiz is the right one.
-        init?(_ poll: Poll?, for viewer: UserID) {
+        init?(_ poll: Poll?, for viewer: UserID, inChannel: Bool = false) {
             guard let poll else { return nil }
-            let isAnonymous = poll.settings.contains(.anonymous)
+            let isAnonymous = poll.settings.contains(.anonymous) || inChannel
             let own = poll.votes[viewer] ?? []
             let voters = poll.votes.filter { !$0.value.isEmpty }.keys.sorted()
             id = poll.id
@@ -83,7 +83,8 @@ extension SyncOracle {
         for viewer: UserID
     ) throws {
         let votes = Votes(seen.attaches)
-        let wanted = Votes(expected.poll, for: viewer)
+        let inChannel = seen.chatID?.isChannel ?? false
+        let wanted = Votes(expected.poll, for: viewer, inChannel: inChannel)
         guard votes != wanted else { return }
         throw Divergence(
             "the poll of message \(seen.id.rawValue) for \(viewer.rawValue) is "

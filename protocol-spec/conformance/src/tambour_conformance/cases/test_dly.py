@@ -193,9 +193,7 @@ def test_it_cannot_be_sent(login: LogIn, newcomer: Newcomer, phone_and_laptop: P
     other = login(newcomer("other"), interactive=False)
     chat = dialog(phone, other)
     say(phone, chat, cid())
-    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "BLOCK"})
     forget(phone, laptop, other)
-    other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "UNBLOCK"})
     waiting = schedule(phone, "well", cid(), now(phone) + SOON, chatId=chat)["message"]
     other.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "BLOCK"})
     for device in (phone, laptop):
