@@ -195,7 +195,7 @@ private final class Crowd: Sendable {
 
     /// Waits until so many messages are acknowledged.
     func wait(for count: Int) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(300)
         while true {
             let (sum, failure) = state.withLock {
                 ($0.ledgers.map(\.count).reduce(0, +), $0.failure)

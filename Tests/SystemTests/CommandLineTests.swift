@@ -456,8 +456,10 @@ struct CommandLineTests {
             """,
             mode: 0o700
         )
+        let limits = try place.file("limits.yaml", Unhurried.file())
         let server = try await serve([
             "--listen", "127.0.0.1:0", "--data", place.data, "--login-codes", "exec:\(program)",
+            "--limits", limits,
         ])
         let client = try WireClient(address: server.addresses[0])
         _ = try client.call(SessionInitRequest(deviceID: "test"))
