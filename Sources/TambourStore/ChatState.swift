@@ -198,13 +198,24 @@ package final class ChatState {
     }
 
     func add(_ added: [MemberState]) {
-        for member in added { members[member.userID] = member }
-        memberIDs = (memberIDs + added.map(\.userID)).sorted()
+        for member in added {
+            members[member.userID] = member
+            memberIDs.insert(
+                member.userID,
+                at: memberIDs.firstPlace(notBelow: member.userID)
+            )
+        }
     }
 
-    func remove(_ ids: Set<UserID>) {
-        for id in ids { members[id] = nil }
-        memberIDs.removeAll { ids.contains($0) }
+    func remove(_ id: UserID) {
+        members[id] = nil
+        let place = memberIDs.firstPlace(notBelow: id)
+        if place < memberIDs.count, memberIDs[place] == id { memberIDs.remove(at: place) }
+    }
+
+    func removeEverybody() {
+        members = [:]
+        memberIDs = []
     }
 
     func makeBig() {

@@ -148,6 +148,8 @@ struct MemberStatements {
     let setFloor: any SQLStatement
     let setHidden: any SQLStatement
     let bury: any SQLStatement
+    let removeAll: any SQLStatement
+    let buryAll: any SQLStatement
     let revive: any SQLStatement
     let formerChanged: any SQLStatement
 
@@ -213,6 +215,14 @@ struct MemberStatements {
             """
             INSERT INTO former_member (user_id, chat, owner, joined, ct)
             VALUES ($1, $2, $3, $4, $5)
+            """
+        )
+        removeAll = try sql.prepare("DELETE FROM member WHERE chat = $1")
+        buryAll = try sql.prepare(
+            """
+            INSERT INTO former_member (user_id, chat, owner, joined, ct)
+            SELECT user_id, chat, CAST($2 AS bigint), joined, CAST($3 AS bigint)
+            FROM member WHERE chat = $1
             """
         )
         revive = try sql.prepare("DELETE FROM former_member WHERE user_id = $1 AND chat = $2")
@@ -584,27 +594,37 @@ extension ReadTransaction {
         statement.bind(2, marker.rawValue)
         if onlyAdmins { statement.bind(3, view.owner.rawValue) }
         let joined = AccountStatements.columnCount
+        return try page(of: statement, limit: limit, where: isWanted) { account in
+            let isOwner = !view.kind.isPair && account.id == view.owner
+            let permissions =
+                isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
+            let showsMark = !view.isBig || account.id == view.viewer
+            return ChatMember(
+                contact: account.user(showingPhone: account.id == view.viewer),
+                presence: Presence(),
+                readMark: showsMark ? statement.int(joined) : nil,
+                permissions: permissions.isEmpty ? nil : permissions.rawValue
+            )
+        }
+    }
+
+    /// Reads rows that begin with an account until there are `limit`, or as many as a reply may hold.
+    func page(
+        of statement: any SQLStatement,
+        limit: Int,
+        where isWanted: (Account) -> Bool,
+        as member: (Account) -> ChatMember
+    ) throws -> (members: [ChatMember], next: UserID?) {
         var budget = limits.maxReplyBytes
         var members: [ChatMember] = []
         while try statement.step() {
             let account = Account(row: statement)
             guard isWanted(account) else { continue }
-            let isOwner = !view.kind.isPair && account.id == view.owner
-            let permissions =
-                isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
             budget -= account.wireSizeEstimate
             if members.count == limit || budget < 0, let last = members.last {
                 return (members, last.contact.id)
             }
-            let showsMark = !view.isBig || account.id == view.viewer
-            members.append(
-                ChatMember(
-                    contact: account.user(showingPhone: account.id == view.viewer),
-                    presence: Presence(),
-                    readMark: showsMark ? statement.int(joined) : nil,
-                    permissions: permissions.isEmpty ? nil : permissions.rawValue
-                )
-            )
+            members.append(member(account))
         }
         return (members, nil)
     }

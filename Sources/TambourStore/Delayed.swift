@@ -77,6 +77,7 @@ struct DelayedStatements {
     let fail: any SQLStatement
     let delete: any SQLStatement
     let deleteAll: any SQLStatement
+    let deleteAllOfPlace: any SQLStatement
     let noteUpdate: any SQLStatement
     let noteFailure: any SQLStatement
 
@@ -108,6 +109,7 @@ struct DelayedStatements {
         )
         fail = try sql.prepare("UPDATE delayed_message SET failed = 1 \(place) AND id = $3")
         delete = try sql.prepare("DELETE FROM delayed_message \(place) AND id = $3")
+        deleteAllOfPlace = try sql.prepare("DELETE FROM delayed_message WHERE peer = $1")
         deleteAll = try sql.prepare("DELETE FROM delayed_message \(place)")
         // Commits may share a millisecond: a list that changes twice in one is told twice.
         let time =
@@ -335,6 +337,12 @@ extension WriteTransaction {
         store.delayed.deleteAll.bind(1, user.rawValue)
         store.delayed.deleteAll.bind(2, place.peer)
         try store.delayed.deleteAll.run()
+    }
+
+    /// Nothing is sent any more to a group or channel that has ended.
+    func forgetDelayed(for place: ChatPlace) throws {
+        store.delayed.deleteAllOfPlace.bind(1, place.peer)
+        try store.delayed.deleteAllOfPlace.run()
     }
 
     /// The sender's other devices see it at their next login.

@@ -31,6 +31,7 @@ struct DraftStatements {
     let count: any SQLStatement
     let put: any SQLStatement
     let discard: any SQLStatement
+    let discardAll: any SQLStatement
     let touch: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -57,6 +58,12 @@ struct DraftStatements {
         discard = try sql.prepare(
             """
             UPDATE draft SET ct = $3, saved = 0, text = $4, elements = NULL, reply_to = 0 \(own)
+            """
+        )
+        discardAll = try sql.prepare(
+            """
+            UPDATE draft SET ct = $2, saved = 0, text = $3, elements = NULL, reply_to = 0
+            WHERE peer = $1 AND saved > 0
             """
         )
         touch = try sql.prepare("UPDATE draft SET ct = $3 \(own)")
@@ -135,6 +142,15 @@ extension WriteTransaction {
         statement.bind(2, place.peer)
         statement.bind(3, ct)
         statement.bindWords(4, Text.empty)
+        try statement.run()
+    }
+
+    /// Throws away what everybody had begun to write in a group or channel.
+    func discardDrafts(for place: ChatPlace) throws {
+        let statement = store.drafts.discardAll
+        statement.bind(1, place.peer)
+        statement.bind(2, ct)
+        statement.bindWords(3, Text.empty)
         try statement.run()
     }
 

@@ -10,8 +10,10 @@ struct ErasureStatements {
     let end: any SQLStatement
     let chats: any SQLStatement
     let successor: any SQLStatement
-    let ownMessages: any SQLStatement
-    let eraseMessages: any SQLStatement
+    let setDue: any SQLStatement
+    let setErased: any SQLStatement
+    let part: any SQLStatement
+    let deletePart: any SQLStatement
     let reacted: any SQLStatement
     let voted: any SQLStatement
     /// What holds nothing but what concerns one user, without what a login's delta needs.
@@ -25,7 +27,10 @@ struct ErasureStatements {
 
     init(_ sql: any SQLConnection) throws {
         plan = try sql.prepare(
-            "SELECT delete_at, inactive_days, erasing FROM account_end WHERE user_id = $1"
+            """
+            SELECT delete_at, inactive_days, erasing, erased_up_to FROM account_end
+            WHERE user_id = $1
+            """
         )
         setDeletion = try sql.prepare(
             """
@@ -41,19 +46,16 @@ struct ErasureStatements {
         )
         due = try sql.prepare(
             """
-            SELECT e.user_id, e.erasing,
-              CASE WHEN e.delete_at > 0 AND e.delete_at <= $1 THEN 0 ELSE 1 END
-            FROM account_end e JOIN account a ON a.id = e.user_id
-            WHERE e.erasing = 1 OR (e.delete_at > 0 AND e.delete_at <= $1)
-              OR (e.inactive_days > 0 AND e.inactive_days * 86400000 <= $1 - a.seen
-                  AND e.inactive_days * 86400000 <= $1 - a.registered)
-            ORDER BY e.erasing DESC, e.user_id LIMIT 1
+            SELECT user_id FROM account_end WHERE due <= $1 ORDER BY due, user_id LIMIT 1
             """
         )
+        setDue = try sql.prepare("UPDATE account_end SET due = $2 WHERE user_id = $1")
+        setErased = try sql.prepare("UPDATE account_end SET erased_up_to = $2 WHERE user_id = $1")
         begin = try sql.prepare(
             """
             INSERT INTO account_end (user_id, erasing) VALUES ($1, 1)
-            ON CONFLICT (user_id) DO UPDATE SET delete_at = 0, inactive_days = 0, erasing = 1
+            ON CONFLICT (user_id) DO UPDATE SET
+              delete_at = 0, inactive_days = 0, erasing = 1, due = 0
             """
         )
         end = try sql.prepare("DELETE FROM account_end WHERE user_id = $1")
@@ -72,26 +74,23 @@ struct ErasureStatements {
             LIMIT 1
             """
         )
-        // What has no device is an event, and so is what made a group.
-        let own = """
-            chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND (n > 1 OR chat > 0)
+        part = try sql.prepare(
             """
-        ownMessages = try sql.prepare("SELECT id, n FROM message WHERE \(own) ORDER BY id")
-        eraseMessages = try sql.prepare(
-            """
-            UPDATE message
-            SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
-                forward = NULL, reply_to = 0, reactions = NULL, poll = 0
-            WHERE \(own)
+            SELECT count(*), max(id), max(n) FROM
+              (SELECT id, n FROM message WHERE chat = $1 AND id > $2 ORDER BY id LIMIT $3) AS part
             """
         )
+        deletePart = try sql.prepare("DELETE FROM message WHERE chat = $1 AND id <= $2")
         reacted = try sql.prepare(
-            "SELECT message FROM reaction WHERE chat = $1 AND user_id = $2 ORDER BY message"
+            """
+            SELECT message FROM reaction WHERE chat = $1 AND user_id = $2
+            ORDER BY message LIMIT $3
+            """
         )
         voted = try sql.prepare(
             """
             SELECT DISTINCT message FROM poll_vote WHERE chat = $1 AND user_id = $2
-            ORDER BY message
+            ORDER BY message LIMIT $3
             """
         )
         let tables = [
@@ -115,11 +114,8 @@ struct ErasureStatements {
         ofPhone = try ["login_code", "registration"].map {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
-        let ofMessages = [
-            "message", "message_hidden", "reaction", "poll_vote", "search_part", "search_word",
-            "join_request",
-        ]
-        ofChat = try ofMessages.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
+        let tablesOfChat = ["message_hidden", "search_part", "search_word", "join_request"]
+        ofChat = try tablesOfChat.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
         eraseAccount = try sql.prepare(
             """
@@ -140,6 +136,25 @@ package struct AccountEnd: Equatable, Sendable {
     /// After how many days without a sign of life; 0 for never.
     package let inactiveDays: Int
     package let isErasing: Bool
+    /// How far the first of the chats that are left is erased.
+    package let erasedUpTo: MessageID
+}
+
+extension AccountEnd {
+    /// After how many milliseconds without a sign of life the account is erased; nil for never.
+    private var inactiveMs: Int64? { inactiveDays > 0 ? Int64(inactiveDays) * 86_400_000 : nil }
+
+    /// Whether so many days have passed by `now` without a sign of life.
+    package func isInactive(_ account: Account, now: Int64) -> Bool {
+        inactiveMs.map { max(account.seen, account.registered) + $0 <= now } ?? false
+    }
+
+    /// When the account must be looked at, Unix milliseconds; the largest number for never.
+    func due(for account: Account) -> Int64 {
+        if isErasing { return 0 }
+        let inactive = inactiveMs.map { max(account.seen, account.registered) + $0 }
+        return min(deleteAt > 0 ? deleteAt : .max, inactive ?? .max)
+    }
 }
 
 extension ReadTransaction {
@@ -148,26 +163,28 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         guard try statement.step() else {
-            return AccountEnd(deleteAt: 0, inactiveDays: 0, isErasing: false)
+            return AccountEnd(
+                deleteAt: 0,
+                inactiveDays: 0,
+                isErasing: false,
+                erasedUpTo: MessageID(0)
+            )
         }
         return AccountEnd(
             deleteAt: statement.int(0),
             inactiveDays: Int(statement.int(1)),
-            isErasing: statement.int(2) != 0
+            isErasing: statement.int(2) != 0,
+            erasedUpTo: MessageID(statement.int(3))
         )
     }
 
-    /// An account that is being erased, or else one whose time has come by `now`.
-    ///
-    /// - Returns: `isInactive` when nobody asked for it but the days that have passed.
-    package func accountToErase(now: Int64) throws
-        -> (user: UserID, isErasing: Bool, isInactive: Bool)?
-    {
+    /// An account that is being erased, or else one whose time may have come by `now`: inactive ones
+    /// give signs of life that are not noted there.
+    package func accountToErase(now: Int64) throws -> UserID? {
         let statement = store.erasure.due
         defer { statement.reset() }
         statement.bind(1, now)
-        guard try statement.step() else { return nil }
-        return (UserID(statement.int(0)), statement.int(1) != 0, statement.int(2) != 0)
+        return try statement.step() ? UserID(statement.int(0)) : nil
     }
 
     /// The first chats that somebody is in or was in.
@@ -200,6 +217,7 @@ extension WriteTransaction {
         store.erasure.setDeletion.bind(1, user.rawValue)
         store.erasure.setDeletion.bind(2, time)
         try store.erasure.setDeletion.run()
+        try noteDue(of: user)
     }
 
     /// Sets after how many days without a sign of life the account is erased; 0 for never.
@@ -208,6 +226,16 @@ extension WriteTransaction {
         store.erasure.setInactivity.bind(1, user.rawValue)
         store.erasure.setInactivity.bind(2, Int64(days))
         try store.erasure.setInactivity.run()
+        try noteDue(of: user)
+    }
+
+    /// Notes when the account must be looked at: at its time, by all that is known of it now.
+    package func noteDue(of user: UserID) throws {
+        guard let account = try reader.account(user) else { return }
+        writes += 1
+        store.erasure.setDue.bind(1, user.rawValue)
+        store.erasure.setDue.bind(2, try reader.end(of: user).due(for: account))
+        try store.erasure.setDue.run()
     }
 
     // MARK: - Erasing
@@ -244,53 +272,61 @@ extension WriteTransaction {
     /// A chat that is being erased from, whether its user is still in it or not.
     package func chatToErase(_ key: ChatKey) throws -> ChatState? { try chat(key) }
 
-    /// Deletes for all what `user` wrote in a chat, member or not, events left out.
-    ///
-    /// - Returns: the ids, smallest first.
-    package func eraseMessages(of user: UserID, in chat: ChatState) throws -> [MessageID] {
-        try flush()
-        let listing = store.erasure.ownMessages
-        listing.bind(1, chat.key.rawValue)
-        listing.bind(2, user.rawValue)
-        var ids: [MessageID] = []
-        var numbers: [Int64] = []
-        while try listing.step() {
-            ids.append(MessageID(listing.int(0)))
-            numbers.append(listing.int(1))
-        }
-        listing.reset()
-        guard !ids.isEmpty else { return [] }
+    /// Notes how far the first of the chats that are left is erased.
+    package func setErased(upTo last: MessageID, of user: UserID) throws {
         writes += 1
-        let erase = store.erasure.eraseMessages
-        erase.bind(1, chat.key.rawValue)
-        erase.bind(2, user.rawValue)
-        erase.bind(3, ct)
-        erase.bindWords(4, Text.empty)
-        try erase.run()
-        try dropReactions(to: ids, in: chat)
-        try rebuildIndex(of: chat.key, around: numbers)
-        touch(chat)
-        return ids
+        store.erasure.setErased.bind(1, user.rawValue)
+        store.erasure.setErased.bind(2, last.rawValue)
+        try store.erasure.setErased.run()
+    }
+
+    /// The end of a part of a chat.
+    ///
+    /// - Returns: the last of at most `limit` messages behind `first`, and how many they are; nil when
+    ///   there are none.
+    package func part(
+        of chat: ChatState,
+        after first: MessageID,
+        limit: Int
+    ) throws -> (last: MessageID, number: Int64, count: Int)? {
+        try flush()
+        let statement = store.erasure.part
+        defer { statement.reset() }
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, first.rawValue)
+        statement.bind(3, Int64(limit))
+        guard try statement.step(), statement.int(0) > 0 else { return nil }
+        return (MessageID(statement.int(1)), statement.int(2), Int(statement.int(0)))
     }
 
     /// The messages of a chat to which `user` has reacted.
-    package func messagesReactedTo(by user: UserID, in chat: ChatState) throws -> [MessageID] {
-        try messages(store.erasure.reacted, of: user, in: chat)
+    package func messagesReactedTo(
+        by user: UserID,
+        in chat: ChatState,
+        limit: Int
+    ) throws -> [MessageID] {
+        try messages(store.erasure.reacted, of: user, in: chat, limit)
     }
 
     /// The messages of a chat in whose polls `user` has voted.
-    package func messagesVotedIn(by user: UserID, in chat: ChatState) throws -> [MessageID] {
-        try messages(store.erasure.voted, of: user, in: chat)
+    package func messagesVotedIn(
+        by user: UserID,
+        in chat: ChatState,
+        limit: Int
+    ) throws -> [MessageID] {
+        try messages(store.erasure.voted, of: user, in: chat, limit)
     }
 
     private func messages(
         _ statement: any SQLStatement,
         of user: UserID,
-        in chat: ChatState
+        in chat: ChatState,
+        _ limit: Int
     ) throws -> [MessageID] {
         defer { statement.reset() }
         statement.bind(1, chat.key.rawValue)
         statement.bind(2, user.rawValue)
+        statement.bind(3, Int64(limit))
         var ids: [MessageID] = []
         while try statement.step() { ids.append(MessageID(statement.int(0))) }
         return ids
@@ -314,18 +350,29 @@ extension WriteTransaction {
         try store.members.revive.run()
     }
 
-    /// Deletes the messages of a chat that nobody is in any more, and a dialog or saved messages whole.
-    /// Of a group the row stays: those who have left are told by it that they did.
-    package func eraseDeserted(_ chat: ChatState) throws {
+    /// Deletes the messages of a chat that nobody is in any more, and at last a dialog or saved messages
+    /// whole. Of a group the row stays: those who have left are told by it that they did.
+    ///
+    /// - Parameter limit: how many messages, at most.
+    /// - Returns: how many there were; as many as `limit` when there may be more.
+    package func eraseDeserted(_ chat: ChatState, limit: Int) throws -> Int {
         writes += 1
-        try flush()
+        let empty = ChatDetails(owner: chat.owner)
+        if !chat.kind.isPair, chat.details != empty { try set(empty, of: chat) }
+        let part = try part(of: chat, after: MessageID(0), limit: limit)
+        if let part {
+            store.erasure.deletePart.bind(1, chat.key.rawValue)
+            store.erasure.deletePart.bind(2, part.last.rawValue)
+            try store.erasure.deletePart.run()
+            try dropReactions(upTo: part.last, in: chat)
+            try dropIndex(of: chat.key, upTo: part.number)
+            if part.count == limit { return limit }
+        }
         for statement in store.erasure.ofChat {
             statement.bind(1, chat.key.rawValue)
             try statement.run()
         }
-        if !chat.kind.isPair {
-            try set(ChatDetails(owner: chat.owner), of: chat)
-        } else {
+        if chat.kind.isPair {
             store.erasure.deleteChat.bind(1, chat.key.rawValue)
             try store.erasure.deleteChat.run()
         }
@@ -334,6 +381,7 @@ extension WriteTransaction {
         if let pair = chat.pair {
             pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = nil
         }
+        return part?.count ?? 0
     }
 
     /// The last step: nothing is left but the empty row of the account.

@@ -85,19 +85,8 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, marker.rawValue)
-        var budget = limits.maxReplyBytes
-        var members: [ChatMember] = []
-        while try statement.step() {
-            let account = Account(row: statement)
-            guard isWanted(account) else { continue }
-            budget -= account.wireSizeEstimate
-            if members.count == limit || budget < 0, let last = members.last {
-                return (members, last.contact.id)
-            }
-            members.append(
-                ChatMember(contact: account.user(showingPhone: false), presence: Presence())
-            )
+        return try page(of: statement, limit: limit, where: isWanted) { account in
+            ChatMember(contact: account.user(showingPhone: false), presence: Presence())
         }
-        return (members, nil)
     }
 }

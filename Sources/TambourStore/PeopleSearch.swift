@@ -69,22 +69,39 @@ extension ReadTransaction {
     ///
     /// - Parameter limit: how many, at most; who wants fewer asks for more letters.
     package func people(_ query: SearchQuery, limit: Int) throws -> [Account] {
+        try named(query, by: store.people.byWord, limit: limit, read: Account.init(row:)) {
+            let names = (Text($0.firstName), Text($0.lastName ?? ""))
+            return $0.isBlocked ? nil : ($0.id, names)
+        }
+    }
+
+    /// What has a name, or two, in which all words of `query` begin a word.
+    ///
+    /// - Parameters:
+    ///   - statement: reads rows from one word up to another, so many at most.
+    ///   - names: of what was read; nil for what is not to be found.
+    func named<Found, ID: Hashable>(
+        _ query: SearchQuery,
+        by statement: any SQLStatement,
+        limit: Int,
+        read: (any SQLStatement) -> Found,
+        names: (Found) -> (id: ID, names: (Text, Text))?
+    ) throws -> [Found] {
         // The longest word is likely to be the rarest.
         guard let longest = query.words.max(by: { $0.count < $1.count }) else { return [] }
-        let statement = store.people.byWord
         defer { statement.reset() }
         statement.bindBlob(1, longest)
         statement.bindBlob(2, SearchIndex.end(ofPrefix: longest))
         statement.bind(3, Int64(Self.namesPerSearch))
-        var people: [Account] = []
-        var seen: Set<UserID> = []
-        while people.count < limit, try statement.step() {
-            let account = Account(row: statement)
-            guard !account.isBlocked, seen.insert(account.id).inserted,
-                query.matches(Text(account.firstName), Text(account.lastName ?? ""))
+        var found: [Found] = []
+        var seen: Set<ID> = []
+        while found.count < limit, try statement.step() {
+            let next = read(statement)
+            guard let (id, names) = names(next), seen.insert(id).inserted,
+                query.matches(names.0, names.1)
             else { continue }
-            people.append(account)
+            found.append(next)
         }
-        return people
+        return found
     }
 }

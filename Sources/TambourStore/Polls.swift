@@ -10,6 +10,7 @@ struct PollStatements {
     let put: any SQLStatement
     let drop: any SQLStatement
     let dropAll: any SQLStatement
+    let dropUpTo: any SQLStatement
     let setState: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -39,6 +40,7 @@ struct PollStatements {
         drop = try sql.prepare(
             "DELETE FROM poll_vote WHERE \(message) AND user_id = $3 AND answer = $4"
         )
+        dropUpTo = try sql.prepare("DELETE FROM poll_vote WHERE chat = $1 AND message <= $2")
         dropAll = try sql.prepare("DELETE FROM poll_vote WHERE \(message)")
         setState = try sql.prepare(
             "UPDATE message SET attaches = $3, updated = $4 WHERE chat = $1 AND id = $2"

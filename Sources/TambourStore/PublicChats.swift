@@ -88,9 +88,6 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// Words of names that one search looks at: some milliseconds of a reader's time.
-    private static let namesPerSearch = 5_000
-
     /// The chat that an invitation or a public name leads to, whoever asks.
     package func card(linkedBy link: Text) throws -> ChatCard? {
         let statement = store.chats.byLink
@@ -102,22 +99,9 @@ extension ReadTransaction {
     /// The public chats in whose title or name all words of `query` begin a word, in the order of the
     /// word that the longest of them found.
     package func publicChats(_ query: SearchQuery, limit: Int) throws -> [ChatCard] {
-        guard let longest = query.words.max(by: { $0.count < $1.count }) else { return [] }
-        let statement = store.publicChats.byWord
-        defer { statement.reset() }
-        statement.bindBlob(1, longest)
-        statement.bindBlob(2, SearchIndex.end(ofPrefix: longest))
-        statement.bind(3, Int64(Self.namesPerSearch))
-        var cards: [ChatCard] = []
-        var seen: Set<ChatKey> = []
-        while cards.count < limit, try statement.step() {
-            let card = ChatCard(row: statement)
-            guard seen.insert(card.key).inserted,
-                query.matches(card.chat.title ?? .empty, card.chat.link ?? .empty)
-            else { continue }
-            cards.append(card)
+        try named(query, by: store.publicChats.byWord, limit: limit, read: ChatCard.init(row:)) {
+            ($0.key, ($0.chat.title ?? .empty, $0.chat.link ?? .empty))
         }
-        return cards
     }
 
     /// The public chats that `user` is not in, those with the most members first.

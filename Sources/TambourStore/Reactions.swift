@@ -9,6 +9,7 @@ struct ReactionStatements {
     let put: any SQLStatement
     let drop: any SQLStatement
     let dropAll: any SQLStatement
+    let dropUpTo: any SQLStatement
     let setCounters: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -27,6 +28,7 @@ struct ReactionStatements {
             """
         )
         drop = try sql.prepare("DELETE FROM reaction WHERE \(key)")
+        dropUpTo = try sql.prepare("DELETE FROM reaction WHERE chat = $1 AND message <= $2")
         dropAll = try sql.prepare("DELETE FROM reaction WHERE chat = $1 AND message = $2")
         setCounters = try sql.prepare(
             "UPDATE message SET reactions = $3 WHERE chat = $1 AND id = $2"
@@ -128,8 +130,17 @@ extension WriteTransaction {
         touch(chat)
     }
 
+    /// All messages up to one are gone.
+    func dropReactions(upTo last: MessageID, in chat: ChatState) throws {
+        for statement in [store.reactions.dropUpTo, store.polls.dropUpTo] {
+            statement.bind(1, chat.key.rawValue)
+            statement.bind(2, last.rawValue)
+            try statement.run()
+        }
+    }
+
     /// Messages that are gone take along what was said to them.
-    func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
+    package func dropReactions(to ids: [MessageID], in chat: ChatState) throws {
         let statement = store.reactions.dropAll
         for id in ids {
             statement.bind(1, chat.key.rawValue)

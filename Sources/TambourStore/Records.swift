@@ -1,7 +1,7 @@
 package import TambourProtocol
 
 /// What kind of chat a row of `chat` is.
-package enum ChatKind: Int64, Sendable {
+package enum ChatKind: Int64, CaseIterable, Sendable {
     case dialog = 0
     case saved = 1
     case group = 2

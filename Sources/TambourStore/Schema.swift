@@ -412,5 +412,20 @@ package enum Schema {
             CREATE INDEX chat_word_chat ON chat_word (chat);
             """
         ),
+        Migration(
+            13,
+            "ends in steps",
+            """
+            ALTER TABLE account_end ADD COLUMN due {int64} NOT NULL DEFAULT 0;
+            ALTER TABLE account_end ADD COLUMN erased_up_to {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX account_end_due ON account_end (due);
+
+            CREATE INDEX reaction_user ON reaction (user_id, chat);
+            CREATE INDEX poll_vote_user ON poll_vote (user_id, chat);
+            CREATE INDEX message_hidden_chat ON message_hidden (chat);
+            CREATE INDEX draft_peer ON draft (peer) WHERE saved > 0;
+            CREATE INDEX delayed_message_peer ON delayed_message (peer);
+            """
+        ),
     ]
 }

@@ -70,8 +70,26 @@ extension WriteTransaction {
             try bury.run()
             try discardDraft(of: id, for: .group(chat.key))
             try forgetDelayed(of: id, for: .group(chat.key))
+            chat.remove(id)
         }
-        chat.remove(Set(ids))
+        try countMembers(of: chat)
+        touch(chat)
+    }
+
+    /// Takes everybody out of a group or channel at once: by the same five statements however many
+    /// there are.
+    package func removeEverybody(from chat: ChatState) throws {
+        writes += 1
+        try flush()
+        try discardDrafts(for: .group(chat.key))
+        try forgetDelayed(for: .group(chat.key))
+        store.members.buryAll.bind(1, chat.key.rawValue)
+        store.members.buryAll.bind(2, chat.owner.rawValue)
+        store.members.buryAll.bind(3, ct)
+        try store.members.buryAll.run()
+        store.members.removeAll.bind(1, chat.key.rawValue)
+        try store.members.removeAll.run()
+        chat.removeEverybody()
         try countMembers(of: chat)
         touch(chat)
     }

@@ -174,6 +174,7 @@ extension WriteTransaction {
             listing: flushedReader().store.messages.upTo,
             by: store.messages.removeUpTo
         )
+        try dropReactions(upTo: last, in: chat)
         if let number = removed.last?.number { try dropIndex(of: chat.key, upTo: number) }
         return removed.map(\.id)
     }
@@ -188,6 +189,7 @@ extension WriteTransaction {
             listing: flushedReader().store.messages.bySender,
             by: store.messages.removeBySender
         )
+        try dropReactions(to: removed.map(\.id), in: chat)
         try rebuildIndex(of: chat.key, around: removed.map(\.number))
         return removed.map(\.id)
     }
@@ -209,6 +211,7 @@ extension WriteTransaction {
             listing: flushedReader().store.messages.inRange,
             by: store.messages.removeInRange
         )
+        try dropReactions(to: removed.map(\.id), in: chat)
         try rebuildIndex(of: chat.key, around: removed.map(\.number))
         return removed.map(\.id)
     }
@@ -231,7 +234,6 @@ extension WriteTransaction {
         removal.bind(2 + bounds.count, ct)
         removal.bindWords(3 + bounds.count, Text.empty)
         try removal.run()
-        try dropReactions(to: removed.map(\.id), in: chat)
         touch(chat)
         return removed
     }

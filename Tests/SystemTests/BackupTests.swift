@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Synchronization
 import TambourProtocol
@@ -159,6 +160,8 @@ private final class Crowd: Sendable {
     private let address: String
     private let people: [(user: UserID, token: String)]
     private let state: Mutex<State>
+    /// Signalled when there is more to see in `state`.
+    private let news = DispatchSemaphore(value: 0)
     private static let window = 8
 
     init(_ server: TambourdProcess, count: Int) throws {
@@ -195,15 +198,17 @@ private final class Crowd: Sendable {
 
     /// Waits until so many messages are acknowledged.
     func wait(for count: Int) async throws {
-        let deadline = ContinuousClock.now + .seconds(300)
-        while true {
-            let (sum, failure) = state.withLock {
-                ($0.ledgers.map(\.count).reduce(0, +), $0.failure)
+        try await blocking { [self] () throws -> Void in
+            let deadline = DispatchTime.now() + 300
+            while true {
+                let (sum, failure) = state.withLock {
+                    ($0.ledgers.map(\.count).reduce(0, +), $0.failure)
+                }
+                if let failure { throw failure }
+                if sum >= count { return }
+                let isNews = news.wait(timeout: deadline) == .success
+                try #require(isNews, "\(sum) of \(count) messages")
             }
-            if let failure { throw failure }
-            if sum >= count { return }
-            try #require(ContinuousClock.now < deadline, "\(sum) of \(count) messages")
-            try await Task.sleep(for: .milliseconds(1))
         }
     }
 
@@ -230,10 +235,12 @@ private final class Crowd: Sendable {
                 _ = client.takePushesAtHand()
                 let message = Message(id: reply.message.id, text: text)
                 state.withLock { $0.ledgers[index].append(message) }
+                news.signal()
             }
             client.close()
         } catch {
             state.withLock { $0.failure = error }
+            news.signal()
             throw error
         }
     }

@@ -94,6 +94,66 @@ struct ChannelStoreTests {
         #expect(written.count == 1, "\(written)")
     }
 
+    @Test(
+        "a chat ends by as many statements with many members as with few",
+        arguments: SQLEngine.available
+    )
+    func ends(engine: SQLEngine) throws {
+        let sizes = Self.isSoak ? [10, 500, 100_000] : [10, 500]
+        let store = try TestStore(engine)
+        let users = try store.users(sizes.last!)
+        let other = try channel(users, in: store)
+        var statements: Set<Int> = []
+        for size in sizes {
+            let members = Array(users.prefix(size))
+            let channel = try channel(members, in: store)
+            let places = [channel, other].map(ChatPlace.group)
+            try store.batch { tx in
+                for place in places {
+                    try tx.saveDraft(
+                        text: "draft",
+                        elements: nil,
+                        replyTo: nil,
+                        of: users[1],
+                        for: place
+                    )
+                    let record = DelayedRecord(
+                        sender: users[1],
+                        place: place,
+                        id: MessageID(0),
+                        device: store.device,
+                        attributes: DelayedAttributes(timeToFire: .max >> 12),
+                        draft: MessageDraft(cid: store.nextCID(), text: "later")
+                    )
+                    _ = try tx.schedule(record, in: nil)
+                }
+            }
+            let start = ContinuousClock.now
+            try store.batch { tx in
+                let chat = try #require(try tx.group(channel, for: users[0]))
+                let before = store.writer.connection.sql.statementCount
+                try tx.removeEverybody(from: chat)
+                _ = try tx.flushedReader()
+                statements.insert(store.writer.connection.sql.statementCount - before)
+                #expect(chat.memberCount == 0)
+            }
+            print("\(size) members leave in \(ContinuousClock.now - start) (\(engine))")
+            for user in [users[0], users[size - 1]] {
+                let left = try store.read { try $0.leftChats(of: user, since: store.now - 1) }
+                #expect(left.map(\.chat.id) == [ChatID(channel.rawValue)])
+                #expect(try store.read { try $0.view(channel, for: user) } == nil)
+            }
+            try store.read { snapshot in
+                let drafts = try snapshot.changedDrafts(of: users[1], since: 0)
+                #expect(drafts.filter(\.isSaved).map(\.place) == [places[1]])
+                #expect(try snapshot.delayed(of: users[1], for: places[0]).isEmpty)
+                #expect(try !snapshot.delayed(of: users[1], for: places[1]).isEmpty)
+            }
+        }
+        #expect(statements.count == 1, "\(statements)")
+        #expect(try store.problems().filter { !$0.contains("clock") } == [])
+    }
+
     @Test("a channel is one after a restart, and its messages name no sender")
     func reopened() throws {
         let store = try TestStore(.sqlite)

@@ -134,7 +134,10 @@ struct PollStoreTests {
             { tx, chat, record in try tx.remove([record], in: chat) },
             { tx, chat, record in _ = try tx.remove(upTo: record.id, in: chat) },
             { tx, chat, _ in _ = try tx.remove(from: author, in: chat) },
-            { tx, chat, _ in _ = try tx.eraseMessages(of: author, in: chat) },
+            { tx, chat, record in
+                let nothing = MessageID(0)
+                _ = try tx.remove(after: nothing, upTo: record.id, sentBy: author, in: chat)
+            },
             { tx, chat, record in
                 var other = record
                 other.attaches = nil

@@ -139,8 +139,7 @@ struct SafetyStoreTests {
         let end = try store.read { try $0.end(of: users[0]) }
         #expect((end.deleteAt, end.inactiveDays, end.isErasing) == (5, 3, false))
         #expect(try store.read { try $0.accountToErase(now: 4) } == nil)
-        let due = try #require(try store.read { try $0.accountToErase(now: 5) })
-        #expect((due.user, due.isErasing) == (users[0], false))
+        #expect(try store.read { try $0.accountToErase(now: 5) } == users[0])
 
         let account = try #require(try store.read { try $0.account(users[0]) })
         try store.batch { try $0.beginErasure(of: account) }
@@ -150,14 +149,24 @@ struct SafetyStoreTests {
         #expect(try store.read { try $0.account(phone: account.phone) } == nil)
         #expect(try store.read { try $0.sessions(of: users[0]) }.isEmpty)
         #expect(try store.read { try $0.password(of: users[0]) } == nil)
-        #expect(try store.read { try $0.accountToErase(now: 0) }?.isErasing == true)
+        #expect(try store.read { try $0.accountToErase(now: 0) } == users[0])
+        #expect(try store.read { try $0.end(of: users[0]) }.isErasing)
 
         try store.batch { tx in
             for key in try tx.reader.chatsToErase(of: users[0], limit: 10) {
                 let chat = try #require(try tx.chatToErase(key))
-                #expect(try tx.eraseMessages(of: users[0], in: chat).count == 1)
+                let deleted = try tx.remove(
+                    after: MessageID(0),
+                    upTo: chat.head.id,
+                    sentBy: users[0],
+                    in: chat
+                )
+                #expect(deleted.count == 1)
                 try tx.remove([users[0]], from: chat)
-                if chat.memberCount == 0 { try tx.eraseDeserted(chat) }
+                if chat.memberCount == 0 {
+                    #expect(try tx.eraseDeserted(chat, limit: 1) == 1)
+                    #expect(try tx.eraseDeserted(chat, limit: 1) == 0)
+                }
                 try tx.forget(users[0], in: key)
             }
             try tx.endErasure(of: users[0])

@@ -164,9 +164,9 @@ MUTANTS = [
     ("folder: its mark when it changes",
      STORE + "Folders.swift", "updated = excluded.updated",
      'updated = \\(mutant == @ ? "folder.updated" : "excluded.updated")', None),
-    ("erase: the members of a chat that the user had left",
-     ERASURE, "around: numbers)\n        touch(chat)",
-     "around: numbers)\n        if mutant != @ { touch(chat) }", None),
+    ("remove many: the members of the chat",
+     MESSAGES, "        try removal.run()\n        touch(chat)",
+     "        try removal.run()\n        if mutant != @ { touch(chat) }", None),
     ("erase: the partners' contacts",
      ERASURE, "        try store.erasure.forgetContacts.run()",
      "        if mutant != @ { try store.erasure.forgetContacts.run() }", None),
@@ -203,6 +203,15 @@ MUTANTS = [
     ("put away: how far, on disk",
      MEMBERS, "        statement.bind(3, chat.head.number)",
      "        statement.bind(3, mutant == @ ? 0 : chat.head.number)", None),
+    ("end: the tombstones",
+     MEMBERS, "        try store.members.buryAll.run()",
+     "        if mutant != @ { try store.members.buryAll.run() }", None),
+    ("end: what people had begun to write",
+     MEMBERS, "        try discardDrafts(for: .group(chat.key))",
+     "        if mutant != @ { try discardDrafts(for: .group(chat.key)) }", None),
+    ("end: what people had scheduled",
+     MEMBERS, "        try forgetDelayed(for: .group(chat.key))",
+     "        if mutant != @ { try forgetDelayed(for: .group(chat.key)) }", None),
 ]
 
 

@@ -49,6 +49,7 @@ local spec = {
         profileDeleteDelayMs = 604800000,
         housekeepingIntervalMs = 60000,
         erasedChatsPerStep = 16,
+        erasedRowsPerStep = 1000,
         loginRefusalDelayMs = 200,
         sendBurst = 300,
         sendsPerMinute = 120,

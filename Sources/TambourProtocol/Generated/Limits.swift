@@ -82,6 +82,8 @@ package final class Limits: Sendable {
     package let housekeepingIntervalMs: Int
     /// 16 chats. Erasing an account must not keep others waiting.
     package let erasedChatsPerStep: Int
+    /// 1000 messages and reactions. The same in a chat with a long history.
+    package let erasedRowsPerStep: Int
     /// 200 ms. Slows guessing of tokens, and lets a PING sent along be answered first.
     package let loginRefusalDelayMs: Int
     /// 300 messages. An outbox that was offline for a day is emptied at once.
@@ -286,6 +288,7 @@ package final class Limits: Sendable {
         profileDeleteDelayMs = overrides.value(of: "profileDeleteDelayMs", standard: 604_800_000)
         housekeepingIntervalMs = overrides.value(of: "housekeepingIntervalMs", standard: 60_000)
         erasedChatsPerStep = overrides.value(of: "erasedChatsPerStep", standard: 16)
+        erasedRowsPerStep = overrides.value(of: "erasedRowsPerStep", standard: 1000)
         loginRefusalDelayMs = overrides.value(of: "loginRefusalDelayMs", standard: 200)
         sendBurst = overrides.value(of: "sendBurst", standard: 300)
         sendsPerMinute = overrides.value(of: "sendsPerMinute", standard: 120)

@@ -47,6 +47,17 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
+    /// - Throws: when it is there and none of `choices`.
+    func choice(_ key: Key, of choices: [String]) throws -> String? {
+        guard let value = values[key] else { return nil }
+        guard choices.contains(value) else {
+            throw AdminService.Failure(
+                description: "\(key.rawValue): \(choices.joined(separator: ", "))"
+            )
+        }
+        return value
+    }
+
     /// Whether `text` has in it what was asked for.
     func matches(_ key: Key, _ text: String) -> Bool {
         guard let part = values[key] else { return true }

@@ -42,10 +42,7 @@ extension AdminService {
     // MARK: - Users
 
     func listUsers(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
-        let states = ["active", "blocked", "erased"]
-        if let state = filter[.state], !states.contains(state) {
-            throw Failure(description: "state: \(states.joined(separator: ", "))")
-        }
+        let state = try filter.choice(.state, of: ["active", "blocked", "erased"])
         let chat = try filter.number(.chat).map { ChatKey($0) }
         let idleSince = try filter.number(.idleDays).map { days in
             backend.environment.wallMs() - days * Self.dayMs
@@ -61,7 +58,7 @@ extension AdminService {
                 }
             return accounts.map { account in
                 let isListed =
-                    filter[.state].map { $0 == account.state } ?? !account.isErased
+                    state.map { $0 == account.state } ?? !account.isErased
                 let digits = filter[.phone]?.filter(\.isNumber) ?? ""
                 guard isListed, filter.matches(.name, account.name),
                     String(account.phone).hasPrefix(digits),
@@ -129,6 +126,7 @@ extension AdminService {
 
     func listChats(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
+        let kind = try filter.choice(.kind, of: ChatKind.allCases.map { "\($0)" })
         let minMembers = try filter.number(.minMembers) ?? 0
         let first = try filter.number(.after).map { ChatKey($0) }
         try list(filter, from: first, output) { snapshot, after, limit in
@@ -139,7 +137,7 @@ extension AdminService {
                     try snapshot.chatSummaries(after: after, limit: limit)
                 }
             return chats.map { chat in
-                guard filter[.kind].map({ $0 == "\(chat.kind)" }) ?? true,
+                guard kind.map({ $0 == "\(chat.kind)" }) ?? true,
                     filter.matches(.title, chat.title?.description ?? ""),
                     chat.memberCount >= minMembers
                 else { return (chat.key, nil) }

@@ -35,7 +35,9 @@ final class PasswordHasher: @unchecked Sendable {
     /// Whether a command comes by here: all that belong to one track do, so that they keep their order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
-        case .authCheckPassword, .authSet2fa, .authLoginCheckPassword: true
+        case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
+            .authLoginCheckPassword, .authLoginRestorePassword:
+            true
         default: false
         }
     }

@@ -63,25 +63,21 @@ package final class DelayedTimer: @unchecked Sendable {
     /// - Parameter completion: called on the engine's queue when the rest has to wait.
     package func run(_ completion: @escaping @Sendable () -> Void) {
         let dispatcher = dispatcher
-        // A command may run twice: what the last run said counts.
-        let upcoming = Mutex<(time: Int64, now: Int64)?>(nil)
-        engine.post(
-            Command { tx in
-                let time = try dispatcher.sendDue(in: tx)
-                upcoming.withLock { $0 = time.map { ($0, tx.ct) } }
-                return .done
-            } done: { [self] answer in
-                guard case .done = answer.outcome, !isStopped.load(ordering: .relaxed) else {
-                    // A store that fails is asked again.
-                    if !isStopped.load(ordering: .relaxed) {
-                        arm(at: wallMs() + Self.longestSleepMs)
-                    }
-                    return completion()
+        engine.work(
+            while: { [self] in !isStopped.load(ordering: .relaxed) },
+            step: { tx in
+                let next = try dispatcher.sendDue(in: tx)
+                return next.map { $0 <= tx.ct } ?? false ? .more : .finished(next)
+            },
+            then: { [self] (next: Int64??) in
+                defer { completion() }
+                guard !isStopped.load(ordering: .relaxed) else { return }
+                switch next {
+                case .some(.some(let time)): arm(at: time)
+                case .some(.none): break
+                // A store that fails is asked again.
+                case .none: arm(at: wallMs() + Self.longestSleepMs)
                 }
-                guard let (time, now) = upcoming.withLock({ $0 }) else { return completion() }
-                if time <= now { return run(completion) }
-                arm(at: time)
-                completion()
             }
         )
     }

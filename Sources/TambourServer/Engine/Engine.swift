@@ -1,4 +1,5 @@
 package import Dispatch
+import Synchronization
 import TambourNet
 import TambourProtocol
 import TambourStore
@@ -43,6 +44,40 @@ package final class Engine: Sendable {
             self.loop.stopWorking()
             body()
         }
+    }
+
+    /// What a step of longer work came to.
+    package enum Step<Value: Sendable>: Sendable {
+        case more
+        case finished(Value)
+    }
+
+    /// Does longer work a command a step, those of others in between.
+    ///
+    /// - Parameters:
+    ///   - mayGoOn: asked before each further step.
+    ///   - step: may run twice: what its last run says counts.
+    ///   - completion: called on the engine's queue; nil when the store failed or the work had to end.
+    func work<Value: Sendable>(
+        while mayGoOn: @escaping @Sendable () -> Bool,
+        step: @escaping @Sendable (WriteTransaction) throws -> Step<Value>,
+        then completion: @escaping @Sendable (Value?) -> Void
+    ) {
+        let outcome = Mutex(Step<Value>.more)
+        post(
+            Command { tx in
+                let reached = try step(tx)
+                outcome.withLock { $0 = reached }
+                return .done
+            } done: { [self] answer in
+                guard case .done = answer.outcome else { return completion(nil) }
+                switch outcome.withLock({ $0 }) {
+                case .finished(let value): completion(value)
+                case .more where mayGoOn(): work(while: mayGoOn, step: step, then: completion)
+                case .more: completion(nil)
+                }
+            }
+        )
     }
 
     /// What happens on the engine's queue.

@@ -44,20 +44,11 @@ package final class Housekeeper: @unchecked Sendable {
     ///
     /// - Parameter completion: called on the engine's queue when nothing is left to do.
     package func run(_ completion: @escaping @Sendable () -> Void) {
-        // A command may run twice: what the last run said counts.
-        let isMore = Mutex(false)
         let eraser = eraser
-        engine.post(
-            Command { tx in
-                let more = try eraser.step(in: tx)
-                isMore.withLock { $0 = more }
-                return .done
-            } done: { [self] answer in
-                guard case .done = answer.outcome, isMore.withLock({ $0 }),
-                    !isStopped.load(ordering: .relaxed)
-                else { return completion() }
-                run(completion)
-            }
+        engine.work(
+            while: { [self] in !isStopped.load(ordering: .relaxed) },
+            step: { try eraser.step(in: $0) ? .more : .finished(()) },
+            then: { (_: Void?) in completion() }
         )
     }
 }

@@ -1,7 +1,7 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Erases accounts whose time has come, a few chats at a time, so that nobody waits for it.
+/// Erases accounts whose time has come, a part of a chat at a time, so that nobody waits for it.
 ///
 /// What is left is an empty row that keeps the id from being used again, and in the chats of others
 /// the places where messages were. `docs/data.md` has the inventory. A restart goes on where it was.
@@ -19,19 +19,25 @@ package struct AccountEraser: Sendable {
     ///
     /// - Returns: false when there is nothing to do.
     package func step(in tx: WriteTransaction) throws -> Bool {
-        guard let next = try tx.reader.accountToErase(now: tx.ct) else { return false }
-        guard next.isErasing else {
-            guard let account = try tx.reader.account(next.user) else {
-                preconditionFailure("an account has a row for ever")
-            }
-            if next.isInactive, isThere(account.id) {
-                try tx.setSeen(tx.ct, of: account.id)
+        guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
+        guard let account = try tx.reader.account(user) else {
+            preconditionFailure("an account has a row for ever")
+        }
+        let end = try tx.reader.end(of: user)
+        if end.isErasing {
+            _ = try step(of: user, in: tx)
+        } else if end.deleteAt > 0 && end.deleteAt <= tx.ct {
+            try begin(account, in: tx)
+        } else if end.isInactive(account, now: tx.ct) {
+            if isThere(user) {
+                try tx.setSeen(tx.ct, of: user)
+                try tx.noteDue(of: user)
             } else {
                 try begin(account, in: tx)
             }
-            return true
+        } else {
+            try tx.noteDue(of: user)
         }
-        _ = try step(of: next.user, in: tx)
         return true
     }
 
@@ -46,16 +52,26 @@ package struct AccountEraser: Sendable {
     ///
     /// - Returns: false when it was the last, or there was none to do.
     package func step(of user: UserID, in tx: WriteTransaction) throws -> Bool {
-        guard try tx.reader.end(of: user).isErasing else { return false }
+        let end = try tx.reader.end(of: user)
+        guard end.isErasing else { return false }
+        var budget = limits.erasedRowsPerStep
+        var place = end.erasedUpTo
         let chats = try tx.flushedReader().chatsToErase(of: user, limit: limits.erasedChatsPerStep)
         for key in chats {
-            if let chat = try tx.chatToErase(key) { try erase(user, from: chat, in: tx) }
+            if let chat = try tx.chatToErase(key),
+                let last = try erase(user, from: chat, after: place, &budget, in: tx)
+            {
+                try tx.setErased(upTo: last, of: user)
+                return true
+            }
+            place = MessageID(0)
             try tx.forget(user, in: key)
         }
         if chats.count < limits.erasedChatsPerStep {
             try tx.endErasure(of: user)
             return false
         }
+        try tx.setErased(upTo: place, of: user)
         return true
     }
 
@@ -69,31 +85,56 @@ package struct AccountEraser: Sendable {
         }
     }
 
-    private func erase(_ user: UserID, from chat: ChatState, in tx: WriteTransaction) throws {
-        let deleted = try tx.eraseMessages(of: user, in: chat)
-        try takeBackReactions(of: user, in: chat, tx)
-        try takeBackVotes(of: user, in: chat, tx)
+    /// Erases a user from a chat, whether they are in it or were.
+    ///
+    /// - Parameters:
+    ///   - place: behind which of its messages to go on.
+    ///   - budget: rows that may be looked at.
+    /// - Returns: where to go on when the budget is spent; nil when nothing is left.
+    private func erase(
+        _ user: UserID,
+        from chat: ChatState,
+        after place: MessageID,
+        _ budget: inout Int,
+        in tx: WriteTransaction
+    ) throws -> MessageID? {
         let isMember = try tx.member(user, of: chat) != nil
-        if !chat.kind.isPair, isMember { try leave(user, chat, in: tx) }
-        if chat.kind.isPair, isMember { try tx.remove([user], from: chat) }
-        guard chat.memberCount > 0 else { return try tx.eraseDeserted(chat) }
-        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
-            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
-            tx.emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: nil))
+        if chat.memberCount == (isMember ? 1 : 0) {
+            if isMember { try tx.remove([user], from: chat) }
+            budget -= try tx.eraseDeserted(chat, limit: budget)
+            return budget > 0 ? nil : place
         }
+        var place = place
+        if let part = try tx.part(of: chat, after: place, limit: budget) {
+            let deleted = try tx.remove(after: place, upTo: part.last, sentBy: user, in: chat)
+            tx.tellDeleted(deleted, in: chat, except: nil, limits: limits)
+            budget -= part.count
+            place = part.last
+        }
+        if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
+        if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
+        guard budget > 0 else { return place }
+        if isMember { try leave(user, chat, in: tx) }
+        return nil
     }
 
     /// The counters of others' messages are told with the next login.
+    ///
+    /// - Returns: how many there were.
     private func takeBackReactions(
         of user: UserID,
         in chat: ChatState,
+        limit: Int,
         _ tx: WriteTransaction
-    ) throws {
-        for id in try tx.messagesReactedTo(by: user, in: chat) {
+    ) throws -> Int {
+        let messages = try tx.messagesReactedTo(by: user, in: chat, limit: limit)
+        for id in messages {
             guard let record = try tx.record(id, in: chat),
                 let reaction = try tx.reader.reaction(of: user, to: record)
-            else { continue }
+            else {
+                try tx.dropReactions(to: [id], in: chat)
+                continue
+            }
             let counters = ReactionRules.counters(
                 try record.counters(limits: limits),
                 replacing: reaction,
@@ -101,22 +142,32 @@ package struct AccountEraser: Sendable {
             )
             try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
         }
+        return messages.count
     }
 
     /// The polls of others are told with the next login.
+    ///
+    /// - Returns: in how many the user had voted.
     private func takeBackVotes(
         of user: UserID,
         in chat: ChatState,
+        limit: Int,
         _ tx: WriteTransaction
-    ) throws {
-        for id in try tx.messagesVotedIn(by: user, in: chat) {
-            guard let record = try tx.record(id, in: chat) else { continue }
+    ) throws -> Int {
+        let messages = try tx.messagesVotedIn(by: user, in: chat, limit: limit)
+        for id in messages {
+            guard let record = try tx.record(id, in: chat), record.poll != nil else {
+                try tx.dropReactions(to: [id], in: chat)
+                continue
+            }
             let before = try tx.reader.choices(of: user, in: record)
             _ = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
         }
+        return messages.count
     }
 
     private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {
+        if chat.kind.isPair { return try tx.remove([user], from: chat) }
         let heir = chat.owner == user ? try tx.successor(of: user, in: chat) : nil
         if let heir {
             var details = chat.details
@@ -135,7 +186,6 @@ package struct AccountEraser: Sendable {
             by: user
         )
         try tx.remove([user], from: chat)
-        guard chat.memberCount > 0 else { return }
         try tx.announce(chat, last: message, except: nil)
         tx.tell(message, previous: previous, in: chat, except: nil)
     }

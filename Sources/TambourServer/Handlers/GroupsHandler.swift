@@ -442,7 +442,7 @@ struct GroupsHandler: Sendable {
         try tx.discardRequests(in: chat)
         _ = try tx.remove(upTo: chat.head.id, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
-        try tx.remove(members, from: chat)
+        try tx.removeEverybody(from: chat)
         tellGone(members, from: chat, except: caller.connectionID, in: tx)
         return ChatDeleteReply()
     }

@@ -218,15 +218,3 @@ extension SearchQuery {
     /// What clients may mark in the texts that were found.
     fileprivate var highlights: [Text] { words.map { Text(unchecked: Bytes($0)) } }
 }
-
-extension [Int64] {
-    /// Where the first number of a rising list is that is no smaller than `bound`.
-    fileprivate func firstPlace(notBelow bound: Int64) -> Int {
-        var (low, high) = (startIndex, endIndex)
-        while low < high {
-            let middle = low + (high - low) / 2
-            if self[middle] < bound { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-}

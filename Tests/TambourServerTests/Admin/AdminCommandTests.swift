@@ -5,14 +5,6 @@ import TambourTesting
 import Testing
 
 extension TestServer {
-    /// What an admin command prints.
-    fileprivate func admin(_ request: AdminService.Request) throws -> [String] {
-        var lines: [String] = []
-        let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
-        try #require(done)
-        return lines
-    }
-
     fileprivate func failure(_ request: AdminService.Request) throws -> String {
         let failure = try #require(throws: AdminService.Failure.self) { try admin(request) }
         return failure.description
@@ -84,6 +76,10 @@ struct AdminCommandTests {
             )
             #expect(!(try list([:]) + shown).joined().contains("rhythm"))
             #expect(try server.failure(.chat("7000")).contains("no chat"))
+            let unknown = AdminFilter([.kind: "x"])
+            #expect(
+                try server.failure(.chats(unknown)) == "kind: dialog, saved, group, channel"
+            )
         }
     }
 
@@ -175,6 +171,29 @@ struct AdminCommandTests {
             )
             try alice.setPassword("correct horse", hint: "my hint")
             try alice.call(ComplainRequest(ids: [bob.userID.rawValue], reasonID: 7))
+            let tomorrow = Environment.live.wallMs() + 86_400_000
+            try alice.schedule("tomorrow", at: tomorrow, in: dialog, cid: 4)
+            let poll = NewMessage(cid: 5, attaches: [.poll()])
+            let asked = try bob.call(MsgSendRequest(chatID: group, message: poll)).message
+            let pollID = try #require(asked.attaches.stored?.first?.pollID)
+            let vote = SendVoteRequest(
+                chatID: group,
+                messageID: asked.id,
+                pollID: pollID,
+                answersIDs: [2]
+            )
+            try alice.call(vote)
+            let fire = NewReaction(id: "🔥")
+            try alice.call(MsgReactionRequest(chatID: group, messageID: asked.id, reaction: fire))
+            let hidden = try bob.send("never mind", to: group, cid: 6).message.id
+            try alice.delete([hidden], in: group, forMe: true)
+            let closed = try bob.createGroup("Closed", with: [], cid: 7)
+            try bob.ask(for: closed)
+            let link = try #require(
+                try bob.call(ChatUpdateRequest(chatID: closed, revokePrivateLink: true)).chat.link
+            )
+            try alice.call(ChatJoinRequest(link: link))
+            try alice.call(PhoneBindRequestRequest(phone: PhoneNumber.format(server.freshPhone())))
             let lines = try server.admin(.export(user: "\(alice.userID)"))
             func has(_ type: String, _ parts: String...) -> Bool {
                 lines.contains { line in
@@ -190,6 +209,12 @@ struct AdminCommandTests {
             #expect(has("message", "\"id\":\(first)", "\"my \\\"own\\\"\\n words\""))
             #expect(has("message", "\"to the group\"") && has("message", "\"before I went\""))
             #expect(has("report", "\"user\":\(bob.userID)", "\"reason\":7"))
+            #expect(has("scheduledMessage", "\"tomorrow\"", "\"due\":\"", "\"chat\":\(dialog)"))
+            #expect(has("vote", "\"chat\":\(group),\"message\":\(asked.id),\"answer\":2,"))
+            #expect(has("reaction", "\"message\":\(asked.id),\"reaction\":\"🔥\""))
+            #expect(has("hiddenMessage", "\"chat\":\(group),\"message\":\(hidden)}"))
+            #expect(has("joinRequest", "\"chat\":\(closed)"))
+            #expect(has("attempt", "\"created\":\""))
             let all = lines.joined(separator: "\n")
             for secret in ["his words", alice.token, "correct horse", bob.token] {
                 #expect(!all.contains(secret), "\(secret)")

@@ -15,26 +15,25 @@ extension TestServer {
         }
     }
 
-    fileprivate func admin(_ request: AdminService.Request) throws -> [String] {
-        var lines: [String] = []
-        let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
-        try #require(done)
-        return lines
-    }
-
-    /// Waits until the engine has had time to index every message.
-    fileprivate func waitForIndex(of word: String) throws {
+    /// In how many rows of which table somebody is named as the one whom they are about.
+    fileprivate func rows(of user: UserID) throws -> [String: Int64] {
         let store = try SQLiteConnection(path: "\(dataDirectory)/tambour.db", mode: .readOnly)
-        let found = try store.prepare("SELECT count(*) FROM search_word WHERE word = $1")
-        let deadline = ContinuousClock.now + .seconds(20)
-        while true {
-            found.bindBlob(1, Array(word.utf8))
-            let count = try found.step() ? found.int(0) : 0
-            found.reset()
-            if count > 0 { return }
-            try #require(ContinuousClock.now < deadline, "\(word) is not indexed")
-            Thread.sleep(forTimeInterval: 0.005)
+        let named = try store.prepare(
+            """
+            SELECT t.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+            WHERE t.type = 'table' AND c.name = 'user_id'
+            """
+        )
+        var rows: [String: Int64] = [:]
+        while try named.step() {
+            let table = named.string(0)
+            let count = try store.prepare("SELECT count(*) FROM \(table) WHERE user_id = $1")
+            count.bind(1, user.rawValue)
+            rows[table] = try count.step() ? count.int(0) : nil
+            count.reset()
         }
+        named.reset()
+        return rows
     }
 }
 
@@ -96,7 +95,8 @@ struct EraseTests {
         try zoe.call(DraftSaveRequest(chatID: dialog, draft: draft))
         try zoe.call(FoldersUpdateRequest(id: "f1", title: "Quittengelee", include: [group]))
         let user = NameMap([("INACTIVE_TTL" as Text, AnyValue("367D" as Text))])
-        try zoe.call(ConfigRequest(settings: SettingsChange(user: user)))
+        let muted = IDMap([(group, NameMap([("dontDisturbUntil" as Text, AnyValue(-1 as Int64))]))])
+        try zoe.call(ConfigRequest(settings: SettingsChange(user: user, chats: muted)))
         try zoe.setPassword("correct horse", hint: "Pusteblume")
         try zoe.call(
             ContactUpdateRequest(contactID: bob.userID, action: .add, firstName: "Ohrenkneifer")
@@ -111,6 +111,30 @@ struct EraseTests {
                 reason: AnyValue("Muckefuck" as Text)
             )
         )
+        let tomorrow = Environment.live.wallMs() + 86_400_000
+        try zoe.schedule("Kirschkernkissen", at: tomorrow, in: dialog, cid: 20)
+        let poll = NewMessage(cid: 21, attaches: [.poll("Lakritzschnecke")])
+        try zoe.call(MsgSendRequest(chatID: group, message: poll))
+        let hers = NewMessage(cid: 22, attaches: [.poll("Hay?")])
+        let asked = try bob.call(MsgSendRequest(chatID: group, message: hers)).message
+        let pollID = try #require(asked.attaches.stored?.first?.pollID)
+        try zoe.call(
+            SendVoteRequest(
+                chatID: group,
+                messageID: asked.id,
+                pollID: pollID,
+                answersIDs: [2]
+            )
+        )
+        try zoe.delete([his], in: dialog, forMe: true)
+        let closed = try bob.createGroup("Closed", with: [], cid: 23)
+        try bob.ask(for: closed)
+        let link = try #require(
+            try bob.call(ChatUpdateRequest(chatID: closed, revokePrivateLink: true)).chat.link
+        )
+        try zoe.call(ChatJoinRequest(link: link))
+        try zoe.call(AuthCreateTrackRequest())
+        try bob.call(ComplainRequest(ids: [zoe.userID.rawValue], reasonID: 7))
         // On the way to another phone.
         let next = server.freshPhone()
         try zoe.call(PhoneBindRequestRequest(phone: PhoneNumber.format(next)))
@@ -122,7 +146,7 @@ struct EraseTests {
             "zwetlanas-laptop", "Xylophonbau", "xylophon", "Yttriumkugel", "yttriumk",
             "Wacholderduft", "wacholde", "Vanillekipferl", "vanillek", "Tulpenzwiebel", "tulpenzw",
             "🦩", "Rosenholzkiste", "Quittengelee", "367D", "Pusteblume", "Ohrenkneifer",
-            "Nachtigallin", "Muckefuck",
+            "Nachtigallin", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke",
         ] { traces.add(text) }
         traces.add(number: phone)
         for client in [zoe, laptop] {
@@ -137,10 +161,9 @@ struct EraseTests {
             let bob = try server.signUp("Bob")
             let traces = try live(server, beside: bob)
             let zoe = traces.client
-            try server.waitForIndex(of: "tulpenzwiebel")
-            for word in ["vanillekipferl", "yttriumkugel", "wacholderduft", "xylophonbau"] {
-                try server.waitForIndex(of: word)
-            }
+            try server.indexWords()
+            let rows = try server.rows(of: zoe.userID)
+            #expect(rows.values.allSatisfy { $0 > 0 }, "\(rows) has not everything")
             let before = traces.found(in: try server.storedBytes())
             #expect(before == traces.words.keys.sorted(), "some were never stored")
 
@@ -159,6 +182,9 @@ struct EraseTests {
             for text in ["Schachtelhalm", "Urgesteinsmehl"] { left.add(text) }
             let remains = left.found(in: try server.storedBytes())
             #expect(remains.isEmpty, "\(remains)")
+            // Of others, and without a name.
+            let rest = try server.rows(of: zoe.userID).filter { $0.value > 0 }
+            #expect(rest == ["contact": 1], "\(rest)")
             #expect(try server.admin(.check) == ["ok"])
             // Whoever writes on finds all as it was.
             try bob.send("alone", to: ChatID(0), cid: 20)

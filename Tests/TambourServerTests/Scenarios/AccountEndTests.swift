@@ -280,17 +280,79 @@ struct AccountEndTests {
             #expect(gone.first?.accountStatus == 2)
         }
     }
+
+    @Test("goes a few messages a step where there are many, and on from wherever it was")
+    func longChats() throws {
+        let clock = ManualClock()
+        try withServer(limits: ["erasedRowsPerStep": 4], environment: clock.environment) {
+            server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let group = try bob.createGroup("Group", with: [alice], cid: 1)
+            let saved = ChatID(0)
+            var polls: [Attach] = []
+            for number in 0..<10 {
+                let cid = Int64(10 + number)
+                try alice.send("secret", to: group, cid: cid)
+                try alice.send("note", to: saved, cid: cid)
+                let message = NewMessage(cid: cid, text: "poll", attaches: [.poll()])
+                let sent = try bob.call(MsgSendRequest(chatID: group, message: message)).message
+                let reaction = NewReaction(id: "🔥")
+                try alice.call(
+                    MsgReactionRequest(chatID: group, messageID: sent.id, reaction: reaction)
+                )
+                polls += sent.attaches.stored?.filter { $0.type == .poll } ?? []
+                let vote = SendVoteRequest(
+                    chatID: group,
+                    messageID: sent.id,
+                    pollID: try #require(polls.last?.pollID),
+                    answersIDs: [1]
+                )
+                try alice.call(vote)
+            }
+            func left() throws -> (secrets: Int, reactions: Int64, votes: Int64) {
+                let history = ChatHistoryRequest(chatID: group, backward: 100)
+                let messages = try bob.call(history).messages ?? []
+                return (
+                    messages.count { $0.text == "secret" },
+                    messages.compactMap { $0.reactionInfo?.stored?.totalCount }.reduce(0, +),
+                    messages.compactMap { $0.attaches.stored?.first?.state?.total }.reduce(0, +)
+                )
+            }
+            #expect(try left() == (10, 10, 10))
+            try alice.call(ProfileDeleteRequest())
+            clock.advance(ms: week + 1000)
+            // Who it was, and then the event that made the group with the first messages.
+            try server.step(2)
+            var before = try left()
+            #expect(before == (8, 10, 10))
+            var steps = 0
+            while before != (0, 0, 0) {
+                // What is said meanwhile is in nobody's way.
+                try bob.send("meanwhile", to: group, cid: Int64(100 + steps))
+                try server.step(1)
+                let after = try left()
+                let gone = before.secrets - after.secrets
+                #expect(gone <= 4)
+                #expect(before.reactions - after.reactions <= 4)
+                #expect(before.votes - after.votes <= 4)
+                before = after
+                steps += 1
+                try #require(steps < 30)
+            }
+            #expect(steps >= 9)
+            server.keepHouse()
+            #expect(try server.admin(.user("\(alice.userID)")).contains("erasure done"))
+            #expect(try server.admin(.check) == ["ok"])
+            let members = try bob.call(ChatMembersRequest(chatID: group)).members
+            #expect(members.map(\.contact.id) == [bob.userID])
+        }
+    }
 }
 
 extension TestServer {
-    /// Runs a command of the test's own on the engine and waits for it.
-    fileprivate func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
-        let backend = LiveAdminBackend(server)
-        try backend.write(body)
-    }
-
     fileprivate func step(_ count: Int) throws {
-        let eraser = AccountEraser(limits: try Limits(overrides: ["erasedChatsPerStep": 1]))
+        let eraser = AccountEraser(limits: LiveAdminBackend(server).limits)
         for _ in 0..<count {
             try run { tx in
                 let isMore = try eraser.step(in: tx)

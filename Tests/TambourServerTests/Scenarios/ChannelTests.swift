@@ -37,7 +37,7 @@ extension WireClient {
         try call(ChatUpdateRequest(chatID: chat, access: .public, link: name))
     }
 
-    fileprivate func ask(for chat: ChatID) throws {
+    func ask(for chat: ChatID) throws {
         let options = NameMap([(Text("JOIN_REQUEST"), true)])
         try call(ChatUpdateRequest(chatID: chat, options: options))
     }

@@ -19,7 +19,7 @@ extension TestServer {
 
 extension WireClient {
     @discardableResult
-    fileprivate func schedule(
+    func schedule(
         _ text: Text,
         at time: Int64,
         in chat: ChatID? = nil,

@@ -1,6 +1,7 @@
 import Synchronization
 import TambourProtocol
 import TambourServer
+import TambourStore
 import TambourTesting
 import Testing
 
@@ -25,6 +26,28 @@ func withPair(
         let alice = try server.signUp("Alice")
         let bob = try server.signUp("Bob")
         try body(server, alice, bob, alice.dialog(with: bob))
+    }
+}
+
+extension TestServer {
+    /// Runs a command of the test's own on the engine and waits for it.
+    func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        try LiveAdminBackend(server).write(body)
+    }
+
+    /// What an admin command prints.
+    func admin(_ request: AdminService.Request) throws -> [String] {
+        var lines: [String] = []
+        let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
+        try #require(done)
+        return lines
+    }
+
+    /// Indexes the words of everything that was written.
+    func indexWords() throws {
+        try run { tx in
+            while tx.hasWordsToIndex { try tx.indexWords() }
+        }
     }
 }
 

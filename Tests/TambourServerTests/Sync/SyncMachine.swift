@@ -158,6 +158,16 @@ final class SyncMachine: @unchecked Sendable {
         }
     }
 
+    /// To which messages a user still has a reaction or a vote.
+    func messagesAnswered(by user: UserID, in chat: ChatID) throws -> Set<MessageID> {
+        try reading.read { snapshot in
+            let key = try snapshot.view(chat, for: user)?.key ?? ChatKey(chat.rawValue)
+            let reactions = try snapshot.reactions(of: user, in: key).map(\.message)
+            let votes = try snapshot.votes(of: user, in: key).map(\.message)
+            return Set(reactions + votes)
+        }
+    }
+
     /// LOGIN as a session does it: the time is read before the snapshot opens.
     func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
         let requester = Requester(

@@ -112,8 +112,8 @@ struct SyncOracle {
             }
         }
 
-        mutating func forgetReactions(of user: UserID) {
-            for index in messages.indices {
+        mutating func forgetReactions(of user: UserID, butTo left: Set<MessageID>) {
+            for index in messages.indices where !left.contains(messages[index].id) {
                 messages[index].reactions[user] = nil
                 messages[index].poll?.votes[user] = nil
             }

@@ -91,6 +91,7 @@ final class SyncSequence: @unchecked Sendable {
             "maxCodesPerAddressPerHour": 1_000_000,
             "maxNewDialogsPerHour": 1_000_000,
             "erasedChatsPerStep": 2,
+            "erasedRowsPerStep": 7,
         ]
         // Some replies do not hold everything: full instead of delta, and several pages.
         if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
@@ -506,8 +507,9 @@ final class SyncSequence: @unchecked Sendable {
             default: break
             }
         }
-        for group in groups {
-            oracle.change(.group(group)) { $0.forgetReactions(of: erased) }
+        for chat in groups.map(SyncOracle.Name.group) + oracle.chats(of: erased).map(\.name) {
+            let left = try machine.messagesAnswered(by: erased, in: chat.wireID(for: erased))
+            oracle.change(chat) { $0.forgetReactions(of: erased, butTo: left) }
         }
         for chat in oracle.chats(of: erased) {
             let isLeft = try machine.isMember(erased, of: chat.name.wireID(for: erased))
@@ -521,7 +523,7 @@ final class SyncSequence: @unchecked Sendable {
                 where chat.messages[index].sender == erased && !chat.messages[index].isEvent {
                     chat.messages[index].isRemoved = true
                 }
-                chat.forgetReactions(of: erased)
+                chat.forgetReactions(of: erased, butTo: [])
                 if chat.owner == erased { chat.owner = self.heir(of: chat, after: erased) }
                 if let owner = chat.owner { chat.permissions[owner] = nil }
                 chat.remove([erased])
