@@ -180,13 +180,6 @@ package final class ChatState {
         }
     }
 
-    /// Those for whom a message is there, in the order of their ids; of a big chat everybody, for not all
-    /// of its members are known here.
-    package func readers(of id: MessageID) -> [UserID] {
-        if isBig { return memberIDs }
-        return memberIDs.filter { members[$0].map { $0.floor < id } ?? true }
-    }
-
     package var owner: UserID { details.owner }
     package var title: Text? { details.title }
     package var memberCount: Int { memberIDs.count }

@@ -137,6 +137,9 @@ struct MemberStatements {
     let ofChat: any SQLStatement
     let idsOfChat: any SQLStatement
     let marksOfChat: any SQLStatement
+    let readTimes: any SQLStatement
+    let readTimesOfBig: any SQLStatement
+    let floored: any SQLStatement
     let adminsOfChat: any SQLStatement
     let pageOfChat: any SQLStatement
     let pageOfAdmins: any SQLStatement
@@ -163,6 +166,19 @@ struct MemberStatements {
         idsOfChat = try sql.prepare("SELECT user_id FROM member WHERE chat = $1 ORDER BY user_id")
         marksOfChat = try sql.prepare(
             "SELECT user_id, read_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
+        )
+        func readTimes(_ which: String) throws -> any SQLStatement {
+            try sql.prepare(
+                """
+                SELECT read_time FROM member WHERE \(which) AND read_time >= $2 ORDER BY read_time
+                """
+            )
+        }
+        self.readTimes = try readTimes("chat = $1")
+        // Where members are many an index answers alone.
+        readTimesOfBig = try readTimes("chat = $1 AND big = 1")
+        floored = try sql.prepare(
+            "SELECT user_id FROM member WHERE chat = $1 AND floor > 0 AND floor >= $2"
         )
         let accountsOfChat = """
             SELECT \(AccountStatements.columns(of: "a")), m.read_time, m.permissions

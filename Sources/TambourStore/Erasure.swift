@@ -232,11 +232,38 @@ extension WriteTransaction {
     /// Notes when the account must be looked at: at its time, by all that is known of it now.
     package func noteDue(of user: UserID) throws {
         guard let account = try reader.account(user) else { return }
+        try setDue(at: reader.end(of: user).due(for: account), of: user)
+    }
+
+    /// Notes, about once an hour, that the server is there.
+    ///
+    /// - Parameters:
+    ///   - outage: a gap between two calls that is longer was one, milliseconds.
+    ///   - grace: how long afterwards nobody is taken for inactive, milliseconds.
+    /// - Returns: until when nobody is, Unix milliseconds.
+    package func sparedUntil(afterOutage outage: Int64, grace: Int64) throws -> Int64 {
+        let last = try store.meta.value(Self.upKey)
+        if let last, ct - last > outage {
+            try store.meta.set(Self.sparedKey, ct + grace)
+        }
+        if last.map({ ct - $0 >= 3_600_000 }) ?? true {
+            writes += 1
+            try store.meta.set(Self.upKey, ct)
+        }
+        return try store.meta.value(Self.sparedKey) ?? 0
+    }
+
+    /// Notes that nobody needs to look at the account before `time`, Unix milliseconds.
+    package func setDue(at time: Int64, of user: UserID) throws {
         writes += 1
         store.erasure.setDue.bind(1, user.rawValue)
-        store.erasure.setDue.bind(2, try reader.end(of: user).due(for: account))
+        store.erasure.setDue.bind(2, time)
         try store.erasure.setDue.run()
     }
+
+    /// Where `meta` has when the server was last there, and until when nobody is inactive.
+    private static let upKey = "up"
+    private static let sparedKey = "spared_until"
 
     // MARK: - Erasing
 

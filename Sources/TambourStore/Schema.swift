@@ -414,7 +414,7 @@ package enum Schema {
         ),
         Migration(
             13,
-            "ends in steps",
+            "large chats and long histories",
             """
             ALTER TABLE account_end ADD COLUMN due {int64} NOT NULL DEFAULT 0;
             ALTER TABLE account_end ADD COLUMN erased_up_to {int64} NOT NULL DEFAULT 0;
@@ -425,6 +425,8 @@ package enum Schema {
             CREATE INDEX message_hidden_chat ON message_hidden (chat);
             CREATE INDEX draft_peer ON draft (peer) WHERE saved > 0;
             CREATE INDEX delayed_message_peer ON delayed_message (peer);
+            CREATE INDEX member_read ON member (chat, read_time) WHERE big = 1;
+            CREATE INDEX member_floor ON member (chat, floor, user_id) WHERE floor > 0;
             """
         ),
     ]

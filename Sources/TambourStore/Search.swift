@@ -303,14 +303,15 @@ extension ReadTransaction {
 
     // MARK: - Read marks
 
-    /// The read mark of every member, Unix milliseconds.
-    package func readMarks(of chat: ChatKey) throws -> [(user: UserID, time: Int64)] {
-        let statement = store.members.marksOfChat
+    /// The read marks of members that are not below `bound`, rising, Unix milliseconds.
+    package func readTimes(in view: ChatView, notBelow bound: Int64) throws -> [Int64] {
+        let statement = view.isBig ? store.members.readTimesOfBig : store.members.readTimes
         defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        var marks: [(user: UserID, time: Int64)] = []
-        while try statement.step() { marks.append((UserID(statement.int(0)), statement.int(1))) }
-        return marks
+        statement.bind(1, view.key.rawValue)
+        statement.bind(2, bound)
+        var times: [Int64] = []
+        while try statement.step() { times.append(statement.int(0)) }
+        return times
     }
 
     // MARK: - Attachments

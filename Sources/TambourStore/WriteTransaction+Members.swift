@@ -166,6 +166,21 @@ extension WriteTransaction {
         return true
     }
 
+    /// Those for whom a message is there, in the order of their ids.
+    package func readers(of id: MessageID, in chat: ChatState) throws -> [UserID] {
+        guard chat.isBig else {
+            return chat.memberIDs.filter { chat.members[$0].map { $0.floor < id } ?? true }
+        }
+        // Not all members of a big chat are known here.
+        let statement = store.members.floored
+        defer { statement.reset() }
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, id.rawValue)
+        var others: Set<UserID> = []
+        while try statement.step() { others.insert(UserID(statement.int(0))) }
+        return others.isEmpty ? chat.memberIDs : chat.memberIDs.filter { !others.contains($0) }
+    }
+
     /// The chat that an invitation or a public name leads to, whoever asks.
     package func chat(linkedBy link: Text) throws -> ChatState? {
         guard let found = try reader.card(linkedBy: link) else { return nil }

@@ -47,6 +47,7 @@ local spec = {
         qrLifetimeMs = 120000,
         qrPollingIntervalMs = 3000,
         profileDeleteDelayMs = 604800000,
+        outageMs = 86400000,
         housekeepingIntervalMs = 60000,
         erasedChatsPerStep = 16,
         erasedRowsPerStep = 1000,

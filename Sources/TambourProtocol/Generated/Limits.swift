@@ -78,6 +78,9 @@ package final class Limits: Sendable {
     package let qrPollingIntervalMs: Int
     /// 604_800_000 ms. A week to think about it.
     package let profileDeleteDelayMs: Int
+    /// 86_400_000 ms. After a longer time without the server nobody is erased for being away until they had
+    /// profileDeleteDelayMs to come back.
+    package let outageMs: Int
     /// 60_000 ms. How late an account may be erased.
     package let housekeepingIntervalMs: Int
     /// 16 chats. Erasing an account must not keep others waiting.
@@ -286,6 +289,7 @@ package final class Limits: Sendable {
         qrLifetimeMs = overrides.value(of: "qrLifetimeMs", standard: 120_000)
         qrPollingIntervalMs = overrides.value(of: "qrPollingIntervalMs", standard: 3000)
         profileDeleteDelayMs = overrides.value(of: "profileDeleteDelayMs", standard: 604_800_000)
+        outageMs = overrides.value(of: "outageMs", standard: 86_400_000)
         housekeepingIntervalMs = overrides.value(of: "housekeepingIntervalMs", standard: 60_000)
         erasedChatsPerStep = overrides.value(of: "erasedChatsPerStep", standard: 16)
         erasedRowsPerStep = overrides.value(of: "erasedRowsPerStep", standard: 1000)

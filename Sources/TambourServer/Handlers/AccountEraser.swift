@@ -19,6 +19,10 @@ package struct AccountEraser: Sendable {
     ///
     /// - Returns: false when there is nothing to do.
     package func step(in tx: WriteTransaction) throws -> Bool {
+        let spared = try tx.sparedUntil(
+            afterOutage: Int64(limits.outageMs),
+            grace: Int64(limits.profileDeleteDelayMs)
+        )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
             preconditionFailure("an account has a row for ever")
@@ -32,6 +36,8 @@ package struct AccountEraser: Sendable {
             if isThere(user) {
                 try tx.setSeen(tx.ct, of: user)
                 try tx.noteDue(of: user)
+            } else if tx.ct < spared {
+                try tx.setDue(at: spared, of: user)
             } else {
                 try begin(account, in: tx)
             }

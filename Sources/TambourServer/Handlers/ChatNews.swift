@@ -30,14 +30,17 @@ extension WriteTransaction {
     }
 
     /// Tells the members of a message that is new or has changed.
+    ///
+    /// - Parameter readers: for whom one is there that has changed; a new one is for all.
     func tell(
         _ message: Message,
         previous: MessageID?,
         in chat: ChatState,
+        to readers: [UserID]? = nil,
         except connection: ConnectionID?
     ) {
         let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        emit(.push(.notifMessage(push), to: chat.readers(of: message.id), except: connection))
+        emit(.push(.notifMessage(push), to: readers ?? chat.memberIDs, except: connection))
     }
 
     /// Tells the members of messages that are gone, some thousand in a push.

@@ -418,6 +418,7 @@ struct MessagesHandler: Sendable {
             message,
             previous: try tx.previousID(of: edited, in: chat),
             in: chat,
+            to: try tx.readers(of: edited.id, in: chat),
             except: caller.connectionID
         )
         return MsgEditReply(

@@ -71,7 +71,7 @@ struct PollsHandler: Sendable {
                 NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
             )
         }
-        var others = chat.readers(of: record.id)
+        var others = try tx.readers(of: record.id, in: chat)
         if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
         if !others.isEmpty { tx.emit(.push(try push(nil), to: others, except: nil)) }
         tx.emit(.push(try push(caller.userID), to: [caller.userID], except: caller.connectionID))

@@ -104,7 +104,7 @@ struct ReactionsHandler: Sendable {
             counters: counters.counters,
             totalCount: counters.totalCount
         )
-        var others = chat.memberIDs
+        var others = try tx.readers(of: record.id, in: chat)
         if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
         tx.emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
         let reacted = NotifMsgYouReacted(

@@ -131,12 +131,13 @@ struct SearchHandler: Sendable {
         guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return MsgGetStatReply(stats: IDMap([]))
         }
-        let marks = try snapshot.readMarks(of: view.key)
+        let ids = Set(request.messageIDs).sorted()
+        guard let oldest = ids.first else { return MsgGetStatReply(stats: IDMap([])) }
         // A channel has many marks and a request many messages: each message looks its place up.
-        let times = marks.map(\.time).sorted()
-        let timesOfUsers = Dictionary(marks.map { ($0.user, $0.time) }) { first, _ in first }
+        let times = try snapshot.readTimes(in: view, notBelow: oldest.timeMs)
+        var timesOfAuthors: [UserID: Int64] = [:]
         var stats: [(MessageID, MessageStats)] = []
-        for id in Set(request.messageIDs).sorted() {
+        for id in ids {
             guard
                 let record = try snapshot.visibleRecord(
                     id,
@@ -145,7 +146,11 @@ struct SearchHandler: Sendable {
                     above: view.floor
                 )
             else { continue }
-            let own = timesOfUsers[record.sender].map { $0 >= id.timeMs ? 1 : 0 } ?? 0
+            let ownTime =
+                try timesOfAuthors[record.sender]
+                ?? snapshot.view(view.key, for: record.sender)?.readTime ?? 0
+            timesOfAuthors[record.sender] = ownTime
+            let own = ownTime >= id.timeMs ? 1 : 0
             let views = times.count - times.firstPlace(notBelow: id.timeMs) - own
             stats.append((id, MessageStats(views: Int64(views))))
         }

@@ -97,7 +97,6 @@ struct PhoneBindTests {
 
 @Suite("The end of an account (199, 200)")
 struct AccountEndTests {
-    private static let day: Int64 = 86_400_000
     private let week = Int64(Limits.standard.profileDeleteDelayMs)
 
     @Test("is asked for, taken back, and comes at its time")
@@ -110,7 +109,7 @@ struct AccountEndTests {
             try alice.call(ProfileDeleteRequest())
             let planned = try time()
             #expect(abs(planned - clock.now - week) < 1000)
-            clock.advance(ms: Self.day)
+            clock.advance(ms: day)
             try alice.call(ProfileDeleteRequest())
             #expect(try time() == planned)
             try alice.call(ProfileDeleteRequest(cancel: true))
@@ -237,14 +236,12 @@ struct AccountEndTests {
                 try client.call(set("1M"))
             }
             for client in [alice, bob] { try client.call(PingRequest(interactive: false)) }
-            for _ in 0..<29 {
-                clock.advance(ms: Self.day)
-                server.keepHouse()
-            }
+            server.live(days: 29, by: clock)
             let again = try server.reconnect(alice).client
             // When she was seen is stored with the next commit.
             try again.send("x", to: ChatID(0), cid: 1)
-            clock.advance(ms: Self.day + 1000)
+            server.live(days: 1, by: clock)
+            clock.advance(ms: 1000)
             server.keepHouse()
             try bob.waitForClose()
             let gone = try again.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
@@ -252,6 +249,28 @@ struct AccountEndTests {
             _ = try server.reconnect(alice)
             // Her app was open all the time.
             try carol.send("x", to: ChatID(0), cid: 1)
+        }
+    }
+
+    @Test("who could not reach the server was not inactive")
+    func outage() throws {
+        let clock = ManualClock()
+        try withPair(environment: clock.environment) { server, alice, bob, _ in
+            let user = NameMap([("INACTIVE_TTL" as Text, AnyValue("1M" as Text))])
+            try bob.call(ConfigRequest(settings: SettingsChange(user: user)))
+            try bob.call(PingRequest(interactive: false))
+            func isThere() throws -> Bool {
+                let found = try alice.call(ContactInfoRequest(contactIDs: [bob.userID])).contacts
+                return found.first?.accountStatus != 2
+            }
+            server.live(days: 10, by: clock)
+            clock.advance(ms: 60 * day)
+            server.keepHouse()
+            #expect(try isThere())
+            server.live(days: 6, by: clock)
+            #expect(try isThere())
+            server.live(days: 1, by: clock)
+            #expect(try !isThere())
         }
     }
 
@@ -350,7 +369,18 @@ struct AccountEndTests {
     }
 }
 
+private let day: Int64 = 86_400_000
+
 extension TestServer {
+    /// So many days go by while the server is there.
+    fileprivate func live(days: Int, by clock: ManualClock) {
+        keepHouse()
+        for _ in 0..<days {
+            clock.advance(ms: day)
+            keepHouse()
+        }
+    }
+
     fileprivate func step(_ count: Int) throws {
         let eraser = AccountEraser(limits: LiveAdminBackend(server).limits)
         for _ in 0..<count {

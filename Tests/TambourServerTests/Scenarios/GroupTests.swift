@@ -232,6 +232,50 @@ struct ChatMembersUpdateTests {
         }
     }
 
+    @Test(
+        "what happens to messages of before is told to those alone who see them",
+        arguments: [2, 100]
+    )
+    func before(fanOutMembers: Int) throws {
+        try withServer(limits: ["fanOutMembers": fanOutMembers]) { server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let carol = try server.signUp("Carol")
+            let group = try alice.createGroup("G", with: [bob], cid: 1)
+            let old = try alice.send("old", to: group, cid: 2).message.id
+            let poll = NewMessage(cid: 3, attaches: [.poll()])
+            let asked = try alice.call(MsgSendRequest(chatID: group, message: poll)).message
+            try alice.add(carol, to: group, showHistory: false)
+            let new = try alice.send("new", to: group, cid: 4).message.id
+            _ = try (bob.takePushes(), carol.takePushes())
+
+            func edit(_ id: MessageID, _ text: Text) throws {
+                try alice.call(MsgEditRequest(chatID: group, messageID: id, text: text))
+                let fire = NewReaction(id: "🔥")
+                try alice.call(MsgReactionRequest(chatID: group, messageID: id, reaction: fire))
+            }
+            try edit(old, "older")
+            let vote = SendVoteRequest(
+                chatID: group,
+                messageID: asked.id,
+                pollID: try #require(asked.attaches.stored?.first?.pollID),
+                answersIDs: [1]
+            )
+            try alice.call(vote)
+            #expect(
+                try bob.news().map(\.opcode) == [
+                    .notifMessage, .notifMsgReactionsChanged, .notifMessage,
+                ]
+            )
+            #expect(try carol.news().isEmpty)
+            try edit(new, "newer")
+            for client in [bob, carol] {
+                let news = try client.news().map(\.opcode)
+                #expect(news == [.notifMessage, .notifMsgReactionsChanged])
+            }
+        }
+    }
+
     @Test("with -1 the messages go too, but not what happened")
     func cleaned() throws {
         try withGroup { server, alice, bob, carol, group in
