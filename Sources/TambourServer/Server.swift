@@ -91,6 +91,7 @@ package final class Server: @unchecked Sendable {
             fixedLoginCode: configuration.loginCodes.fixedDigits,
             presence: presence,
             settings: settings,
+            undone: try writer.connection.undone(),
             report: report
         )
         shared = SharedServices(

@@ -61,6 +61,29 @@ package final class StoreConnection {
         try MigrationRunner.migrate(sql, with: Schema.migrations)
     }
 
+    // MARK: - Restored backups
+
+    /// Times, commit clock, of which clients may have marks but the store knows nothing, because a backup
+    /// was restored; nil when none ever was. Several restores make one range.
+    package func undone() throws -> ClosedRange<Int64>? {
+        guard let from = try meta.value(Self.undoneFrom), let to = try meta.value(Self.undoneTo),
+            from <= to
+        else { return nil }
+        return from...to
+    }
+
+    /// Notes that the store is a backup with the last commit at `clock`, restored at `now` (Unix ms).
+    package func noteRestore(of clock: Int64, at now: Int64) throws {
+        let before = try undone()
+        try sql.transaction(.immediate) {
+            try meta.set(Self.undoneFrom, min(before?.lowerBound ?? .max, clock + 1))
+            try meta.set(Self.undoneTo, max(before?.upperBound ?? 0, now))
+        }
+    }
+
+    private static let undoneFrom = "undone_from"
+    private static let undoneTo = "undone_to"
+
     /// Runs `body` over one snapshot.
     package func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         try sql.begin(.snapshot)

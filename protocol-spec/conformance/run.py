@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,12 +37,15 @@ class Tambourd:
         self.features.write_text("{}")
         #: Takes a line that asks for a restart, and gives one when it is done.
         self.asked, self.done = directory / "restart", directory / "restarted"
-        created = subprocess.run(
-            [program, "admin", "users", "create", "--data", self.data, "--count", str(ACCOUNTS)]
-            + ["--first-phone", FIRST_PHONE],
-            check=True, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        lines = [line.split() for line in created.stdout.splitlines()]
+        # The store is a backup that was restored, for the case of a time that is undone.
+        first, backup = directory / "first", directory / "backup"
+        users = ["--count", str(ACCOUNTS), "--first-phone", FIRST_PHONE, "--data", first]
+        created = self._run("admin", "users", "create", *users)
+        self._run("backup", backup, "--data", first)
+        #: A time after the backup and before it was restored, Unix milliseconds.
+        self.undone = time.time_ns() // 1_000_000
+        self._run("restore", backup, "--data", self.data)
+        lines = [line.split() for line in created.splitlines()]
         self.accounts = [f"{phone}:token={token}" for phone, _, token in lines]
         self.address = "127.0.0.1:0"
         self.failure: RuntimeError | None = None
@@ -55,8 +59,12 @@ class Tambourd:
         code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
         reload = f"cat > {self.features} && {self.program} admin reload --data {self.data}"
         return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
-            "--restart-cmd", restart, "--features-cmd", reload
+            "--restart-cmd", restart, "--features-cmd", reload, "--undone", str(self.undone)
         ]  # fmt: skip
+
+    def _run(self, *command: str | Path) -> str:
+        arguments = [self.program, *command]
+        return subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def _start(self) -> subprocess.Popen[str]:
         with self.log.open("ab") as errors:

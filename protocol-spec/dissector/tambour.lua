@@ -361,6 +361,7 @@ local spec = {
         overloaded = { class = "soft", retry = "later", when = "The server has more work than it can finish in time. Nothing was stored." },
     },
     enums = {
+        SyncKind = { open = true, values = { CHATS = true, CONTACTS = true, DRAFTS = true } },
         ChatType = { open = true, values = { DIALOG = true, CHAT = true, CHANNEL = true } },
         ChatStatus = { open = true, values = { ACTIVE = true, HIDDEN = true, REMOVED = true, LEFT = true, CLOSED = true, ARCHIVED = true, BLOCKED = true } },
         ChatAccess = { open = true, values = { PUBLIC = true, PRIVATE = true, SECRET = true } },
@@ -399,6 +400,7 @@ local spec = {
         ["list<ReactionCounter>"] = { shape = "list", of = "ReactionCounter" },
         ["list<SessionFeature>"] = { shape = "list", of = "SessionFeature" },
         ["list<SessionInfo>"] = { shape = "list", of = "SessionInfo" },
+        ["list<SyncKind>"] = { shape = "list", of = "SyncKind" },
         ["list<User>"] = { shape = "list", of = "User" },
         ["list<UserName>"] = { shape = "list", of = "UserName" },
         ["list<UserReaction>"] = { shape = "list", of = "UserReaction" },
@@ -821,6 +823,7 @@ local spec = {
         LoginReply = {
             { key = "profile", type = "Profile", required = true },
             { key = "chats", type = "list<Chat>" },
+            { key = "resync", type = "list<SyncKind>" },
             { key = "chatMarker", type = "ms" },
             { key = "messages", type = "map<chatId, list<Message>>" },
             { key = "contacts", type = "list<User>" },

@@ -650,6 +650,9 @@ package struct LoginReply: WirePayload, Hashable {
     package var profile: Profile
     /// Newest first.
     package var chats: [Chat]
+    /// Kinds that come whole though a mark was sent, chats page by page with CHATS_LIST; absent when there
+    /// are none. Only for clients with the capability `resync`.
+    package var resync: [SyncKind]?
     /// Where CHATS_LIST continues; absent or 0 means no more.
     package var chatMarker: Int64?
     /// Messages beside those of the chats.
@@ -676,6 +679,7 @@ package struct LoginReply: WirePayload, Hashable {
     package init(
         profile: Profile,
         chats: [Chat] = [],
+        resync: [SyncKind]? = nil,
         chatMarker: Int64? = nil,
         messages: IDMap<ChatID, [Message]> = IDMap<ChatID, [Message]>([]),
         contacts: [User] = [],
@@ -690,6 +694,7 @@ package struct LoginReply: WirePayload, Hashable {
     ) {
         self.profile = profile
         self.chats = chats
+        self.resync = resync
         self.chatMarker = chatMarker
         self.messages = messages
         self.contacts = contacts
@@ -706,6 +711,7 @@ package struct LoginReply: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var profile: Profile?
         var chats: [Chat] = []
+        var resync: [SyncKind]?
         var chatMarker: Int64?
         var messages: IDMap<ChatID, [Message]> = IDMap<ChatID, [Message]>([])
         var contacts: [User] = []
@@ -731,49 +737,53 @@ package struct LoginReply: WirePayload, Hashable {
                     fieldName = "chats"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                } else if reader.matches(wireKey, "resync") {
+                    fieldName = "resync"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { resync = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SyncKind in try SyncKind.read(from: &reader) } }
                 } else if reader.matches(wireKey, "chatMarker") {
                     fieldName = "chatMarker"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chatMarker = try reader.readInt() }
                 } else if reader.matches(wireKey, "messages") {
                     fieldName = "messages"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { messages = try IDMap<ChatID, [Message]>.read(from: &reader) }
                 } else if reader.matches(wireKey, "contacts") {
                     fieldName = "contacts"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else if reader.matches(wireKey, "presence") {
                     fieldName = "presence"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { presence = try IDMap<UserID, Presence>.read(from: &reader) }
                 } else if reader.matches(wireKey, "drafts") {
                     fieldName = "drafts"
-                    try claim(6, in: &fieldsSeen)
+                    try claim(7, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { drafts = try Drafts.read(from: &reader) }
                 } else if reader.matches(wireKey, "calls") {
                     fieldName = "calls"
-                    try claim(7, in: &fieldsSeen)
+                    try claim(8, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { calls = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
                 } else if reader.matches(wireKey, "videoChatHistory") {
                     fieldName = "videoChatHistory"
-                    try claim(8, in: &fieldsSeen)
+                    try claim(9, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { videoChatHistory = try reader.readBool() }
                 } else if reader.matches(wireKey, "config") {
                     fieldName = "config"
-                    try claim(9, in: &fieldsSeen)
+                    try claim(10, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { config = try LoginConfig.read(from: &reader) }
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
-                    try claim(10, in: &fieldsSeen)
+                    try claim(11, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { token = try reader.readString() }
                 } else if reader.matches(wireKey, "time") {
                     fieldName = "time"
-                    try claim(11, in: &fieldsSeen)
+                    try claim(12, in: &fieldsSeen)
                     time = try reader.readInt()
                 } else if reader.matches(wireKey, "updates") {
                     fieldName = "updates"
-                    try claim(12, in: &fieldsSeen)
+                    try claim(13, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { updates = try reader.readInt() }
                 } else {
                     try reader.skip()
@@ -785,11 +795,12 @@ package struct LoginReply: WirePayload, Hashable {
         reader.endContainer()
         guard let profile else { throw missing("profile") }
         guard let time else { throw missing("time") }
-        return Self(profile: profile, chats: chats, chatMarker: chatMarker, messages: messages, contacts: contacts, presence: presence, drafts: drafts, calls: calls, videoChatHistory: videoChatHistory, config: config, token: token, time: time, updates: updates)
+        return Self(profile: profile, chats: chats, resync: resync, chatMarker: chatMarker, messages: messages, contacts: contacts, presence: presence, drafts: drafts, calls: calls, videoChatHistory: videoChatHistory, config: config, token: token, time: time, updates: updates)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 7
+        if resync != nil, writer.capabilities.contains(.resync) { fieldCount += 1 }
         if chatMarker != nil { fieldCount += 1 }
         if drafts != nil { fieldCount += 1 }
         if videoChatHistory != nil { fieldCount += 1 }
@@ -803,6 +814,13 @@ package struct LoginReply: WirePayload, Hashable {
         writer.writeArrayHeader(chats.count)
         for item in chats {
             item.write(to: &writer)
+        }
+        if let resync, writer.capabilities.contains(.resync) {
+            writer.writeKey("resync")
+            writer.writeArrayHeader(resync.count)
+            for item in resync {
+                item.write(to: &writer)
+            }
         }
         if let chatMarker {
             writer.writeKey("chatMarker")
@@ -845,6 +863,8 @@ package struct LoginReply: WirePayload, Hashable {
             writer.writeInt(updates)
         }
     }
+
+    package static var gates: Capabilities { [.resync] }
 }
 
 extension LoginReply: CustomReflectable {
@@ -853,6 +873,7 @@ extension LoginReply: CustomReflectable {
         Mirror(self, children: [
             "profile": profile as Any,
             "chats": chats as Any,
+            "resync": resync as Any,
             "chatMarker": chatMarker as Any,
             "messages": messages as Any,
             "contacts": contacts as Any,

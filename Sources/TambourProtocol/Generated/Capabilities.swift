@@ -12,9 +12,13 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     package static let lz4Large = Capabilities(rawValue: 1 << 0)
     /// Replies to CHAT_HISTORY carry `more`. Without it the field is left out: no other client knows it.
     package static let historyMore = Capabilities(rawValue: 1 << 1)
+    /// A reply to LOGIN that brings everything though a mark was sent says so by `resync`: what the client
+    /// holds of those kinds and does not find there is no more. Without it the field is left out, and a
+    /// client shows what is no more until it asks for it.
+    package static let resync = Capabilities(rawValue: 1 << 2)
 
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore)]
+    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

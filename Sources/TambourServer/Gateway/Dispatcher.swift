@@ -21,12 +21,14 @@ package struct Dispatcher: Sendable {
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
+    /// - Parameter undone: times that restoring a backup has undone.
     package init(
         limits: Limits,
         environment: Environment,
         fixedLoginCode: String?,
         presence: PresenceRegistry,
         settings: ServiceConfig,
+        undone: ClosedRange<Int64>? = nil,
         report: @escaping @Sendable (String) -> Void
     ) {
         auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
@@ -41,7 +43,12 @@ package struct Dispatcher: Sendable {
         folders = FoldersHandler(limits: limits)
         search = SearchHandler(limits: limits)
         reports = ReportsHandler(limits: limits)
-        sync = LoginSync(limits: limits, presence: presence, settings: settings)
+        sync = LoginSync(
+            limits: limits,
+            presence: presence,
+            settings: settings,
+            undone: undone
+        )
         self.report = report
     }
 

@@ -6,10 +6,13 @@ struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     let settings: ServiceConfig
+    /// Times that restoring a backup has undone; nil when there are none.
+    var undone: ClosedRange<Int64>?
 
     /// Answers `LOGIN` (19).
     ///
-    /// A mark that is absent, 0 or negative asks for everything; one beyond `time` counts as `time`.
+    /// A mark that is absent, 0 or negative asks for everything, and so does one from a time that restoring
+    /// a backup has undone; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
     /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest first where
     /// they would fill more than their part of a reply, and `time` stays below what is left: the next login
@@ -95,6 +98,7 @@ struct LoginSync: Sendable {
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
             chats: chats + gone,
+            resync: resync(request),
             chatMarker: delta == nil ? marker : nil,
             contacts: contacts.map { $0.user(showingRemoval: true) },
             presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
@@ -120,7 +124,7 @@ struct LoginSync: Sendable {
             throw RequestError.loginToken
         }
         var contacts: [User] = []
-        let since = request.contactsSync ?? 0
+        let since = isUndone(request.contactsSync) ? 0 : request.contactsSync ?? 0
         if since >= 0 {
             var budget = limits.maxReplyBytes
             let changed =
@@ -166,8 +170,23 @@ struct LoginSync: Sendable {
 
     /// Nil for a mark that asks for everything.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
-        guard let asked, asked > 0 else { return nil }
+        guard let asked, asked > 0, !isUndone(asked) else { return nil }
         return min(asked, time)
+    }
+
+    private func isUndone(_ asked: Int64?) -> Bool {
+        guard let asked, let undone else { return false }
+        return undone.contains(asked)
+    }
+
+    /// What comes whole though its mark did not ask for that; nil when nothing does.
+    private func resync(_ request: LoginRequest) -> [SyncKind]? {
+        let marks: [(SyncKind, Int64?)] = [
+            (.chats, request.chatsSync), (.contacts, request.contactsSync),
+            (.drafts, request.draftsSync),
+        ]
+        let kinds = marks.filter { isUndone($0.1) }.map(\.0)
+        return kinds.isEmpty ? nil : kinds
     }
 
     /// The changes that were there first, whole commits, and the clock up to which they are complete.

@@ -61,6 +61,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="PROG",
         help="a command that puts rules in force: it reads what `tambourd serve --features` does, as JSON",
     )
+    parser.add_argument(
+        "--undone",
+        type=int,
+        metavar="MS",
+        help="a time between a backup and the moment the server was restored from it, Unix milliseconds",
+    )
     parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
     parser.add_argument(
         "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
@@ -100,6 +106,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         accounts=[Account.parse(each) for each in arguments.account],
         code_command=arguments.code_cmd,
         restart_command=arguments.restart_cmd,
+        undone=arguments.undone,
         features_command=arguments.features_cmd,
         selection=arguments.cases,
         strict=arguments.strict,

@@ -10,6 +10,7 @@ import pytest
 from tambour_conformance import wire
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone, new_group
 from tambour_conformance.people import Device
+from tambour_conformance.settings import Settings
 from tambour_conformance.talk import (
     DAY_MS,
     NOBODY,
@@ -24,7 +25,7 @@ from tambour_conformance.talk import (
     say,
     settled,
 )
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 
@@ -266,6 +267,36 @@ def test_future_mark(login: LogIn, group: Group, cid: Cid, ahead: int) -> None:
     check(before["time"] <= reply["time"] < before["time"] + DAY_MS // 2, "the server's time", reply["time"])
     say(bob, chat, cid())
     equal(ids(login_again(alice, **marks(reply))["chats"]), [chat], "chats of the delta behind it")
+
+
+@case("SYN-16")
+@pytest.mark.parametrize("capabilities", [["resync"], ["history-more"]], ids=["resync", "without"])
+def test_undone_mark(
+    login: LogIn, group: Group, cid: Cid, settings: Settings, capabilities: list[str]
+) -> None:
+    """A mark between a backup and its restore brings everything, and says so to who can read that."""
+    if settings.undone is None:
+        skip("needs --undone")
+    alice, bob = login("alice", capabilities=capabilities), login("bob")
+    chat = group(alice, bob)
+    say(bob, dialog(alice, bob), cid())
+    alice.call("DRAFT_SAVE", {"chatId": chat, "draft": {"text": "later"}})
+    everything = login_again(alice, chatsSync=0, contactsSync=0, draftsSync=0)
+    check("resync" not in everything.value, "no resync where everything is asked for", everything.value)
+    now = settled(alice)["time"]
+    for kind, mark, field in [
+        ("CHATS", "chatsSync", "chats"),
+        ("CONTACTS", "contactsSync", "contacts"),
+        ("DRAFTS", "draftsSync", "drafts"),
+    ]:
+        known = {"chatsSync": now, "contactsSync": now, "draftsSync": now}
+        nothing = login_again(alice, **known)
+        check("resync" not in nothing.value, "no resync of marks from later", nothing.value)
+        reply = login_again(alice, **(known | {mark: settings.undone}))
+        equal(reply[field], everything[field], f"{field} of a mark that is undone")
+        check(reply[field] != nothing.value.get(field), f"more than a delta of {field}", reply[field])
+        expected = [kind] if "resync" in capabilities else None
+        equal(reply.value.get("resync"), expected, "resync")
 
 
 @case("SYN-09")

@@ -1,0 +1,59 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+@Suite("A store that was restored")
+struct RestoreTests {
+    @Test("answers marks from the time that is undone with everything, and says so")
+    func undone() throws {
+        let clock = ManualClock()
+        let server = try TestServer(environment: clock.environment)
+        defer { TestServer.removeDirectory(server.dataDirectory) }
+        let alice = try server.signUp("Alice")
+        let bob = try server.signUp("Bob")
+        let dialog = alice.dialog(with: bob)
+        try alice.send("kept", to: dialog, cid: 1)
+        let before = try server.reconnect(alice).login.time
+        let place = "\(server.dataDirectory)-backup"
+        let backup = Backup(place, environment: clock.environment)
+        defer { TestServer.removeDirectory(place) }
+        clock.advance(ms: 1000)
+        try backup.take(from: server.dataDirectory) { _ in }
+        clock.advance(ms: 1000)
+        try alice.send("lost", to: dialog, cid: 2)
+        _ = try alice.createGroup("Lost", with: [bob], cid: 3)
+        clock.advance(ms: 1000)
+        try alice.send("note", to: ChatID(0), cid: 4)
+        let undone = try server.reconnect(alice).login.time
+        server.stop()
+
+        clock.advance(ms: 1000)
+        let directory = "\(server.dataDirectory)-restored"
+        defer { TestServer.removeDirectory(directory) }
+        try backup.restore(to: directory) { _ in }
+        clock.advance(ms: 1000)
+        let restored = try TestServer(
+            environment: clock.environment,
+            dataDirectory: directory
+        )
+        defer { restored.stop() }
+        func login(since mark: Int64, _ capabilities: [String]) throws -> LoginReply {
+            let client = try restored.connect(device: "phone", capabilities: capabilities)
+            client.token = alice.token
+            return try restored.login(client, since: mark)
+        }
+        let told = try login(since: undone, ["resync"])
+        #expect(told.resync == [.chats, .contacts, .drafts])
+        #expect(told.chats.map(\.lastMessage?.text) == ["kept"])
+        #expect(told.contacts.map(\.id) == [bob.userID])
+        let classic = try login(since: undone, [])
+        #expect(classic.resync == nil)
+        #expect(classic.chats.map(\.id) == told.chats.map(\.id))
+        for mark in [before, told.time] {
+            let delta = try login(since: mark, ["resync"])
+            #expect(delta.resync == nil)
+            #expect(delta.chats.isEmpty)
+        }
+    }
+}
