@@ -344,7 +344,7 @@ local spec = {
         ["error.phone.wrong"] = { class = "soft", retry = "never", when = "The phone has no 5 to 15 digits, or registration is closed and nobody has it." },
         ["error.code.wrong"] = { class = "soft", retry = "never", when = "The code does not match; some tries are left." },
         ["error.code.expired"] = { class = "soft", retry = "refresh", when = "The code request is unknown, too old or used up. Ask for a new code." },
-        ["auth.blocked"] = { class = "soft", retry = "later", when = "Too many codes were asked for or tried from this phone or address." },
+        ["auth.blocked"] = { class = "soft", retry = "later", when = "Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened or too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked." },
         ["chat.not.found"] = { class = "soft", retry = "never", when = "Unknown chat, or the caller is not a member. The two look alike." },
         ["user.not.found"] = { class = "soft", retry = "never", when = "No such user, or one the caller may not see. The two look alike." },
         ["not.found"] = { class = "soft", retry = "never", when = "The message, or another thing named by id, does not exist for the caller." },

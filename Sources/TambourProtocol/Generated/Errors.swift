@@ -52,7 +52,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorCodeWrong = "error.code.wrong"
         /// The code request is unknown, too old or used up. Ask for a new code.
         case errorCodeExpired = "error.code.expired"
-        /// Too many codes were asked for or tried from this phone or address.
+        /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened
+        /// or too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
         case authBlocked = "auth.blocked"
         /// Unknown chat, or the caller is not a member. The two look alike.
         case chatNotFound = "chat.not.found"
@@ -244,7 +245,8 @@ extension RequestError {
     package static func errorCodeExpired(_ message: String) -> RequestError {
         RequestError(code: .errorCodeExpired, message: message)
     }
-    /// Too many codes were asked for or tried from this phone or address.
+    /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened or
+    /// too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
     package static let authBlocked = RequestError(code: .authBlocked, message: "Sign-in is blocked for now")
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)

@@ -42,9 +42,10 @@ def test_a_code_for_another_phone(
 
 @case("ACC-02")
 def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
-    """The account moves with its sessions; the old phone has none any more."""
+    """The account moves with its sessions, and contacts are told; the old phone has none any more."""
     old, new = newcomer("nina"), newcomer("new")
-    phone, laptop = login(old), login(old, "laptop")
+    phone, laptop, friend = login(old), login(old, "laptop"), login(newcomer("friend"))
+    friend.call("CONTACT_UPDATE", {"contactId": phone.user_id, "action": "ADD"})
     value = {"token": ask(phone, new.phone), "verifyCode": accounts.code(new)}
     reply = phone.call("PHONE_BIND_CONFIRM", value)
     equal(f"+{reply['profile']['contact']['phone']}", new.phone, "phone")
@@ -52,6 +53,8 @@ def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, clien
     equal(f"+{told['profile']['contact']['phone']}", new.phone, "what the other device is told")
     phone.fence()
     equal(phone.pushes("NOTIF_PROFILE"), [], "what the caller is told besides")
+    contact = friend.push("NOTIF_CONTACT")["contact"]
+    equal((contact["id"], f"+{contact['phone']}"), (phone.user_id, new.phone), "what a contact is told")
     check(registers(client, accounts, old), "an old phone without an account", "it has one")
     check(not registers(client, accounts, new), "a new phone with an account", "it has none")
 
