@@ -339,7 +339,7 @@ local spec = {
         ["proto.payload"] = { class = "soft", retry = "never", when = "The payload is not what the opcode asks for; the message names the field." },
         ["login.token"] = { class = "soft", retry = "never", when = "The token is unknown, closed or expired. Clients look for exactly this message." },
         ["login.blocked"] = { class = "soft", retry = "never", when = "An administrator blocked the account." },
-        ["login.flood"] = { class = "soft", retry = "later", when = "The account or the address logs in too often." },
+        ["login.flood"] = { class = "soft", retry = "later", when = "The account logs in too often, or the address tries too many bad tokens." },
         ["too.many.requests"] = { class = "soft", retry = "later", when = "A rate limit is used up." },
         ["error.phone.wrong"] = { class = "soft", retry = "never", when = "The phone has no 5 to 15 digits, or registration is closed and nobody has it." },
         ["error.code.wrong"] = { class = "soft", retry = "never", when = "The code does not match; some tries are left." },

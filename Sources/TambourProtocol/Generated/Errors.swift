@@ -42,7 +42,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case loginToken = "login.token"
         /// An administrator blocked the account.
         case loginBlocked = "login.blocked"
-        /// The account or the address logs in too often.
+        /// The account logs in too often, or the address tries too many bad tokens.
         case loginFlood = "login.flood"
         /// A rate limit is used up.
         case tooManyRequests = "too.many.requests"
@@ -220,7 +220,7 @@ extension RequestError {
     package static func loginBlocked(_ message: String) -> RequestError {
         RequestError(code: .loginBlocked, message: message)
     }
-    /// The account or the address logs in too often.
+    /// The account logs in too often, or the address tries too many bad tokens.
     package static let loginFlood = RequestError(code: .loginFlood, message: "Too many logins, try again later")
     package static func loginFlood(_ message: String) -> RequestError {
         RequestError(code: .loginFlood, message: message)

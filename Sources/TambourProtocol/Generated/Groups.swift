@@ -851,9 +851,9 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var cleanMsgPeriod: Int64
     /// With ADMIN add: bits of the role table.
     package var permissions: Int64?
-    /// The post whose comments are meant; not served yet.
+    /// The post whose comments are meant; ignored.
     package var postID: MessageID?
-    /// The comment that is meant; not served yet.
+    /// The comment that is meant; ignored.
     package var messageID: MessageID?
 
     package init(

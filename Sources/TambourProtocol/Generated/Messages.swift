@@ -223,7 +223,7 @@ package struct MsgTypingRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// TEXT, AUDIO, VIDEO, FILE, PHOTO, STICKER.
     package var type: Text?
-    /// The post that is commented on.
+    /// The post that is commented on; ignored.
     package var postID: MessageID?
 
     package init(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from tambour_conformance.connection import Error, Reply
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message
+from tambour_conformance.connection import Connection, Error, Reply
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, message
 from tambour_conformance.people import Device
-from tambour_conformance.talk import LESS, PATIENCE, SAVED, dialog, say
+from tambour_conformance.talk import BURST, LESS, PATIENCE, SAVED, dialog, say
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 #: How often a case asks for something, and how many people it registers, to see that it was once too often.
 MOST_REQUESTS, MOST_DIALOGS = 2000, 60
 HOUR_MS = 3_600_000
+#: How often a case tries what a moment too much may spoil.
+FEW = 10
 #: Something to search for that is not there.
 NOBODY = {"phone": "+99912345"}
 
@@ -118,6 +120,73 @@ def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
     login("bob")
     wait_out(nina, refusal, "loginsPerMinute", limits)
     nina.call("LOGIN", {"token": nina.token})
+
+
+def guess(connection: Connection, behind: bytes = b"") -> list[str]:
+    """Tries codes of a request that is not there, many at a time; what each is refused with.
+
+    `behind` is a packet sent on their heels.
+    """
+    packets = [connection.packet("AUTH", {"token": "none", "verifyCode": "0"}) for _ in range(BURST)]
+    connection.coalesce(*(packet for _, packet in packets), behind)
+    return [
+        connection.either(Error("error.code.expired", seq), Error("too.many.requests", seq))["error"]
+        for seq, _ in packets
+    ]
+
+
+def guess_too_often(connection: Connection, limits: Limits) -> None:
+    """Tries codes until that is refused; skips the case when that takes too long."""
+    most = limits["authBurst"]
+    if most > MOST_REQUESTS:
+        skip(f"authBurst is {most}: {LESS}")
+    for _ in range(0, 2 * most + BURST, BURST):
+        if guess(connection)[-1] == "too.many.requests":
+            return
+    check(False, f"a refusal after at most {2 * most + BURST} codes", "none")
+
+
+def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
+    """Whether there is less in the bucket than half of what it holds: a little has come back."""
+    rounds = max(1, limits["authBurst"] // 2 // BURST)
+    return any("too.many.requests" in guess(connection) for _ in range(rounds))
+
+
+@case("RAT-07")
+def test_bad_tokens(
+    connect: Connect, client: Connection, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
+) -> None:
+    """Who tries too many waits, at one address; a good token is good at once."""
+    nina = login(newcomer("nina"))
+    guesser = connect("guesser", source=address)
+    guess_too_often(guesser, limits)
+    for _ in range(FEW):
+        seq, bad_token = guesser.packet("LOGIN", {"token": "none"})
+        guess(guesser, bad_token)
+        refusal = guesser.either(Error("login.flood", seq), Error("login.token", seq))
+        if refusal["error"] == "login.flood":
+            break
+    equal(refusal["error"], "login.flood", f"what the last of {FEW} bad tokens is refused with")
+    wait_ms(refusal)
+    guesser.call("LOGIN", {"token": nina.token})
+    client.refused("login.token", "LOGIN", {"token": "none"})
+
+
+@case("RAT-08")
+def test_whose_guesses(
+    connect: Connect, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
+) -> None:
+    """Who is logged in pays alone, and wherever they are; who is not, pays for all at the address."""
+    nina, otto = login(newcomer("nina")), login(newcomer("otto"))
+    here, stranger, other = (connect(name, source=address) for name in ("nina", "stranger", "other"))
+    here.call("LOGIN", {"token": nina.token})
+    guess_too_often(here, limits)
+    check(is_kept_waiting(nina, limits), "a refusal at the user's other address", "none")
+    equal(set(guess(stranger)), {"error.code.expired"}, "what others at the address are refused with")
+    guess_too_often(stranger, limits)
+    check(is_kept_waiting(other, limits), "a refusal of another stranger at the address", "none")
+    other.call("LOGIN", {"token": otto.token})
+    equal(set(guess(other)), {"error.code.expired"}, "what a user at the address is refused with")
 
 
 @case("RAT-06")
