@@ -158,10 +158,16 @@ def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 @case("DLY-05")
 def test_schedule_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
-    """Nobody plans beyond maxDelayMs."""
-    attributes = {"timeToFire": now(alice) + limits["maxDelayMs"] + 3_600_000, "notifySender": True}
-    value = message(cid(), "x", delayedAttributes=attributes)
-    alice.refused("proto.payload", "MSG_SEND", {"chatId": SAVED, "message": value})
+    """Nobody plans beyond maxDelayMs, nor puts off what is planned."""
+    time = now(alice)
+    attributes = {"timeToFire": time + limits["maxDelayMs"] + LATER, "notifySender": True}
+    no_more(alice, "x", cid(), attributes["timeToFire"], chatId=SAVED)
+    waiting = schedule(alice, "x", cid(), time + LATER, chatId=SAVED)["message"]["id"]
+    edit = {"chatId": SAVED, "messageId": waiting, "delayedAttributes": attributes}
+    alice.refused("proto.payload", "MSG_EDIT", edit)
+    kept = only([each for each in scheduled(alice, SAVED) if each["id"] == waiting], "scheduled message")
+    equal(kept["time"], time + LATER, "its time")
+    alice.call("MSG_DELETE", {"chatId": SAVED, "messageIds": [waiting], "itemType": "DELAYED"})
 
 
 @case("DLY-05")
@@ -219,6 +225,12 @@ def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits,
     no_more(phone, text, cid(), fire, chatId=chat)
     equal(len(scheduled(phone, chat)), taken, "scheduled messages")
     schedule(phone, text, cid(), fire, chatId=other)
+    # The room that one of the long ones leaves is enough for a short one, which then cannot become long.
+    gone = {"chatId": chat, "messageIds": ids(scheduled(phone, chat))[:1], "itemType": "DELAYED"}
+    phone.call("MSG_DELETE", gone)
+    short = schedule(phone, "x", cid(), fire, chatId=chat)["message"]["id"]
+    schedule(phone, text[:-MOST_BESIDE_TEXT], cid(), fire, chatId=chat)
+    phone.refused("proto.payload", "MSG_EDIT", {"chatId": chat, "messageId": short, "text": text})
 
 
 @case("DLY-06")
