@@ -1358,7 +1358,8 @@ extension AuthConfirmRequest: WireRequest {
     package static var opcode: Opcode { .authConfirm }
 }
 
-/// Asks for a code that moves the caller's account to another phone. Counts as AUTH_REQUEST does.
+/// Asks for a code that moves the caller's account to another phone. It counts among the codes that
+/// AUTH_REQUEST sends to that phone and from that address.
 package struct PhoneBindRequestRequest: WirePayload, Hashable {
     /// The new phone: digits, with or without a plus and separators.
     package var phone: String

@@ -866,7 +866,7 @@ package struct ChatSubscribeRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// Opened or closed.
     package var subscribe: Bool
-    /// The post whose comments are open.
+    /// The post whose comments are open; ignored.
     package var postID: MessageID?
 
     package init(

@@ -42,7 +42,7 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case loginToken = "login.token"
         /// An administrator blocked the account.
         case loginBlocked = "login.blocked"
-        /// The account or the address logs in too often.
+        /// The account logs in too often, or the address tries too many bad tokens.
         case loginFlood = "login.flood"
         /// A rate limit is used up.
         case tooManyRequests = "too.many.requests"
@@ -52,7 +52,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case errorCodeWrong = "error.code.wrong"
         /// The code request is unknown, too old or used up. Ask for a new code.
         case errorCodeExpired = "error.code.expired"
-        /// Too many codes were asked for or tried from this phone or address.
+        /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened
+        /// or too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
         case authBlocked = "auth.blocked"
         /// Unknown chat, or the caller is not a member. The two look alike.
         case chatNotFound = "chat.not.found"
@@ -219,7 +220,7 @@ extension RequestError {
     package static func loginBlocked(_ message: String) -> RequestError {
         RequestError(code: .loginBlocked, message: message)
     }
-    /// The account or the address logs in too often.
+    /// The account logs in too often, or the address tries too many bad tokens.
     package static let loginFlood = RequestError(code: .loginFlood, message: "Too many logins, try again later")
     package static func loginFlood(_ message: String) -> RequestError {
         RequestError(code: .loginFlood, message: message)
@@ -244,7 +245,8 @@ extension RequestError {
     package static func errorCodeExpired(_ message: String) -> RequestError {
         RequestError(code: .errorCodeExpired, message: message)
     }
-    /// Too many codes were asked for or tried from this phone or address.
+    /// Too many codes were asked for (for a phone, from an address, on a track), too many tracks opened or
+    /// too many wrong passwords given; or AUTH_CONFIRM is for a phone whose account is blocked.
     package static let authBlocked = RequestError(code: .authBlocked, message: "Sign-in is blocked for now")
     package static func authBlocked(_ message: String) -> RequestError {
         RequestError(code: .authBlocked, message: message)

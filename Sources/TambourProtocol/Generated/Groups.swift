@@ -393,7 +393,7 @@ package struct ChatUpdateRequest: WirePayload, Hashable {
     package var changeOwnerID: UserID?
     /// A new picture; not served yet.
     package var photoToken: Text?
-    /// PUBLIC, with a name, or PRIVATE, which gives the name up.
+    /// PUBLIC, with a name, or PRIVATE, which gives the name up. A name alone means PUBLIC.
     package var access: ChatAccess?
     /// The public name, alone or as the end of an address; a chat that has one has no invitation.
     package var link: Text?
@@ -851,9 +851,9 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var cleanMsgPeriod: Int64
     /// With ADMIN add: bits of the role table.
     package var permissions: Int64?
-    /// The post whose comments are meant; not served yet.
+    /// The post whose comments are meant; ignored.
     package var postID: MessageID?
-    /// The comment that is meant; not served yet.
+    /// The comment that is meant; ignored.
     package var messageID: MessageID?
 
     package init(

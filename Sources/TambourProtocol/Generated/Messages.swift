@@ -223,7 +223,7 @@ package struct MsgTypingRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// TEXT, AUDIO, VIDEO, FILE, PHOTO, STICKER.
     package var type: Text?
-    /// The post that is commented on.
+    /// The post that is commented on; ignored.
     package var postID: MessageID?
 
     package init(
@@ -493,9 +493,8 @@ extension MsgDeleteRequest: WireRequest {
 }
 
 /// Changes an own message, or a post of others in a channel as the table of roles says. An absent or nil
-/// `text` keeps the text, "" clears it; an empty list of attachments keeps them when `text` is given. A POLL
-/// that is the one of the message closes it or lets it be forwarded, any other takes its place; see
-/// SEND_VOTE.
+/// `text` keeps the text, "" clears it; an empty list of attachments keeps them. A POLL that is the one of
+/// the message closes it or lets it be forwarded, any other takes its place; see SEND_VOTE.
 package struct MsgEditRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1432,7 +1431,8 @@ extension MsgGetCommentsInfoRequest: WireRequest {
 }
 
 /// Deletes for everybody what was sent between two times: everything where the caller may clear the history
-/// (see the table of roles), the caller's own messages elsewhere, of whoever may write.
+/// (see the table of roles), the caller's own messages elsewhere, of whoever may write. Of `maxDeletedRange`
+/// those count too that are deleted already or of others.
 package struct MsgDeleteRangeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

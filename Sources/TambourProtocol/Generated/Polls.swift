@@ -307,7 +307,8 @@ extension VotersListByAnswerRequest: WireRequest {
     package static var opcode: Opcode { .votersListByAnswer }
 }
 
-/// Polls as they are now, for clients that show them for long. What the caller does not see is left out.
+/// Polls as they are now, for clients that show them for long. What the caller does not see is left out, and
+/// the last ones where they would make the reply too long.
 package struct GetPollUpdatesRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

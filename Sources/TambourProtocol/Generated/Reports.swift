@@ -5,7 +5,7 @@
 package struct ChatComplainRequest: WirePayload, Hashable {
     /// Which chats.
     package var ids: [ChatID]
-    /// One chat more.
+    /// One chat more; without any it is `proto.payload`.
     package var chatID: ChatID?
     /// A number, or what the caller says of it.
     package var reason: AnyValue?

@@ -94,20 +94,24 @@ class People:
         """
         if account.code is not None:
             return account.code
-        if self.code_command is None:
-            skip(f"needs a code of {account.phone}: give a token= for each device, a code=, or --code-cmd")
-        command = self.code_command.replace("{phone}", account.phone)
         last = self._last_codes.get(account.phone, "")
         deadline = time.monotonic() + CODE_DEADLINE
         while True:
-            code = subprocess.run(
-                command, shell=True, check=True, capture_output=True, text=True, timeout=30
-            ).stdout.strip()
+            code = self.newest_code(account.phone)
             if code != last or code and time.monotonic() > deadline:
                 self._last_codes[account.phone] = code
                 return code
             if time.monotonic() > deadline:
                 raise RuntimeError(f"--code-cmd printed no code of {account.phone}")
+
+    def newest_code(self, phone: str) -> str:
+        """The last code that has arrived by now at a phone or another address; empty when there is none."""
+        if self.code_command is None:
+            skip(f"needs a code of {phone}: give a token= for each device, a code=, or --code-cmd")
+        command = self.code_command.replace("{phone}", phone)
+        return subprocess.run(
+            command, shell=True, check=True, capture_output=True, text=True, timeout=30
+        ).stdout.strip()
 
     def sign_in(self, account: Account, connection: Connection) -> str:
         """A new LOGIN token, by a code; registers an unknown phone. `connection` is initialised."""

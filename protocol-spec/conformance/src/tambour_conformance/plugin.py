@@ -46,6 +46,7 @@ GROUPS = {
     "SET": "settings",
     "REA": "reactions",
     "POL": "polls",
+    "DLY": "messages for later",
     "DRA": "drafts",
     "FLD": "folders",
     "SRC": "search",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tambour_conformance import wire
 from tambour_conformance.connection import Frame
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message
 from tambour_conformance.people import Device
@@ -13,6 +14,7 @@ from tambour_conformance.talk import (
     LESS,
     NOBODY,
     SAVED,
+    begin,
     chat_of,
     dialog,
     history,
@@ -28,6 +30,9 @@ from tambour_conformance.verdict import case, check, equal, skip
 
 #: Scheduled messages that a case makes to see what happens with one more.
 MOST_DELAYED = 200
+
+#: What a message may take on the wire beside its text, in bytes.
+MOST_BESIDE_TEXT = 1024
 
 #: How soon a message is to be sent that a case waits for, in milliseconds.
 SOON = 400
@@ -47,6 +52,12 @@ def now(device: Device) -> int:
 def schedule(device: Device, text: str, cid: int, fire: int, **place: int) -> Frame:
     attributes = {"timeToFire": fire, "notifySender": True}
     return device.call("MSG_SEND", {**place, "message": message(cid, text, delayedAttributes=attributes)})
+
+
+def no_more(device: Device, text: str, cid: int, fire: int, **place: int) -> None:
+    """A message that must not be scheduled."""
+    value = message(cid, text, delayedAttributes={"timeToFire": fire})
+    device.refused("proto.payload", "MSG_SEND", {**place, "message": value})
 
 
 def scheduled(device: Device, chat: int, **fields: Any) -> list[dict[str, Any]]:
@@ -147,10 +158,16 @@ def test_the_same_cid(phone_and_laptop: Pair, group: Group, cid: Cid) -> None:
 
 @case("DLY-05")
 def test_schedule_too_late(alice: Device, limits: Limits, cid: Cid) -> None:
-    """Nobody plans beyond maxDelayMs."""
-    attributes = {"timeToFire": now(alice) + limits["maxDelayMs"] + 3_600_000, "notifySender": True}
-    value = message(cid(), "x", delayedAttributes=attributes)
-    alice.refused("proto.payload", "MSG_SEND", {"chatId": SAVED, "message": value})
+    """Nobody plans beyond maxDelayMs, nor puts off what is planned."""
+    time = now(alice)
+    attributes = {"timeToFire": time + limits["maxDelayMs"] + LATER, "notifySender": True}
+    no_more(alice, "x", cid(), attributes["timeToFire"], chatId=SAVED)
+    waiting = schedule(alice, "x", cid(), time + LATER, chatId=SAVED)["message"]["id"]
+    edit = {"chatId": SAVED, "messageId": waiting, "delayedAttributes": attributes}
+    alice.refused("proto.payload", "MSG_EDIT", edit)
+    kept = only([each for each in scheduled(alice, SAVED) if each["id"] == waiting], "scheduled message")
+    equal(kept["time"], time + LATER, "its time")
+    alice.call("MSG_DELETE", {"chatId": SAVED, "messageIds": [waiting], "itemType": "DELAYED"})
 
 
 @case("DLY-05")
@@ -163,9 +180,57 @@ def test_schedule_too_many(phone_and_laptop: Pair, limits: Limits, cid: Cid) -> 
     fire = now(phone) + LATER
     for _ in range(most):
         schedule(phone, "x", cid(), fire, chatId=SAVED)
-    value = message(cid(), "x", delayedAttributes={"timeToFire": fire})
-    phone.refused("proto.payload", "MSG_SEND", {"chatId": SAVED, "message": value})
+    no_more(phone, "x", cid(), fire, chatId=SAVED)
     equal(len(scheduled(phone, SAVED)), most, "scheduled messages")
+
+
+@case("DLY-05")
+def test_schedule_too_many_in_all(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
+    """One more than maxDelayed is refused in a chat that has room, and taken when another is gone."""
+    most, of_chat = limits["maxDelayed"], limits["maxDelayedPerChat"]
+    if most > MOST_DELAYED:
+        skip(f"maxDelayed is {most}, too many to schedule: {LESS}")
+    phone, _ = phone_and_laptop
+    chats = [group(phone) for _ in range(0, most + 1, of_chat)]
+    fire = now(phone) + LATER
+    waiting = [
+        schedule(phone, "x", cid(), fire, chatId=chats[number // of_chat])["message"]["id"]
+        for number in range(most)
+    ]
+    no_more(phone, "x", cid(), fire, chatId=chats[-1])
+    equal(sum(len(scheduled(phone, chat)) for chat in chats), most, "scheduled messages")
+    gone = {"chatId": chats[0], "messageIds": waiting[:1], "itemType": "DELAYED"}
+    phone.call("MSG_DELETE", gone)
+    schedule(phone, "x", cid(), fire, chatId=chats[-1])
+
+
+@case("DLY-05")
+def test_schedule_too_much(phone_and_laptop: Pair, group: Group, limits: Limits, cid: Cid) -> None:
+    """Long messages end sooner, and the list of them is one reply."""
+    text = "語" * limits["maxTextUnits"]
+    most, size = limits["maxReplyBytes"] // 2, len(text.encode())
+    fewest, too_many = most // (size + MOST_BESIDE_TEXT), most // size + 1
+    if too_many > min(MOST_DELAYED, limits["maxDelayedPerChat"], limits["maxDelayed"] - 1):
+        skip(f"maxReplyBytes is {2 * most}, the room of {too_many} of the longest texts: {LESS}")
+    phone, _ = phone_and_laptop
+    chat, other = group(phone), group(phone)
+    fire = now(phone) + LATER
+    taken = 0
+    while taken < too_many:
+        seq = begin(phone, chat, cid(), text, delayedAttributes={"timeToFire": fire})
+        if phone.answer(seq).command == wire.ERROR:
+            break
+        taken += 1
+    check(fewest <= taken < too_many, f"{fewest} to {too_many - 1} texts of {size} bytes", taken)
+    no_more(phone, text, cid(), fire, chatId=chat)
+    equal(len(scheduled(phone, chat)), taken, "scheduled messages")
+    schedule(phone, text, cid(), fire, chatId=other)
+    # The room that one of the long ones leaves is enough for a short one, which then cannot become long.
+    gone = {"chatId": chat, "messageIds": ids(scheduled(phone, chat))[:1], "itemType": "DELAYED"}
+    phone.call("MSG_DELETE", gone)
+    short = schedule(phone, "x", cid(), fire, chatId=chat)["message"]["id"]
+    schedule(phone, text[:-MOST_BESIDE_TEXT], cid(), fire, chatId=chat)
+    phone.refused("proto.payload", "MSG_EDIT", {"chatId": chat, "messageId": short, "text": text})
 
 
 @case("DLY-06")

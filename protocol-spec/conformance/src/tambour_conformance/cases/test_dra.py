@@ -213,7 +213,7 @@ def test_draft_of_a_chat_left(phone_and_laptop: Pair, login: LogIn, group: Group
 
 
 @case("DRA-10")
-def test_discarded(phone_and_laptop: Pair, cid: Cid) -> None:
+def test_discarded(phone_and_laptop: Pair) -> None:
     """What is thrown away is gone, and told once."""
     phone, laptop = phone_and_laptop
     time = save(phone, "milk", chatId=SAVED)

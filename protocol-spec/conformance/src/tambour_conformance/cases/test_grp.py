@@ -128,6 +128,33 @@ def test_without_history(login: LogIn, group: Group, cid: Cid) -> None:
     equal(len(history(alice, chat, backward=50)), 5, "messages for who made it")
 
 
+@case("GRP-02")
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_without_news_of_history(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
+) -> None:
+    """What becomes of a message that is older than the event is told to who was there."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    count = limits["fanOutMembers"] - 1 if size == "large" else 0
+    if count > MOST_MEMBERS:
+        skip(f"fanOutMembers is {count + 1}: {LESS}")
+    chat = group(alice, bob, *(login(newcomer(), interactive=False) for _ in range(count)))
+    said = say(alice, chat, cid())["id"]
+    poll = {"_type": "POLL", "title": "When?", "answers": [{"text": "now"}, {"text": "later"}]}
+    asked = say(alice, chat, cid(), "", attaches=[poll])
+    change(alice, chat, "add", carol.user_id, showHistory=False)
+    forget(bob, carol)
+    alice.call("MSG_EDIT", {"chatId": chat, "messageId": said, "text": "better"})
+    vote = {"chatId": chat, "messageId": asked["id"], "pollId": asked["attaches"][0]["pollId"]}
+    alice.call("SEND_VOTE", {**vote, "answersIds": [1]})
+    for message in (said, asked["id"]):
+        equal(bob.push("NOTIF_MESSAGE")["message"]["id"], message, "the message that changed")
+    reaction = {"reactionType": "EMOJI", "id": "👍"}
+    alice.call("MSG_REACTION", {"chatId": chat, "messageId": said, "reaction": reaction})
+    equal(bob.push("NOTIF_MSG_REACTIONS_CHANGED")["messageId"], said, "the message with a reaction")
+    carol.silence_by_fence()
+
+
 @case("GRP-03")
 @pytest.mark.parametrize("fields", [{}, {"showHistory": True}], ids=["absent", "true"])
 def test_with_history(login: LogIn, group: Group, cid: Cid, fields: dict[str, Any]) -> None:

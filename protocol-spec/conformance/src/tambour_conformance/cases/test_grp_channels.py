@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tambour_conformance.cases.test_grp import (
+    ADMINS,
     MEMBERS,
     change,
     event_of,
@@ -353,16 +354,27 @@ def test_comments(login: LogIn, cid: Cid) -> None:
 
 
 @case("GRP-51")
-def test_who_sees_the_link(login: LogIn, group: Group) -> None:
-    """The invitation is for all when the group says so."""
-    alice, bob = login("alice"), login("bob")
-    chat = group(alice, bob)
+@pytest.mark.parametrize("kind", ["group", "channel"])
+def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> None:
+    """The invitation is for all when the chat says so, and for who makes it in any case."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob, carol) if kind == "group" else channel(cid, alice, bob, carol)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=ADMINS)
     link = invite(alice, chat)
-    equal(chat_of(bob, chat).get("link"), None, "link for a member")
+
+    def shown() -> list[str | None]:
+        return [chat_of(each, chat).get("link") for each in (alice, bob, carol)]
+
+    equal(shown(), [link, None, None], "link for owner, member and administrator")
     update(alice, chat, options={"MEMBERS_CAN_SEE_PRIVATE_LINK": True})
-    equal(chat_of(bob, chat).get("link"), link, "link for a member with the option")
+    equal(shown(), [link, link, link], "link with the option")
     update(alice, chat, options={"MEMBERS_CAN_SEE_PRIVATE_LINK": False})
-    equal(chat_of(bob, chat).get("link"), None, "link for a member afterwards")
+    equal(shown(), [link, None, None], "link afterwards")
+    carol.refused("not.allowed", "CHAT_UPDATE", {"chatId": chat, "revokePrivateLink": True})
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)
+    equal(shown(), [link, None, link], "link when the administrator may make one")
+    link = invite(carol, chat)
+    equal(shown(), [link, None, link], "link of the administrator")
 
 
 @case("SRC-21")

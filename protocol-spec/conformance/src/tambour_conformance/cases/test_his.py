@@ -118,7 +118,7 @@ def test_any_anchor(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("HIS-04")
-def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random, limits: Limits) -> None:
+def test_random_pages(login: LogIn, group: Group, cid: Cid, rng: random.Random) -> None:
     """Two hundred random pages, with bounds too, of a chat with gaps are those that a list would give."""
     alice = login("alice")
     chat, messages = quiet_chat(alice, group, cid, 60)

@@ -33,6 +33,8 @@ from tambour_conformance.wire import Frame
 
 #: How many people a case registers to see what happens with one more.
 MOST_MEMBERS = 40
+#: How many messages a case sends to see what happens with one more; they fit a page.
+MOST_DELETED = 150
 SHARE = {"_type": "SHARE", "url": "https://example.org/a?b#c", "title": "a page"}
 
 
@@ -733,6 +735,27 @@ def test_no_range(alice: Device, cid: Cid, start: int, end: int) -> None:
     alice.refused("proto.payload", "MSG_DELETE_RANGE", value)
     alice.refused("chat.not.found", "MSG_DELETE_RANGE", {"chatId": -NOBODY, "startTime": 1, "endTime": 2})
     equal(newest(alice, SAVED)["id"], sent, "the newest message")
+
+
+@case("MSG-30")
+def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+    """Of one message more than maxDeletedRange none is deleted, not the caller's own either."""
+    most = limits["maxDeletedRange"]
+    if most > MOST_DELETED:
+        skip(f"maxDeletedRange is {most}: {LESS}")
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    first = say(alice, chat, cid())
+    rest = burst(alice, chat, [cid() for _ in range(most)], listeners=[bob])
+    bob.fence()
+    bob.pushes("NOTIF_MESSAGE")
+    for device in (alice, bob):
+        too_long = {"chatId": chat, **range_of(first, rest[-1])}
+        device.refused("proto.payload", "MSG_DELETE_RANGE", too_long)
+    bob.silence_by_fence()
+    equal(ids(history(bob, chat, backward=most + 1)), ids([first, *rest]), "messages after the refusal")
+    alice.call("MSG_DELETE_RANGE", {"chatId": chat, **range_of(rest[0], rest[-1])})
+    equal(newest(bob, chat)["id"], first["id"], "the newest message left")
 
 
 # Looking up, typing, reading.

@@ -157,7 +157,7 @@ def test_thousand_unknown_keys(alice: Device) -> None:
 
 
 @case("MSP-15")
-def test_nil_is_absent(login: LogIn, alice: Device, group: Group, cid: Cid) -> None:
+def test_nil_is_absent(alice: Device, group: Group, cid: Cid) -> None:
     """Nil in every field that may be absent has the reply of a request without them."""
     chat = group(alice)
     alice.call("MSG_SEND", {"chatId": chat, "message": message(cid())})
@@ -262,7 +262,7 @@ def test_too_deep(refuse: Refuse, limits: Limits, levels: int | None) -> None:
 
 
 @case("MSP-06")
-def test_lies_about_sizes(refuse: Refuse, note: Callable[[str], None]) -> None:
+def test_lies_about_sizes(refuse: Refuse) -> None:
     """Containers, strings and binaries that claim 2^32-1 or 2^31 items in a few bytes."""
     lies = {
         "array32": b"\xdd\xff\xff\xff\xff",

@@ -9,6 +9,7 @@ import pytest
 
 from tambour_conformance import wire
 from tambour_conformance.bundle import Bundle
+from tambour_conformance.cases.test_grp_channels import channel
 from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Note
 from tambour_conformance.people import Device
@@ -274,6 +275,16 @@ def test_typing_to_oneself(login: LogIn) -> None:
     alice.silence_by_fence()
 
 
+@case("PSH-05")
+def test_typing_in_a_channel(login: LogIn, cid: Cid) -> None:
+    """Readers do not hear when the owner writes, nor the owner who of them does."""
+    alice, bob = login("alice"), login("bob")
+    chat = channel(cid, alice, bob)
+    for one, other in ((alice, bob), (bob, alice)):
+        one.call("MSG_TYPING", {"chatId": chat, "type": "TEXT"})
+        other.silence_by_fence()
+
+
 @case("PSH-06")
 @pytest.mark.parametrize("where", ["group", "dialog"])
 def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
@@ -290,6 +301,20 @@ def test_marks(login: LogIn, group: Group, cid: Cid, where: str) -> None:
             equal((push["mark"], push["setAsUnread"]), (sent["time"], False), "mark")
         for each in (alice, bob, laptop, carol):
             each.silence_by_fence()
+
+
+@case("PSH-06")
+def test_marks_of_a_channel(login: LogIn, cid: Cid) -> None:
+    """Who reads a channel, their other device is told, and nobody else."""
+    alice, bob, laptop, carol = login("alice"), login("bob"), login("bob", "laptop"), login("carol")
+    chat = channel(cid, alice, bob, laptop, carol)
+    post = say(alice, chat, cid())
+    drained(alice, bob, laptop, carol)
+    bob.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": post["id"]})
+    push = laptop.push("NOTIF_MARK")
+    equal((push["chatId"], push["userId"], push["mark"]), (chat, bob.user_id, post["time"]), "the push")
+    for each in (alice, bob, laptop, carol):
+        each.silence_by_fence()
 
 
 @case("PSH-06")

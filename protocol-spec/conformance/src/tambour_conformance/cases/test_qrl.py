@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from tambour_conformance.cases.test_tfa import PASSWORD, set_password
 from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Limits, LogIn, Newcomer
@@ -60,16 +58,25 @@ def test_a_second_factor(client: Connection, login: LogIn, newcomer: Newcomer) -
     client.call("LOGIN", {"token": reply["tokenAttrs"]["LOGIN"]["token"]})
 
 
-@case("QRL-03")
+@case("QRL-03", "QRL-04")
 def test_too_late(client: Connection, alice: Device, limits: Limits) -> None:
-    """An unknown track is none, and so is one that is too old."""
-    for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
-        client.refused("track.not.found", opcode, {"trackId": "none"})
-    shown = client.call("GET_QR", {})
-    alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
-    time.sleep(time_out(limits, "qrLifetimeMs") + 0.1)
-    for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
-        client.refused("track.not.found", opcode, {"trackId": shown["trackId"]})
+    """A track that is unknown, used or too old is none, and a link that is too old cannot be approved."""
+
+    def is_gone(track: str) -> None:
+        for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
+            client.refused("track.not.found", opcode, {"trackId": track})
+
+    is_gone("none")
+    used, approved, shown = (client.call("GET_QR", {}) for _ in range(3))
+    for each in (used, approved):
+        alice.call("AUTH_QR_APPROVE", {"qrLink": each["qrLink"]})
+    client.call("LOGIN_BY_QR", {"trackId": used["trackId"]})
+    is_gone(used["trackId"])
+    # A foreign server's clock cannot be moved.
+    client.stall(time_out(limits, "qrLifetimeMs") * 1000 + 100)
+    for each in (approved, shown):
+        is_gone(each["trackId"])
+        alice.refused("track.not.found", "AUTH_QR_APPROVE", {"qrLink": each["qrLink"]})
 
 
 @case("QRL-04")

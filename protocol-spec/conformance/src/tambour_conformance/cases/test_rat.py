@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 from tambour_conformance.connection import Connection, Error, Reply
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, message
 from tambour_conformance.people import Device
-from tambour_conformance.talk import LESS, PATIENCE, SAVED, dialog, say
+from tambour_conformance.talk import BURST, LESS, PATIENCE, SAVED, dialog, say
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 #: How often a case asks for something, and how many people it registers, to see that it was once too often.
 MOST_REQUESTS, MOST_DIALOGS = 2000, 60
+HOUR_MS = 3_600_000
+#: How often a case tries what a moment too much may spoil.
+FEW = 10
 #: Something to search for that is not there.
 NOBODY = {"phone": "+99912345"}
 
@@ -22,6 +23,15 @@ def wait_ms(refusal: Frame) -> int:
     wait = refusal.get("retryAfter")
     check(type(wait) is int and wait > 0, "a retryAfter", refusal.value)
     return wait
+
+
+def wait_out(device: Device, refusal: Frame, rate: str, limits: Limits) -> None:
+    """Waits as long as a refusal says; skips the case when nobody wants to wait that long."""
+    wait = wait_ms(refusal)
+    if wait > PATIENCE * 1000:
+        skip(f"{rate} is {limits[rate]}, too long to wait for: {LESS}")
+    # A foreign server's clock cannot be moved.
+    device.stall(wait)
 
 
 def search_too_often(device: Device, most: int) -> Frame:
@@ -41,10 +51,7 @@ def search_too_often(device: Device, most: int) -> Frame:
 def test_too_often(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
     """What is used up is refused until the time that is named has passed, and served then."""
     nina = login(newcomer("nina"))
-    wait = wait_ms(search_too_often(nina, limits["searchBurst"])) / 1000
-    if wait > PATIENCE:
-        skip(f"searchesPerMinute is {limits['searchesPerMinute']}, too long to wait for: {LESS}")
-    time.sleep(wait)
+    wait_out(nina, search_too_often(nina, limits["searchBurst"]), "searchesPerMinute", limits)
     nina.refused("user.not.found", "CONTACT_INFO_BY_PHONE", NOBODY)
     nina.alive()
 
@@ -111,31 +118,93 @@ def test_too_many_logins(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
     check(refusal is not None, f"a refusal after at most {3 * most} logins", "none")
     assert refusal is not None
     login("bob")
-    wait = wait_ms(refusal) / 1000
-    if wait > PATIENCE:
-        skip(f"loginsPerMinute is {limits['loginsPerMinute']}, too long to wait for: {LESS}")
-    time.sleep(wait)
+    wait_out(nina, refusal, "loginsPerMinute", limits)
     nina.call("LOGIN", {"token": nina.token})
+
+
+def guess(connection: Connection, behind: bytes = b"") -> list[str]:
+    """Tries codes of a request that is not there, many at a time; what each is refused with.
+
+    `behind` is a packet sent on their heels.
+    """
+    packets = [connection.packet("AUTH", {"token": "none", "verifyCode": "0"}) for _ in range(BURST)]
+    connection.coalesce(*(packet for _, packet in packets), behind)
+    return [
+        connection.either(Error("error.code.expired", seq), Error("too.many.requests", seq))["error"]
+        for seq, _ in packets
+    ]
+
+
+def guess_too_often(connection: Connection, limits: Limits) -> None:
+    """Tries codes until that is refused; skips the case when that takes too long."""
+    most = limits["authBurst"]
+    if most > MOST_REQUESTS:
+        skip(f"authBurst is {most}: {LESS}")
+    for _ in range(0, 2 * most + BURST, BURST):
+        if guess(connection)[-1] == "too.many.requests":
+            return
+    check(False, f"a refusal after at most {2 * most + BURST} codes", "none")
+
+
+def is_kept_waiting(connection: Connection, limits: Limits) -> bool:
+    """Whether there is less in the bucket than half of what it holds: a little has come back."""
+    rounds = max(1, limits["authBurst"] // 2 // BURST)
+    return any("too.many.requests" in guess(connection) for _ in range(rounds))
+
+
+@case("RAT-07")
+def test_bad_tokens(
+    connect: Connect, client: Connection, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
+) -> None:
+    """Who tries too many waits, at one address; a good token is good at once."""
+    nina = login(newcomer("nina"))
+    guesser = connect("guesser", source=address)
+    guess_too_often(guesser, limits)
+    for _ in range(FEW):
+        seq, bad_token = guesser.packet("LOGIN", {"token": "none"})
+        guess(guesser, bad_token)
+        refusal = guesser.either(Error("login.flood", seq), Error("login.token", seq))
+        if refusal["error"] == "login.flood":
+            break
+    equal(refusal["error"], "login.flood", f"what the last of {FEW} bad tokens is refused with")
+    wait_ms(refusal)
+    guesser.call("LOGIN", {"token": nina.token})
+    client.refused("login.token", "LOGIN", {"token": "none"})
+
+
+@case("RAT-08")
+def test_whose_guesses(
+    connect: Connect, login: LogIn, newcomer: Newcomer, address: str, limits: Limits
+) -> None:
+    """Who is logged in pays alone, and wherever they are; who is not, pays for all at the address."""
+    nina, otto = login(newcomer("nina")), login(newcomer("otto"))
+    here, stranger, other = (connect(name, source=address) for name in ("nina", "stranger", "other"))
+    here.call("LOGIN", {"token": nina.token})
+    guess_too_often(here, limits)
+    check(is_kept_waiting(nina, limits), "a refusal at the user's other address", "none")
+    equal(set(guess(stranger)), {"error.code.expired"}, "what others at the address are refused with")
+    guess_too_often(stranger, limits)
+    check(is_kept_waiting(other, limits), "a refusal of another stranger at the address", "none")
+    other.call("LOGIN", {"token": otto.token})
+    equal(set(guess(other)), {"error.code.expired"}, "what a user at the address is refused with")
 
 
 @case("RAT-06")
 def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
-    """One dialog more than may be begun is refused; those that are there, and begun by others, are not."""
+    """One dialog more is refused, unless the other one wrote first or has added the sender."""
     most = limits["maxNewDialogsPerHour"]
     if most > MOST_DIALOGS:
         skip(f"maxNewDialogsPerHour is {most}: {LESS}")
-    nina, friend = login(newcomer("nina")), login(newcomer("friend"))
+    nina, friend, fan = login(newcomer("nina")), login(newcomer("friend")), login(newcomer("fan"))
     say(friend, dialog(friend, nina), cid())
-    others: list[Connection] = []
-    first = None
-    for _ in range(most):
-        other = login(newcomer())
-        first = first or dialog(nina, other)
-        say(nina, dialog(nina, other), cid())
-        others.append(other)
-    last = login(newcomer())
-    message = {"chatId": dialog(nina, last), "message": {"cid": cid(), "text": "hello"}}
-    wait_ms(nina.refused("too.many.requests", "MSG_SEND", message))
-    assert first is not None
-    for chat in (first, dialog(nina, friend), SAVED):
+    fan.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "ADD"})
+    begun = [dialog(nina, login(newcomer())) for _ in range(most)]
+    for chat in begun:
+        say(nina, chat, cid())
+    last = dialog(nina, login(newcomer()))
+    for chat in (begun[0], dialog(nina, friend), SAVED, dialog(nina, fan)):
+        refusal = nina.refused("too.many.requests", "MSG_SEND", {"chatId": last, "message": message(cid())})
+        wait = wait_ms(refusal)
+        # Nobody waits for it: that it is an hour shows here alone.
+        check(wait <= HOUR_MS, "a retryAfter of an hour at most", wait)
         say(nina, chat, cid())

@@ -163,6 +163,9 @@ def test_found_by_phone(login: LogIn, newcomer: Newcomer) -> None:
                 equal(device.call(opcode, value)["contact"]["id"], nina.user_id, f"user of {opcode}")
             else:
                 device.refused("user.not.found", opcode, value)
+        results = device.call("PUBLIC_SEARCH", {"query": phone})["result"]
+        people = [each["contact"]["id"] for each in results if "contact" in each]
+        equal(people, [nina.user_id] if found else [], f"people that {device.name} finds")
 
     put(nina, SEARCH_BY_PHONE="CONTACTS")
     finds(friend, True)

@@ -404,7 +404,7 @@ def test_second_part(login: LogIn, cid: Cid) -> None:
 
 
 @case("SYN-13")
-def test_chats_of_others(login: LogIn, group: Group, newcomer: Newcomer, cid: Cid) -> None:
+def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
     """Of many ids the caller's own chats come; a stranger's and an unknown one look alike."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     mine, theirs = group(alice, bob), group(bob, carol)

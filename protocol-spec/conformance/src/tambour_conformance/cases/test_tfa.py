@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tambour_conformance.connection import Connection, Error
+from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Connect, Limits, LogIn, Newcomer
 from tambour_conformance.people import Account, Device, People
 from tambour_conformance.talk import LESS
@@ -14,9 +14,11 @@ from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 PASSWORD, OTHER = "correct horse", "battery staple"
+#: What no mail can go to.
+NO_ADDRESSES = ("", "nina", "nina@", "@example.org", "a b@example.org", "a@b@example.org")
 #: What `profileOptions` and `expectedCapabilities` say.
 HAS_PASSWORD, HAS_EMAIL, HAS_HINT = 2, 3, 4
-SET, UPDATE, HINT, EMAIL, REMOVE = 0, 1, 3, 4, 5
+SET, UPDATE, RESTORE, HINT, EMAIL, REMOVE = range(6)
 #: How many tracks a case opens, and how often it tries, to see what happens with one more.
 MOST = 100
 
@@ -141,11 +143,24 @@ def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
 
 
 @case("TFA-05")
-@pytest.mark.parametrize("text", ["", "nina", "nina@", "@example.org", "a b@example.org", "a@b@example.org"])
-def test_no_address(login: LogIn, newcomer: Newcomer, text: str) -> None:
-    """What is no e-mail address is refused."""
-    nina = login(newcomer("nina"))
-    nina.refused("proto.payload", "AUTH_VERIFY_EMAIL", {"trackId": track_of(nina), "email": text})
+def test_no_address(login: LogIn, newcomer: Newcomer, accounts: People, limits: Limits) -> None:
+    """What is no e-mail address is refused, gets no code, and uses up none of the track's."""
+    most = limits["maxEmailCodesPerTrack"]
+    if most > MOST:
+        skip(f"maxEmailCodesPerTrack is {most}: {LESS}")
+    account = newcomer("nina")
+    nina, address = login(account), address_of(account)
+    before = {text: accounts.newest_code(text) for text in NO_ADDRESSES}
+    track = track_of(nina)
+    for text in NO_ADDRESSES:
+        nina.refused("proto.payload", "AUTH_VERIFY_EMAIL", {"trackId": track, "email": text})
+    for _ in range(most):
+        nina.call("AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
+    nina.refused("auth.blocked", "AUTH_VERIFY_EMAIL", {"trackId": track, "email": address})
+    # Codes leave in the order in which they are made.
+    accounts.code(Account(address))
+    after = {text: accounts.newest_code(text) for text in NO_ADDRESSES}
+    equal(after, before, "codes of what is no address")
 
 
 @case("TFA-06")
@@ -245,24 +260,75 @@ def test_a_password_is_set(login: LogIn, newcomer: Newcomer, accounts: People, c
     equal(after_code(client, accounts, account)["passwordChallenge"]["hint"], "a horse", "hint")
 
 
+def changes_nothing(device: Device, code: str, **fields: Any) -> None:
+    """An AUTH_SET_2FA that must be refused."""
+    before = device.call("AUTH_2FA_DETAILS", {})["password"]
+    device.refused(code, "AUTH_SET_2FA", fields)
+    equal(device.call("AUTH_2FA_DETAILS", {})["password"], before, "the second factor")
+
+
 @case("TFA-12")
-@pytest.mark.parametrize("expected", [[UPDATE], [REMOVE], [SET, HINT], [SET, EMAIL], [99]])
+@pytest.mark.parametrize(
+    "expected", [[UPDATE], [RESTORE], [REMOVE], [SET, HINT], [SET, EMAIL], [SET, UPDATE], [99]]
+)
 def test_what_is_not_prepared(login: LogIn, newcomer: Newcomer, expected: list[int]) -> None:
     """What the client expects and has not prepared is refused, and nothing changes."""
     nina = login(newcomer("nina"))
     value = {"trackId": track_of(nina), "password": PASSWORD, "expectedCapabilities": expected}
-    nina.refused("not.allowed", "AUTH_SET_2FA", value)
-    equal(nina.call("AUTH_2FA_DETAILS", {})["password"]["enabled"], False, "enabled")
+    changes_nothing(nina, "not.allowed", **value)
 
 
 @case("TFA-12")
-def test_set_where_there_is_one(login: LogIn, newcomer: Newcomer) -> None:
-    """A password that is there is changed, not set."""
+def test_nothing_to_remove(login: LogIn, newcomer: Newcomer) -> None:
+    """Who has no password neither removes it nor sets one by a request that brings none."""
     nina = login(newcomer("nina"))
-    set_password(nina)
-    value = {"trackId": checked_track(nina), "password": OTHER, "expectedCapabilities": [SET]}
-    nina.refused("not.allowed", "AUTH_SET_2FA", value)
+    track = track_of(nina)
+    changes_nothing(nina, "not.allowed", trackId=track, remove2fa=True)
+    changes_nothing(nina, "not.allowed", trackId=track, hint="x", expectedCapabilities=[SET])
+
+
+@case("TFA-12")
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"password": OTHER}, [SET]),
+        ({"password": OTHER}, [UPDATE, HINT]),
+        ({"password": OTHER}, [UPDATE, EMAIL]),
+        ({"password": OTHER}, [REMOVE]),
+        ({"hint": "a cow"}, [UPDATE]),
+        ({"hint": "a cow"}, [RESTORE]),
+    ],
+    ids=["set", "hint", "address", "remove", "update", "restore"],
+)
+def test_what_is_not_prepared_beside_a_password(
+    login: LogIn, newcomer: Newcomer, fields: dict[str, Any], expected: list[int]
+) -> None:
+    """A password that is there is changed or removed, not set; what there was of a hint prepares nothing."""
+    nina = login(newcomer("nina"))
+    set_password(nina, hint="a horse")
+    track = checked_track(nina)
+    changes_nothing(nina, "not.allowed", trackId=track, expectedCapabilities=expected, **fields)
     checked_track(nina)
+
+
+@case("TFA-19")
+@pytest.mark.parametrize("hint", [PASSWORD, f"it is {PASSWORD}!"], ids=["the password", "around it"])
+def test_a_hint_that_tells(login: LogIn, newcomer: Newcomer, hint: str) -> None:
+    """A hint may not say the password, the first nor another."""
+    nina = login(newcomer("nina"))
+    track = track_of(nina)
+    changes_nothing(nina, "proto.payload", trackId=track, password=PASSWORD, hint=hint)
+    nina.call("AUTH_SET_2FA", {"trackId": track, "password": OTHER, "hint": "a horse"})
+    track = checked_track(nina, OTHER)
+    changes_nothing(nina, "proto.payload", trackId=track, password=PASSWORD, hint=hint)
+    checked_track(nina, OTHER)
+
+
+@case("TFA-20")
+def test_no_password_to_set(login: LogIn, newcomer: Newcomer) -> None:
+    """A hint alone is nothing."""
+    nina = login(newcomer("nina"))
+    changes_nothing(nina, "proto.payload", trackId=track_of(nina), hint="a horse")
 
 
 @case("TFA-13")
@@ -368,9 +434,10 @@ def test_a_forgotten_password(login: LogIn, newcomer: Newcomer, accounts: People
 def test_no_address_to_restore_by(
     login: LogIn, newcomer: Newcomer, accounts: People, client: Connection
 ) -> None:
-    """Without an address nothing is sent."""
+    """Without an address no code is asked for or taken, and the password is still good."""
     account = newcomer("nina")
     set_password(login(account))
     asked = {"trackId": challenge(client, accounts, account)}
-    seq = client.send("AUTH_LOGIN_RESTORE_PASSWORD", asked)
-    client.either(Error("not.allowed", seq))
+    for fields in ({}, {"verifyCode": "000000"}):
+        client.refused("not.allowed", "AUTH_LOGIN_RESTORE_PASSWORD", {**asked, **fields})
+    client.call("AUTH_LOGIN_CHECK_PASSWORD", {**asked, "password": PASSWORD})
