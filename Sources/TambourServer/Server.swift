@@ -85,6 +85,13 @@ package final class Server: @unchecked Sendable {
         let stores = try (0..<Self.readers).map { _ in
             try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
         }
+        let previews = LinkPreviews(
+            source: configuration.linkPreviews,
+            limits: limits,
+            environment: environment,
+            metrics: metrics,
+            logger: logger
+        )
         let dispatcher = Dispatcher(
             limits: limits,
             environment: environment,
@@ -92,6 +99,7 @@ package final class Server: @unchecked Sendable {
             presence: presence,
             settings: settings,
             undone: try writer.connection.undone(),
+            preview: { previews.preview($0) },
             report: report
         )
         shared = SharedServices(
@@ -119,7 +127,8 @@ package final class Server: @unchecked Sendable {
                 dispatcher: dispatcher,
                 limits: limits,
                 report: report
-            )
+            ),
+            previews: previews
         )
         housekeeper = Housekeeper(
             engine: shared.engine,
@@ -281,6 +290,7 @@ package final class Server: @unchecked Sendable {
         housekeeper.stop()
         delayed.stop()
         shared.router.connect(timer: nil)
+        shared.previews.close()
         for gateway in gateways { gateway.post(.stop) }
         let deadline = ContinuousClock.now + Self.stopDeadline
         waitForSessions(until: deadline) { [self] in
@@ -315,7 +325,8 @@ package final class Server: @unchecked Sendable {
         until deadline: ContinuousClock.Instant,
         then body: @escaping @Sendable () -> Void
     ) {
-        if connectionCount == 0 || ContinuousClock.now >= deadline { return body() }
+        let isDone = connectionCount == 0 && shared.previews.isIdle
+        if isDone || ContinuousClock.now >= deadline { return body() }
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(5)) { [self] in
             waitForSessions(until: deadline, then: body)
         }

@@ -53,6 +53,7 @@ package final class TestServer: Sendable {
         overrides: [String: Int] = [:],
         lanes: Int? = nil,
         environment: Environment = .live,
+        linkPreviews: LinkPreviewSource? = nil,
         dataDirectory: String? = nil
     ) throws {
         let codes = Codes()
@@ -73,6 +74,7 @@ package final class TestServer: Sendable {
                 listen: [ListenAddress("127.0.0.1:0")],
                 dataDirectory: self.dataDirectory,
                 loginCodes: LoginCodeSource { codes.deliver($0, $1) },
+                linkPreviews: linkPreviews,
                 lanes: lanes ?? lanesOfRun ?? 2,
                 limits: Limits(overrides: limits),
                 features: FeatureSource(rules: .none, reload: { try features.read() }),

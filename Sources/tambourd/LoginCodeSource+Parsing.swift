@@ -1,11 +1,10 @@
 import Foundation
 import Logging
-import TambourProtocol
 import TambourServer
 
 extension LoginCodeSource {
     /// Reads `console`, `file:PATH`, `exec:PROGRAM` or `fixed:DIGITS`.
-    static func parse(_ text: String, limits: Limits, logger: Logger) throws -> LoginCodeSource {
+    static func parse(_ text: String, logger: Logger) throws -> LoginCodeSource {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let argument = parts.count == 2 ? String(parts[1]) : nil
         switch (parts[0], argument) {
@@ -25,10 +24,10 @@ extension LoginCodeSource {
                 }
             }
         case ("exec", let program?) where !program.isEmpty:
-            guard FileManager.default.isExecutableFile(atPath: program) else {
-                throw Failure("login codes: \(program) is not a program")
-            }
-            let runner = CodeProgram(path: program, logger: logger)
+            let runner = CodeProgram(
+                program: try Program(path: program, for: "login codes"),
+                logger: logger
+            )
             return LoginCodeSource { recipient, code in runner.deliver(recipient, code) }
         case ("fixed", let digits?):
             guard (1...9).contains(digits.count), digits.allSatisfy({ ("0"..."9").contains($0) })

@@ -12,8 +12,8 @@ extension Tambourd {
             abstract: "Serves clients until SIGTERM or SIGINT.",
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
-                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, lanes, limits, \
-                features, logLevel). A flag wins over the environment, the environment over the file.
+                in a YAML or JSON file named by --config (keys: listen, data, loginCodes, linkPreviews, \
+                lanes, limits, features, logLevel). A flag wins over the environment, the environment over the file.
                 """
         )
 
@@ -30,6 +30,14 @@ extension Tambourd {
                 """
         )
         var loginCodes: String?
+
+        @Option(
+            help: """
+                Who knows what is behind a link: exec:PROGRAM. Without it there are no previews of \
+                links.
+                """
+        )
+        var linkPreviews: String?
 
         @Option(help: "Threads that serve connections; by default one less than there are cores.")
         var lanes: Int?
@@ -133,10 +141,17 @@ enum Signals {
         return signals
     }
 
+    /// Who waits for them. `nonisolated(unsafe)`: set once, before there is a handler or another thread.
+    private nonisolated(unsafe) static var waiting = pthread_t()
+
     /// From now on signals wait for `waitForTermination`; before any thread is started, for threads
     /// inherit it.
     static func block() {
         signal(SIGPIPE, SIG_IGN)
+        // The thread with which swift-subprocess watches over programs blocks none, and what comes to it would
+        // end the server on the spot: it is passed on.
+        waiting = pthread_self()
+        for number in [SIGTERM, SIGINT] { signal(number) { pthread_kill(Signals.waiting, $0) } }
         var signals = termination
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }

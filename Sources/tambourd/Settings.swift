@@ -11,6 +11,7 @@ struct Settings {
     var listen: [ListenAddress]
     var data: String
     var loginCodes: String
+    var linkPreviews: String?
     var lanes: Int
     var limits: Limits
     var features: FeatureSource
@@ -36,6 +37,7 @@ struct Settings {
         }
         data = flags.data ?? reader.string(forKey: "data", default: "./var")
         loginCodes = flags.loginCodes ?? reader.string(forKey: "loginCodes", default: "console")
+        linkPreviews = flags.linkPreviews ?? reader.string(forKey: "linkPreviews")
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let lanesText = flags.lanes.map(String.init) ?? reader.string(forKey: "lanes")
         guard let lanes = lanesText.map({ Int($0) }) ?? max(1, cores - 1) else {
@@ -65,7 +67,8 @@ struct Settings {
         ServerConfiguration(
             listen: listen,
             dataDirectory: data,
-            loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
+            loginCodes: try LoginCodeSource.parse(loginCodes, logger: logger),
+            linkPreviews: try linkPreviews.map { try LinkPreviewSource.parse($0, limits: limits) },
             lanes: lanes,
             limits: limits,
             features: features,
@@ -76,7 +79,8 @@ struct Settings {
     /// A flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
-            "listen", "data", "loginCodes", "lanes", "limits", "features", "logLevel",
+            "listen", "data", "loginCodes", "linkPreviews", "lanes", "limits", "features",
+            "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {

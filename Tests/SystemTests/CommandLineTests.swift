@@ -101,6 +101,9 @@ struct CommandLineTests {
             (["--login-codes", "pigeon"], "pigeon"),
             (["--login-codes", "exec:/nowhere/at/all"], "is not a program"),
             (["--login-codes", "fixed:12a4"], "fixed:DIGITS"),
+            (["--link-previews", "/bin/true"], "is not exec:PROGRAM"),
+            (["--link-previews", "exec:"], "is not exec:PROGRAM"),
+            (["--link-previews", "exec:/nowhere/at/all"], "is not a program"),
             (["--lanes", "0"], "lanes"),
             (["--limits", "/nowhere/at/all"], "cannot read"),
             (["--log-level", "loud"], "loud"),
@@ -452,7 +455,8 @@ struct CommandLineTests {
             if [ ! -e "\(place.url.path)/failed" ]; then
                 touch "\(place.url.path)/failed"; exit 1
             fi
-            echo "$phone $code" > "\(path)"
+            # It leaves the work to a child that outlives it.
+            { while kill -0 $$; do sleep 0.01; done; echo "$phone $code" > "\(path)"; } 2> /dev/null &
             """,
             mode: 0o700
         )

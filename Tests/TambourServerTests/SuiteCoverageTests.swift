@@ -470,6 +470,7 @@ struct SuiteCoverageTests {
         }
         try tour.play(alice, ChatSearchRequest(query: "a"))
         try tour.play(alice, MsgSearchTouchRequest())
+        try tour.play(alice, MsgSharePreviewRequest(text: "https://example.org/"))
         try tour.play(alice, PublicSearchRequest(query: "bob"))
         try tour.play(alice, ComplainRequest(ids: [1], parentID: dialog))
         try tour.play(alice, ComplainRequest(ids: [999]))

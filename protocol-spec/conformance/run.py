@@ -19,6 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIMITS = HERE / "limits.yaml"
+PREVIEWS = HERE / "previews.py"
 FIRST_PHONE = "+79990000001"
 ACCOUNTS = 6
 
@@ -59,7 +60,8 @@ class Tambourd:
         code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
         reload = f"cat > {self.features} && {self.program} admin reload --data {self.data}"
         return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
-            "--restart-cmd", restart, "--features-cmd", reload, "--undone", str(self.undone)
+            "--restart-cmd", restart, "--features-cmd", reload, "--undone", str(self.undone),
+            "--link-previews",
         ]  # fmt: skip
 
     def _run(self, *command: str | Path) -> str:
@@ -71,7 +73,7 @@ class Tambourd:
             process = subprocess.Popen(
                 [self.program, "serve", "--listen", self.address, "--data", self.data, "--limits", LIMITS]
                 + ["--login-codes", f"file:{self.codes}", "--features", self.features]
-                + ["--log-level", "error", "--lanes", "4"],
+                + ["--link-previews", f"exec:{PREVIEWS}", "--log-level", "error", "--lanes", "4"],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert process.stdout is not None

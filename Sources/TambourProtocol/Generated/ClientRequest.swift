@@ -51,6 +51,7 @@ package enum ClientRequest: Sendable {
             case .msgDelete: .command(.msgDelete(try .decode(payload, limits: limits)))
             case .msgEdit: .command(.msgEdit(try .decode(payload, limits: limits)))
             case .chatSearch: .query(.chatSearch(try .decode(payload, limits: limits)))
+            case .msgSharePreview: .session(.msgSharePreview(try .decode(payload, limits: limits)))
             case .msgGet: .query(.msgGet(try .decode(payload, limits: limits)))
             case .msgSearchTouch: .query(.msgSearchTouch(try .decode(payload, limits: limits)))
             case .msgSearch: .query(.msgSearch(try .decode(payload, limits: limits)))
@@ -129,6 +130,7 @@ package indirect enum SessionRequest: Sendable {
     case ping(PingRequest)
     case log(LogRequest)
     case sessionInit(SessionInitRequest)
+    case msgSharePreview(MsgSharePreviewRequest)
     case notifMessage(NotifMessageRequest)
     case msgDelivery(MsgDeliveryRequest)
 
@@ -138,6 +140,7 @@ package indirect enum SessionRequest: Sendable {
             case .ping: .ping
             case .log: .log
             case .sessionInit: .sessionInit
+            case .msgSharePreview: .msgSharePreview
             case .notifMessage: .notifMessage
             case .msgDelivery: .msgDelivery
         }

@@ -126,6 +126,24 @@ package final class Limits: Sendable {
     package let maxRateBuckets: Int
     /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
     package let maxNewDialogsPerHour: Int
+    /// 10_000 ms. What one who has typed a link waits for; the program is ended then.
+    package let linkPreviewTimeoutMs: Int
+    /// 65_536 bytes. Of what the program prints; a preview is a few lines, and what prints more is ended.
+    package let maxLinkPreviewBytes: Int
+    /// 4 programs. Each is a process.
+    package let maxLinkPreviewsRunning: Int
+    /// 64 links. Who comes behind so many gets no preview.
+    package let maxLinkPreviewsWaiting: Int
+    /// 4 previews. Of one connection at a time, so that one client does not take all the turns; further ones
+    /// get none.
+    package let maxLinkPreviewsAsked: Int
+    /// 4096 previews. A few MB in memory; of more than so many the oldest are forgotten.
+    package let maxLinkPreviewsKept: Int
+    /// 3_600_000 ms. Pages change, and a text is written in less; a `shareId` is good for as long after it
+    /// was told.
+    package let linkPreviewLifetimeMs: Int
+    /// 60_000 ms. A program that has just failed at a link is not run for it again at once.
+    package let linkPreviewRetryMs: Int
     /// 4000 UTF-16 units. The unit of formatting ranges and the length clients are told.
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
@@ -312,6 +330,14 @@ package final class Limits: Sendable {
         loginsPerMinute = overrides.value(of: "loginsPerMinute", standard: 20)
         maxRateBuckets = overrides.value(of: "maxRateBuckets", standard: 100_000)
         maxNewDialogsPerHour = overrides.value(of: "maxNewDialogsPerHour", standard: 50)
+        linkPreviewTimeoutMs = overrides.value(of: "linkPreviewTimeoutMs", standard: 10_000)
+        maxLinkPreviewBytes = overrides.value(of: "maxLinkPreviewBytes", standard: 65_536)
+        maxLinkPreviewsRunning = overrides.value(of: "maxLinkPreviewsRunning", standard: 4)
+        maxLinkPreviewsWaiting = overrides.value(of: "maxLinkPreviewsWaiting", standard: 64)
+        maxLinkPreviewsAsked = overrides.value(of: "maxLinkPreviewsAsked", standard: 4)
+        maxLinkPreviewsKept = overrides.value(of: "maxLinkPreviewsKept", standard: 4096)
+        linkPreviewLifetimeMs = overrides.value(of: "linkPreviewLifetimeMs", standard: 3_600_000)
+        linkPreviewRetryMs = overrides.value(of: "linkPreviewRetryMs", standard: 60_000)
         maxTextUnits = overrides.value(of: "maxTextUnits", standard: 4000)
         maxTextBytes = overrides.value(of: "maxTextBytes", standard: 16_000)
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)

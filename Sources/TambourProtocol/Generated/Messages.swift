@@ -706,6 +706,126 @@ extension MsgEditRequest: WireRequest {
     package static var opcode: Opcode { .msgEdit }
 }
 
+/// A preview of the first `http:` or `https:` link of a text that is being written. The server fetches
+/// nothing from the web by itself: it asks a program of its operator, which learns the link and nothing of
+/// who asks. Without such a program there are no previews.
+package struct MsgSharePreviewRequest: WirePayload, Hashable {
+    /// The text with the link. A link longer than `maxURLBytes` is none.
+    package var text: Text
+    /// Where the text is written; not looked at.
+    package var chatID: ChatID?
+
+    package init(
+        text: Text,
+        chatID: ChatID? = nil
+    ) {
+        self.text = text
+        self.chatID = chatID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var text: Text?
+        var chatID: ChatID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "text") {
+                    fieldName = "text"
+                    try claim(0, in: &fieldsSeen)
+                    text = try reader.readText(maxUTF16: reader.limits.maxTextUnits, maxBytes: reader.limits.maxTextBytes)
+                } else if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chatID = ChatID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let text else { throw missing("text") }
+        return Self(text: text, chatID: chatID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if chatID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("text")
+        writer.writeText(text)
+        if let chatID {
+            writer.writeKey("chatId")
+            writer.writeInt(chatID.rawValue)
+        }
+    }
+}
+
+extension MsgSharePreviewRequest: CustomReflectable {
+    /// What printing shows: no secrets.
+    package var customMirror: Mirror {
+        Mirror(self, children: [
+            "text": "(secret)",
+            "chatID": chatID as Any,
+        ], displayStyle: .struct)
+    }
+}
+
+/// The answer to MSG_SHARE_PREVIEW.
+package struct MsgSharePreviewReply: WirePayload, Hashable {
+    /// The preview, a SHARE; empty when there is none.
+    package var attachments: [Attach]
+
+    package init(
+        attachments: [Attach] = []
+    ) {
+        self.attachments = attachments
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var attachments: [Attach] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "attachments") {
+                    fieldName = "attachments"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { attachments = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Attach in try Attach.read(from: &reader) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(attachments: attachments)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("attachments")
+        writer.writeArrayHeader(attachments.count)
+        for item in attachments {
+            item.write(to: &writer)
+        }
+    }
+}
+
+extension MsgSharePreviewRequest: WireRequest {
+    package typealias Reply = MsgSharePreviewReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgSharePreview }
+}
+
 /// Messages by id. Unknown and removed ones are left out.
 package struct MsgGetRequest: WirePayload, Hashable {
     /// The chat.

@@ -1968,12 +1968,13 @@ package struct Attach: WireValue, Hashable {
         get { shared.value.description }
         set { shared = shared.changed { $0.description = newValue } }
     }
-    /// SHARE: a map about the preview picture.
+    /// SHARE: a map about the preview picture: `url`, and `width` and `height` in pixels where they are
+    /// known.
     package var image: AnyValue? {
         get { shared.value.image }
         set { shared = shared.changed { $0.image = newValue } }
     }
-    /// SHARE: id of the preview.
+    /// SHARE: id of the preview, as MSG_SHARE_PREVIEW gave it.
     package var shareID: Int64? {
         get { shared.value.shareID }
         set { shared = shared.changed { $0.shareID = newValue } }
@@ -5652,7 +5653,8 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.url }
         set { shared = shared.changed { $0.url = newValue } }
     }
-    /// SHARE: id of a preview.
+    /// SHARE: id of a preview by MSG_SHARE_PREVIEW, which the message then carries whole; one that the server
+    /// does not know any more is kept beside `url`.
     package var shareID: Int64? {
         get { shared.value.shareID }
         set { shared = shared.changed { $0.shareID = newValue } }

@@ -88,6 +88,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgEdit = Opcode(rawValue: 67)
     /// Messages of all chats of the caller in which every word of the query begins a word, newest first.
     package static let chatSearch = Opcode(rawValue: 68)
+    /// A preview of the first `http:` or `https:` link of a text that is being written.
+    package static let msgSharePreview = Opcode(rawValue: 70)
     /// Messages by id.
     package static let msgGet = Opcode(rawValue: 71)
     /// Says that a result was opened.
@@ -339,6 +341,7 @@ package struct OpInfo: Sendable {
         served(66, "MSG_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound])
         served(67, "MSG_EDIT", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .userNotFound, .notFound, .notAllowed, .errorMessageInvalid])
         served(68, "CHAT_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(70, "MSG_SHARE_PREVIEW", .clientToServer, [.loggedIn], .session, .safe, [])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(72, "MSG_SEARCH_TOUCH", .clientToServer, [.loggedIn], .query, .safe, [])
         served(73, "MSG_SEARCH", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
@@ -428,7 +431,6 @@ package struct OpInfo: Sendable {
         known(45, "CONTACT_INFO_EXTERNAL", .clientToServer)
         known(62, "CHAT_LIVESTREAM_INFO", .clientToServer)
         known(63, "CHAT_CREATE", .clientToServer)
-        known(70, "MSG_SHARE_PREVIEW", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
         known(79, "VIDEO_CHAT_HISTORY", .clientToServer)

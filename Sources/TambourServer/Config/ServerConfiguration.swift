@@ -11,6 +11,8 @@ package struct ServerConfiguration: Sendable {
     package var dataDirectory: String
     /// How login codes reach people.
     package var loginCodes: LoginCodeSource
+    /// Who knows what is behind links; without it there are no previews.
+    package var linkPreviews: LinkPreviewSource?
     /// Lanes that serve connections; at least 1.
     package var lanes: Int
     package var limits: Limits
@@ -24,6 +26,7 @@ package struct ServerConfiguration: Sendable {
         listen: [ListenAddress],
         dataDirectory: String,
         loginCodes: LoginCodeSource,
+        linkPreviews: LinkPreviewSource? = nil,
         lanes: Int,
         limits: Limits = .standard,
         features: FeatureSource = .none,
@@ -34,6 +37,7 @@ package struct ServerConfiguration: Sendable {
         self.listen = listen
         self.dataDirectory = dataDirectory
         self.loginCodes = loginCodes
+        self.linkPreviews = linkPreviews
         self.lanes = max(1, lanes)
         self.limits = limits
         self.features = features

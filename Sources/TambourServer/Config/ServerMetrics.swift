@@ -14,6 +14,16 @@ package final class Counter: Sendable {
     package var count: Int { value.load(ordering: .relaxed) }
 }
 
+/// What becomes of a request for a preview that has a link.
+package enum LinkPreviewOutcome: String, Sendable {
+    /// Looked at: there is something to show, or nothing, or it could not be found out.
+    case found, nothing, failed
+    /// Answered from memory.
+    case kept
+    /// Too many wait.
+    case busy
+}
+
 /// What the server counts about itself; `tambourd admin metrics` prints it.
 package final class ServerMetrics: Sendable {
     package let startedMs: Int64
@@ -34,6 +44,7 @@ package final class ServerMetrics: Sendable {
     private let requests = Mutex<[UInt16: Int]>([:])
     private let refusals = Mutex<[String: Int]>([:])
     private let logEvents = Mutex<[String: Int]>([:])
+    private let linkPreviews = Mutex<[String: Int]>([:])
 
     private static let unknownOpcode = UInt16.max
 
@@ -50,6 +61,10 @@ package final class ServerMetrics: Sendable {
 
     func countRefusal(_ code: RequestError.Code) {
         refusals.withLock { $0[code.rawValue, default: 0] += 1 }
+    }
+
+    func countLinkPreview(_ outcome: LinkPreviewOutcome) {
+        linkPreviews.withLock { $0[outcome.rawValue, default: 0] += 1 }
     }
 
     /// Types that the specification does not name share one counter: a label that a client may choose
@@ -72,6 +87,7 @@ package final class ServerMetrics: Sendable {
     package var requestCounts: [UInt16: Int] { requests.withLock { $0 } }
     package var refusalCounts: [String: Int] { refusals.withLock { $0 } }
     package var logEventCounts: [String: Int] { logEvents.withLock { $0 } }
+    package var linkPreviewCounts: [String: Int] { linkPreviews.withLock { $0 } }
 
     /// The Prometheus text format, version 0.0.4.
     ///
@@ -124,6 +140,12 @@ package final class ServerMetrics: Sendable {
             "Telemetry events by type.",
             "type",
             logEventCounts.map { ($0.key, $0.value) }
+        )
+        labelled(
+            "link_previews_total",
+            "Previews of links by what became of them.",
+            "outcome",
+            linkPreviewCounts.map { ($0.key, $0.value) }
         )
         timings.append(to: &text)
         for gauge in gauges {

@@ -29,13 +29,14 @@ package struct Dispatcher: Sendable {
         presence: PresenceRegistry,
         settings: ServiceConfig,
         undone: ClosedRange<Int64>? = nil,
+        preview: @escaping @Sendable (Int64) -> Attach? = { _ in nil },
         report: @escaping @Sendable (String) -> Void
     ) {
         auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
         profile = ProfileHandler(limits: limits, service: settings)
         contacts = ContactsHandler(limits: limits, environment: environment, presence: presence)
         chats = ChatsHandler(limits: limits, environment: environment)
-        messages = MessagesHandler(limits: limits)
+        messages = MessagesHandler(limits: limits, preview: preview)
         groups = GroupsHandler(limits: limits, environment: environment)
         reactions = ReactionsHandler(limits: limits)
         polls = PollsHandler(limits: limits)

@@ -16,6 +16,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             case login(LoginRequest)
             case query(QueryRequest)
             case command(CommandRequest)
+            case preview(MsgSharePreviewRequest)
         }
 
         let work: Work
@@ -33,6 +34,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             case .login: .exclusive
             case .query: .query
             case .command: .command
+            case .preview: .beside
             }
         }
     }
@@ -227,7 +229,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func closeIfEnded() {
-        guard let ending, machine.inFlight == 0 else { return }
+        guard let ending else { return }
+        // A preview may take long, and whose token is dead must not hear of anything meanwhile.
+        let ignored = ending == .sessionClosed ? machine.beside : 0
+        guard machine.inFlight == ignored else { return }
         switch ending {
         case .inputEnded:
             connection.closeAfterFlush(
@@ -288,7 +293,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             && !info.feature.isDisjoint(with: gateway.rules.killed.union(features?.off ?? []))
     }
 
-    /// Answers what needs neither engine nor reader.
+    /// Answers what needs neither engine nor reader; what takes its time is admitted.
     private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         switch request {
         case .ping(let ping):
@@ -307,6 +312,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             reply(initialize(hello), sequence, opcode)
         case .msgDelivery:
             reply(MsgDeliveryReply(), sequence, opcode)
+        case .msgSharePreview(let preview):
+            admit(Request(.preview(preview), sequence, opcode))
         case .notifMessage:
             reply(NotifMessageReply(), sequence, opcode)
         }
@@ -381,6 +388,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .login: return nil
         case .query(let query): charges = RateRules.charge(for: query).map { ($0, nil) }
         case .command(let command): charges = RateRules.charges(for: command)
+        case .preview: charges = (RateRules.linkPreview, nil)
         }
         guard let charges else { return nil }
         let subject = caller.map { RateLimiter.Subject.user($0.userID) } ?? rateOfAddress
@@ -455,6 +463,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 shared.router.route(result.events)
                 gateway.post(.answered(self, request, result.answer))
             }
+        case .preview(let asked):
+            let answer = { @Sendable (attach: Attach?) in
+                let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
+                gateway.post(.answered(self, request, .reply(reply)))
+            }
+            // This one is among them.
+            guard machine.beside <= limits.maxLinkPreviewsAsked else {
+                shared.metrics.countLinkPreview(.busy)
+                return answer(nil)
+            }
+            shared.previews.ask(asked.text, then: answer)
         }
     }
 

@@ -5,7 +5,8 @@ import TambourStore
 ///
 /// Requests of one session run in the order they came: commands may be under way together, for the
 /// engine keeps their order; a query waits for the commands before it, a command for the queries
-/// before it; LOGIN runs alone. PING and the like never ask here.
+/// before it; LOGIN runs alone. A preview runs beside what else there is and keeps nothing waiting. PING and the
+/// like never ask here.
 struct SessionStateMachine {
     enum Phase: Equatable {
         case connected
@@ -20,6 +21,8 @@ struct SessionStateMachine {
     enum Turn: Equatable {
         case command
         case query
+        /// Whatever else runs, but a LOGIN; nothing waits for it.
+        case beside
         /// Nothing runs beside it.
         case exclusive
     }
@@ -28,6 +31,8 @@ struct SessionStateMachine {
     private var wasLoggedIn = false
     private var commands = 0
     private var queries = 0
+    /// Requests that run beside the others.
+    private(set) var beside = 0
     private var isExclusive = false
     private let maxQueries: Int
     private var waiting: [(turn: Turn, ticket: Int)] = []
@@ -53,7 +58,7 @@ struct SessionStateMachine {
     var isLoggedIn: Bool { phase == .loggedIn || (phase == .loggingIn && wasLoggedIn) }
 
     /// Requests that run or wait.
-    var inFlight: Int { commands + queries + (isExclusive ? 1 : 0) + waiting.count }
+    var inFlight: Int { commands + queries + beside + (isExclusive ? 1 : 0) + waiting.count }
 
     mutating func initialized() {
         if phase == .connected { phase = .initialized }
@@ -95,6 +100,7 @@ struct SessionStateMachine {
         switch turn {
         case .command: commands -= 1
         case .query: queries -= 1
+        case .beside: beside -= 1
         case .exclusive: isExclusive = false
         }
         var tickets: [Int] = []
@@ -111,6 +117,7 @@ struct SessionStateMachine {
         return switch turn {
         case .command: queries == 0
         case .query: commands == 0 && queries < maxQueries
+        case .beside: true
         case .exclusive: commands == 0 && queries == 0
         }
     }
@@ -119,6 +126,7 @@ struct SessionStateMachine {
         switch turn {
         case .command: commands += 1
         case .query: queries += 1
+        case .beside: beside += 1
         case .exclusive: isExclusive = true
         }
     }

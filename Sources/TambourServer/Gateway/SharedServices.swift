@@ -18,6 +18,7 @@ final class SharedServices: Sendable {
     let dispatcher: Dispatcher
     let settings: ServiceConfig
     let passwords: PasswordHasher
+    let previews: LinkPreviews
     let tokens: TokenConnections
     let rates: RateLimiter
 
@@ -33,7 +34,8 @@ final class SharedServices: Sendable {
         router: PushRouter,
         dispatcher: Dispatcher,
         settings: ServiceConfig,
-        passwords: PasswordHasher
+        passwords: PasswordHasher,
+        previews: LinkPreviews
     ) {
         self.limits = limits
         self.environment = environment
@@ -47,6 +49,7 @@ final class SharedServices: Sendable {
         self.dispatcher = dispatcher
         self.settings = settings
         self.passwords = passwords
+        self.previews = previews
         tokens = TokenConnections(limit: limits.maxConnectionsPerToken)
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
     }

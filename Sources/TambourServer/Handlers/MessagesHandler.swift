@@ -5,6 +5,8 @@ import TambourStore
 /// Wire: protocol-spec/opcodes/messages.yaml
 struct MessagesHandler: Sendable {
     let limits: Limits
+    /// The preview of a link under the id that a client was told.
+    let preview: @Sendable (Int64) -> Attach?
 
     /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
     /// member. Without a chat it creates the group or channel its CONTROL attachment describes.
@@ -64,7 +66,8 @@ struct MessagesHandler: Sendable {
         let (attaches, poll) = try AttachRules.stored(
             message.attaches,
             at: "/message/attaches",
-            pollID: tx.newPollID()
+            pollID: tx.newPollID(),
+            preview: preview
         ) {
             try tx.reader.listedAccount($0)
         }
@@ -453,7 +456,8 @@ struct MessagesHandler: Sendable {
                 list,
                 at: path,
                 pollID: tx.newPollID(),
-                instead: old
+                instead: old,
+                preview: preview
             ) {
                 try tx.reader.listedAccount($0)
             }

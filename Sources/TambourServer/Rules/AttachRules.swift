@@ -8,14 +8,17 @@ enum AttachRules {
     /// - Parameters:
     ///   - pollID: the id of a poll that is new.
     ///   - old: the message that they replace those of.
+    ///   - preview: looks up the preview of a SHARE.
     ///   - account: looks up the user of a CONTACT.
-    /// - Throws: `error.message.invalid` for kinds that are not served, `user.not.found` for a
+    /// - Throws: `error.message.invalid` for kinds that are not served and for a preview that is not known,
+    ///   `user.not.found` for a
     ///   contact nobody knows, `proto.payload` naming the field that is missing or out of range.
     static func stored(
         _ attaches: [NewAttach],
         at path: String,
         pollID: @autoclosure () -> Int64,
         instead old: MessageRecord? = nil,
+        preview: (Int64) -> Attach?,
         account: (UserID) throws -> Account?
     ) throws -> (attaches: Packed<[Attach]>?, poll: PollMark?) {
         guard !attaches.isEmpty else { return (nil, nil) }
@@ -29,7 +32,7 @@ enum AttachRules {
             case .location:
                 stored.append(try location(attach, at: path))
             case .share:
-                stored.append(try share(attach, at: path))
+                stored.append(try share(attach, at: path, preview: preview))
             case .poll:
                 guard mark == nil else {
                     throw RequestError.errorMessageInvalid("\(path): a message has one poll")
@@ -97,8 +100,16 @@ enum AttachRules {
         )
     }
 
-    private static func share(_ attach: NewAttach, at path: String) throws -> Attach {
+    private static func share(
+        _ attach: NewAttach,
+        at path: String,
+        preview: (Int64) -> Attach?
+    ) throws -> Attach {
+        if let known = attach.shareID.flatMap(preview) { return known }
         guard let url = attach.url, !url.isEmpty else {
+            guard attach.shareID == nil else {
+                throw RequestError.errorMessageInvalid("\(path)/shareId: no such preview")
+            }
             throw RequestError.protoPayload("\(path)/url: missing")
         }
         return Attach(
@@ -112,7 +123,7 @@ enum AttachRules {
     }
 
     /// What stands between `://` and the path of an address.
-    private static func host(of url: Text) -> Text? {
+    static func host(of url: Text) -> Text? {
         let text = String(describing: url)
         guard let scheme = text.range(of: "://") else { return nil }
         let rest = text[scheme.upperBound...]

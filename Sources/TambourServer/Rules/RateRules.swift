@@ -25,6 +25,9 @@ enum RateRules {
         }
     }
 
+    /// Each may start a process.
+    static let linkPreview: Charge = (.search, 1)
+
     static func charge(for request: QueryRequest) -> Charge? {
         switch request {
         case .contactInfoByPhone, .chatCheckLink, .linkInfo, .publicSearch, .chatSearch, .msgSearch,

@@ -1765,6 +1765,29 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SHARE_PREVIEW request: a link in a text", type: "MsgSharePreviewRequest", opcode: 70, command: 0, sequence: 60,
+            hex: "0a00003c00460000003282a474657874d9226c6f6f6b3a2068747470733a2f2f6578616d706c652e6f72672f6865646765686f67a663686174496403",
+            accept: [],
+            reject: [
+                .init(name: "no text", hex: "0a00003c00460000000981a663686174496403", limits: [:], error: "/text: missing"),
+                .init(name: "a text that is too long", hex: "0a00003c00460000001b81a474657874b468747470733a2f2f6578616d706c652e6f72672f", limits: ["maxTextUnits": 19], error: "/text: 20 UTF-16 units, limit 19"),
+            ]))
+        all.append(ExampleVector(
+            name: "MSG_SHARE_PREVIEW request: no chat", type: "MsgSharePreviewRequest", opcode: 70, command: 0, sequence: 61,
+            hex: "0a00003d00460000001e81a474657874b768747470733a2f2f6578616d706c652e6f72672f666f67",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SHARE_PREVIEW reply: a preview", type: "MsgSharePreviewReply", opcode: 70, command: 1, sequence: 60,
+            hex: "0a01003c0046000000db81ab6174746163686d656e74739187a55f74797065a55348415245a375726cbc68747470733a2f2f6578616d706c652e6f72672f6865646765686f67a57469746c65b34865646765686f6720696e2074686520666f67ab6465736372697074696f6eb6412066696c6d206f662074656e206d696e757465732ea5696d61676583a375726cd92068747470733a2f2f6578616d706c652e6f72672f6865646765686f672e6a7067a57769647468cd0258a6686569676874cd0190a773686172654964cf4000000000000001a4686f7374ab6578616d706c652e6f7267",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SHARE_PREVIEW reply: none", type: "MsgSharePreviewReply", opcode: 70, command: 1, sequence: 61,
+            hex: "0a01003d00460000000e81ab6174746163686d656e747390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_TYPING request: typing", type: "MsgTypingRequest", opcode: 65, command: 0, sequence: 28,
             hex: "0a00001c00410000001382a663686174496403a474797065a454455854",
             accept: [],
@@ -2693,6 +2716,8 @@ extension ExampleVector {
             case "MsgDeleteReply": try MsgDeleteReply.decode(payload, limits: limits).encoded()
             case "MsgEditRequest": try MsgEditRequest.decode(payload, limits: limits).encoded()
             case "MsgEditReply": try MsgEditReply.decode(payload, limits: limits).encoded()
+            case "MsgSharePreviewRequest": try MsgSharePreviewRequest.decode(payload, limits: limits).encoded()
+            case "MsgSharePreviewReply": try MsgSharePreviewReply.decode(payload, limits: limits).encoded()
             case "MsgGetRequest": try MsgGetRequest.decode(payload, limits: limits).encoded()
             case "MsgGetReply": try MsgGetReply.decode(payload, limits: limits).encoded()
             case "MsgDeliveryRequest": try MsgDeliveryRequest.decode(payload, limits: limits).encoded()

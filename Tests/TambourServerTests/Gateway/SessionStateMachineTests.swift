@@ -29,6 +29,25 @@ struct SessionStateMachineTests {
         #expect(machine.finished(.exclusive) == [behind.ticket])
     }
 
+    @Test("a preview waits for a login alone, and nothing waits for a preview")
+    func beside() {
+        var machine = SessionStateMachine(maxQueries: 8)
+        let requests = [machine.arrived(.command), machine.arrived(.beside)]
+        #expect(requests.map(\.starts) == [true, true])
+        #expect(machine.finished(.command) == [])
+        #expect(machine.arrived(.query).starts)
+        #expect(machine.finished(.query) == [])
+        let login = machine.arrived(.exclusive)
+        #expect(login.starts)
+        let behind = [machine.arrived(.beside), machine.arrived(.query)]
+        #expect(behind.map(\.starts) == [false, false])
+        #expect(machine.inFlight == 4 && machine.beside == 1)
+        #expect(machine.finished(.exclusive) == behind.map(\.ticket))
+        #expect(machine.beside == 2)
+        #expect(machine.finished(.beside) == [])
+        #expect(machine.inFlight == 2 && machine.beside == 1)
+    }
+
     @Test("few queries run beside each other, in the order they came")
     func fewQueries() {
         var machine = SessionStateMachine(maxQueries: 2)

@@ -9,9 +9,14 @@ import Testing
 func withServer(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
+    linkPreviews: LinkPreviewSource? = nil,
     _ body: (TestServer) throws -> Void
 ) throws {
-    let server = try TestServer(overrides: overrides, environment: environment)
+    let server = try TestServer(
+        overrides: overrides,
+        environment: environment,
+        linkPreviews: linkPreviews
+    )
     defer { server.remove() }
     try body(server)
 }
@@ -20,9 +25,14 @@ func withServer(
 func withPair(
     limits overrides: [String: Int] = [:],
     environment: Environment = .live,
+    linkPreviews: LinkPreviewSource? = nil,
     _ body: (TestServer, WireClient, WireClient, ChatID) throws -> Void
 ) throws {
-    try withServer(limits: overrides, environment: environment) { server in
+    try withServer(
+        limits: overrides,
+        environment: environment,
+        linkPreviews: linkPreviews
+    ) { server in
         let alice = try server.signUp("Alice")
         let bob = try server.signUp("Bob")
         try body(server, alice, bob, alice.dialog(with: bob))

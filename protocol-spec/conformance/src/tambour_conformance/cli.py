@@ -67,6 +67,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="MS",
         help="a time between a backup and the moment the server was restored from it, Unix milliseconds",
     )
+    parser.add_argument(
+        "--link-previews",
+        action="store_true",
+        help="previews of links are made by `previews.py`, which stands beside this suite's README",
+    )
     parser.add_argument("--strict", action="store_true", help="a SHOULD that does not hold fails the run")
     parser.add_argument(
         "--list", action="store_true", help="print cases and requirements; fails when one lacks the other"
@@ -108,6 +113,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         restart_command=arguments.restart_cmd,
         undone=arguments.undone,
         features_command=arguments.features_cmd,
+        link_previews=arguments.link_previews,
         selection=arguments.cases,
         strict=arguments.strict,
         list_only=arguments.list,

@@ -50,6 +50,7 @@ GROUPS = {
     "DRA": "drafts",
     "FLD": "folders",
     "SRC": "search",
+    "LNK": "previews of links",
     "REP": "reports",
     "BOT": "bots",
     "PSH": "pushes",

@@ -27,6 +27,8 @@ class Settings:
     undone: int | None = None
     #: Puts the rules of features in force that it reads from its standard input.
     features_command: str | None = None
+    #: The server makes previews of links by the suite's program.
+    link_previews: bool = False
     out: Path | None = None
     #: Every byte of every case in the report, not of those alone that are short or went wrong.
     all_bytes: bool = False
