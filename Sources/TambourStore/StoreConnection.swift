@@ -75,12 +75,17 @@ package final class StoreConnection {
     /// Notes that the store is a backup with the last commit at `clock`, restored at `now` (Unix ms).
     package func noteRestore(of clock: Int64, at now: Int64) throws {
         let before = try undone()
+        // The marks of a moment ago may have run ahead of the wall by a lease, and new ones begin above.
+        let end = max(before?.upperBound ?? 0, now + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
             try meta.set(Self.undoneFrom, min(before?.lowerBound ?? .max, clock + 1))
-            try meta.set(Self.undoneTo, max(before?.upperBound ?? 0, now))
+            try meta.set(Self.undoneTo, end)
+            try meta.set(Self.leaseKey, max(end + 1, meta.value(Self.leaseKey) ?? 0))
         }
     }
 
+    /// Where `meta` has the end of the clock's lease.
+    static let leaseKey = "ct_lease"
     private static let undoneFrom = "undone_from"
     private static let undoneTo = "undone_to"
 

@@ -17,7 +17,7 @@ package final class StoreWriter {
 
     /// The end of the clock's lease that the last commit on disk left; 0 in a new store.
     package func persistedLeaseEnd() throws -> Int64 {
-        if let leaseEnd = try connection.meta.value("ct_lease") { return leaseEnd }
+        if let leaseEnd = try connection.meta.value(StoreConnection.leaseKey) { return leaseEnd }
         // Written before commits left the end of their lease: it was counted from the clock then.
         return try connection.meta.value("ct").map { $0 + Int64(connection.limits.commitLeaseMs) }
             ?? 0
@@ -41,7 +41,7 @@ package final class StoreWriter {
     package func commit() throws -> [Event] {
         try transaction.flush()
         try connection.meta.set("ct", transaction.ct)
-        try connection.meta.set("ct_lease", leaseEnd)
+        try connection.meta.set(StoreConnection.leaseKey, leaseEnd)
         try connection.sql.commit()
         return transaction.close()
     }

@@ -363,10 +363,11 @@ extension AuthHandler {
         try requireOldPassword(on: track, of: caller, in: tx.reader)
         let hint = request.hint.flatMap { $0.isEmpty ? nil : $0 }
         let email = track.isEmailChecked ? track.email : nil
+        let setsPassword = request.password != nil && !request.removes
         let isPrepared = request.expectedCapabilities.allSatisfy { capability in
             switch capability {
-            case 0: second == nil && request.password != nil
-            case 1, 2: second != nil && request.password != nil
+            case 0: second == nil && setsPassword
+            case 1, 2: second != nil && setsPassword
             case 3: hint != nil
             case 4: email != nil
             case 5: second != nil && request.removes

@@ -14,6 +14,7 @@ struct RestoreTests {
         let bob = try server.signUp("Bob")
         let dialog = alice.dialog(with: bob)
         try alice.send("kept", to: dialog, cid: 1)
+        clock.advance(ms: 1000)
         let before = try server.reconnect(alice).login.time
         let place = "\(server.dataDirectory)-backup"
         let backup = Backup(place, environment: clock.environment)

@@ -50,6 +50,33 @@ struct ContactInfoByPhoneTests {
     }
 }
 
+@Suite("CONTACT_UPDATE (34)")
+struct ContactUpdateTests {
+    @Test("a phone for contacts alone comes and goes with being one, also for who was away")
+    func phone() throws {
+        try withPair { server, alice, bob, dialog in
+            let contacts = NameMap([("PHONE_NUMBER_PRIVACY" as Text, AnyValue("CONTACTS" as Text))])
+            try bob.call(ConfigRequest(settings: SettingsChange(user: contacts)))
+            try alice.send("hi", to: dialog, cid: 1)
+            try alice.call(ContactUpdateRequest(contactID: bob.userID, action: .add))
+            func delta(_ mark: Int64) throws -> (phones: [Int64?], time: Int64) {
+                let login = try server.reconnect(alice, since: mark).login
+                return (login.contacts.filter { $0.id == bob.userID }.map(\.phone), login.time)
+            }
+            let first = try delta(-1)
+            #expect(first.phones == [nil])
+            try bob.call(
+                ContactUpdateRequest(contactID: alice.userID, action: .add, firstName: "Al")
+            )
+            let shown = try delta(first.time)
+            #expect(shown.phones == [try bob.phone])
+            try bob.call(ContactUpdateRequest(contactID: alice.userID, action: .remove))
+            let hidden = try delta(shown.time)
+            #expect(hidden.phones == [nil])
+        }
+    }
+}
+
 @Suite("NOTIF_PRESENCE (132)")
 struct PresenceTests {
     @Test("a dialog partner's coming is told at once, its going after a delay")

@@ -253,6 +253,8 @@ struct DelayedTests {
             let group = try alice.createGroup("drums", with: [bob], cid: 1)
             try bob.schedule("bye", at: clock.now + 1_000, in: group, cid: 2)
             try bob.call(ChatLeaveRequest(chatID: group))
+            let left = try server.admin(.export(user: "\(bob.userID)"))
+            #expect(!left.contains { $0.contains("scheduledMessage") })
             let add = ChatMembersUpdateRequest(
                 chatID: group,
                 userIDs: [bob.userID],

@@ -124,6 +124,16 @@ struct TwoFactorTests {
                 )
                 #expect(try alice.code(of: request) == .notAllowed, "\(expected)")
             }
+            // Who expects a change gets no removal.
+            for expected: Int64 in [1, 2] {
+                let request = AuthSet2faRequest(
+                    trackID: track,
+                    password: "second one",
+                    removes: true,
+                    expectedCapabilities: [expected]
+                )
+                #expect(try alice.code(of: request) == .notAllowed, "\(expected)")
+            }
             try alice.call(
                 AuthSet2faRequest(
                     trackID: track,
