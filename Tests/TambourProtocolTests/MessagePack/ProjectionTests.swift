@@ -108,9 +108,9 @@ struct ProjectionTests {
         #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
         #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
-        // Sends, and all other pages but those of history, ask nothing.
-        #expect(MsgSendReply.gates == [] && LoginReply.gates == [] && NotifMessage.gates == [])
-        #expect(ChatHistoryReply.gates == .historyMore)
+        // Sends and most pages ask nothing: two fields of the specification are gated.
+        #expect(MsgSendReply.gates == [] && ChatsListReply.gates == [] && NotifMessage.gates == [])
+        #expect(ChatHistoryReply.gates == .historyMore && LoginReply.gates == .resync)
     }
 
     @Test("decides which pushes they are sent")
@@ -123,7 +123,7 @@ struct ProjectionTests {
         #expect(sent == NotifShape().encoded())
     }
 
-    @Test("the one gated field of the specification: more of CHAT_HISTORY")
+    @Test("leaves more of CHAT_HISTORY to who knows history-more")
     func history() throws {
         let reply = ChatHistoryReply(messages: [], more: true)
         let classic = reply.encoded(for: [.lz4Large])
