@@ -114,7 +114,8 @@ struct ChatStatements {
         recentPartners = try sql.prepare(
             """
             SELECT a.id, a.seen
-            FROM (SELECT chat FROM member WHERE user_id = $1 ORDER BY ct DESC LIMIT $2) AS recent
+            FROM (SELECT chat FROM member WHERE user_id = $1 AND ct > $3
+              ORDER BY ct DESC LIMIT $2) AS recent
             JOIN chat c ON c.id = recent.chat
             JOIN account a ON a.id = c.low_user + c.high_user - $1
             WHERE c.kind = 0 AND a.privacy % 2 = 0 AND NOT EXISTS (
@@ -479,17 +480,19 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The dialog partners among the `limit` chats that changed last but those who blocked
-    /// the viewer or hide theirs, and when each was last online
+    /// The dialog partners among the `limit` chats that changed last, and after `since` (commit
+    /// clock), but those who blocked the viewer or hide theirs, and when each was last online
     /// according to the store (Unix milliseconds, 0 for never).
     package func recentPartners(
         of viewer: UserID,
+        since: Int64,
         limit: Int
     ) throws -> [(id: UserID, seen: Int64)] {
         let statement = store.chats.recentPartners
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, limit)
+        statement.bind(3, since)
         var partners: [(id: UserID, seen: Int64)] = []
         while try statement.step() { partners.append((UserID(statement.int(0)), statement.int(1))) }
         return partners
