@@ -80,7 +80,11 @@ package final class Server: @unchecked Sendable {
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
         let router = PushRouter(codes: configuration.loginCodes)
-        let presence = PresenceRegistry(clock: clock, wall: metrics.startedMs)
+        let presence = PresenceRegistry(
+            clock: clock,
+            wall: metrics.startedMs,
+            limits: limits
+        )
         let settings = ServiceConfig(limits: limits)
         let stores = try (0..<Self.readers).map { _ in
             try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)

@@ -6,6 +6,8 @@ package final class MemberState {
     package let joined: Int64
     /// Read mark, Unix milliseconds; 0 for never.
     package private(set) var readTime: Int64
+    /// What others see of the read mark; differs from it for who hides it, or did.
+    package private(set) var shownTime: Int64
     /// Dense number of the newest message at or below the read mark.
     package private(set) var readNumber: Int64
     /// Change clock of the chat for this member.
@@ -24,6 +26,7 @@ package final class MemberState {
         userID: UserID,
         joined: Int64,
         readTime: Int64,
+        shownTime: Int64,
         readNumber: Int64,
         ct: Int64,
         isBig: Bool,
@@ -34,6 +37,7 @@ package final class MemberState {
         self.userID = userID
         self.joined = joined
         self.readTime = readTime
+        self.shownTime = shownTime
         self.readNumber = readNumber
         self.ct = ct
         self.isBig = isBig
@@ -65,6 +69,10 @@ package final class MemberState {
     func setRead(time: Int64, number: Int64) {
         readTime = time
         readNumber = number
+    }
+
+    func setShown(_ time: Int64) {
+        shownTime = time
     }
 }
 

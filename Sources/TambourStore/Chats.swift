@@ -114,7 +114,8 @@ struct ChatStatements {
         recentPartners = try sql.prepare(
             """
             SELECT a.id, a.seen
-            FROM (SELECT chat FROM member WHERE user_id = $1 ORDER BY ct DESC LIMIT $2) AS recent
+            FROM (SELECT chat FROM member WHERE user_id = $1 AND ct > $3
+              ORDER BY ct DESC LIMIT $2) AS recent
             JOIN chat c ON c.id = recent.chat
             JOIN account a ON a.id = c.low_user + c.high_user - $1
             WHERE c.kind = 0 AND a.privacy % 2 = 0 AND NOT EXISTS (
@@ -137,7 +138,6 @@ struct MemberStatements {
     let ofChat: any SQLStatement
     let idsOfChat: any SQLStatement
     let marksOfChat: any SQLStatement
-    let readTimes: any SQLStatement
     let readTimesOfBig: any SQLStatement
     let floored: any SQLStatement
     let adminsOfChat: any SQLStatement
@@ -158,30 +158,27 @@ struct MemberStatements {
 
     init(_ sql: any SQLConnection) throws {
         let columns =
-            "user_id, joined, read_time, read_n, ct, big, permissions, floor, hidden_n"
+            "user_id, joined, read_time, read_n, ct, big, permissions, floor, hidden_n, shown_time"
         byID = try sql.prepare(
             "SELECT \(columns) FROM member WHERE user_id = $1 AND chat = $2"
         )
         ofChat = try sql.prepare("SELECT \(columns) FROM member WHERE chat = $1 ORDER BY user_id")
         idsOfChat = try sql.prepare("SELECT user_id FROM member WHERE chat = $1 ORDER BY user_id")
         marksOfChat = try sql.prepare(
-            "SELECT user_id, read_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
+            "SELECT user_id, shown_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
         )
-        func readTimes(_ which: String) throws -> any SQLStatement {
-            try sql.prepare(
-                """
-                SELECT read_time FROM member WHERE \(which) AND read_time >= $2 ORDER BY read_time
-                """
-            )
-        }
-        self.readTimes = try readTimes("chat = $1")
         // Where members are many an index answers alone.
-        readTimesOfBig = try readTimes("chat = $1 AND big = 1")
+        readTimesOfBig = try sql.prepare(
+            """
+            SELECT read_time FROM member WHERE chat = $1 AND big = 1 AND read_time >= $2
+            ORDER BY read_time
+            """
+        )
         floored = try sql.prepare(
             "SELECT user_id FROM member WHERE chat = $1 AND floor > 0 AND floor >= $2"
         )
         let accountsOfChat = """
-            SELECT \(AccountStatements.columns(of: "a")), m.read_time, m.permissions
+            SELECT \(AccountStatements.columns(of: "a")), m.shown_time, m.permissions
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
@@ -203,17 +200,18 @@ struct MemberStatements {
         )
         upsert = try sql.prepare(
             """
-            INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, big)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, big, shown_time)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             ON CONFLICT (user_id, chat) DO UPDATE SET
-              read_time = excluded.read_time, read_n = excluded.read_n, ct = excluded.ct
+              read_time = excluded.read_time, read_n = excluded.read_n, ct = excluded.ct,
+              shown_time = excluded.shown_time
             """
         )
         add = try sql.prepare(
             """
             INSERT INTO member
-              (user_id, chat, joined, read_time, read_n, ct, big, floor)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+              (user_id, chat, joined, read_time, read_n, ct, big, floor, shown_time)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $4)
             """
         )
         remove = try sql.prepare("DELETE FROM member WHERE user_id = $1 AND chat = $2")
@@ -269,6 +267,7 @@ package struct ChatView: Sendable {
     package let created: Int64
     package let memberCount: Int64
     package let joined: Int64
+    /// The viewer's own read mark, Unix milliseconds.
     package let readTime: Int64
     package let readNumber: Int64
     /// Commit clock of the last change that the viewer can see.
@@ -479,17 +478,19 @@ extension ReadTransaction {
         return try statement.step()
     }
 
-    /// The dialog partners among the `limit` chats that changed last but those who blocked
-    /// the viewer or hide theirs, and when each was last online
+    /// The dialog partners among the `limit` chats that changed last, and after `since` (commit
+    /// clock), but those who blocked the viewer or hide theirs, and when each was last online
     /// according to the store (Unix milliseconds, 0 for never).
     package func recentPartners(
         of viewer: UserID,
+        since: Int64,
         limit: Int
     ) throws -> [(id: UserID, seen: Int64)] {
         let statement = store.chats.recentPartners
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, limit)
+        statement.bind(3, since)
         var partners: [(id: UserID, seen: Int64)] = []
         while try statement.step() { partners.append((UserID(statement.int(0)), statement.int(1))) }
         return partners
@@ -614,11 +615,11 @@ extension ReadTransaction {
             let isOwner = !view.kind.isPair && account.id == view.owner
             let permissions =
                 isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
-            let showsMark = !view.isBig || account.id == view.viewer
+            let shown = view.isBig ? nil : statement.int(joined)
             return ChatMember(
                 contact: account.user(showingPhone: account.id == view.viewer),
                 presence: Presence(),
-                readMark: showsMark ? statement.int(joined) : nil,
+                readMark: account.id == view.viewer ? view.readTime : shown,
                 permissions: permissions.isEmpty ? nil : permissions.rawValue
             )
         }
@@ -670,9 +671,9 @@ extension ReadTransaction {
         return left
     }
 
-    /// Read marks by user: of every member up to the fan-out threshold, above it only one's own.
-    /// Beside them the administrators of a group but its owner, in the order of their ids.
-    private func people(
+    /// Read marks by user as the viewer sees them: of every member up to the fan-out threshold, above it
+    /// only one's own. Beside them the administrators of a group but its owner, in the order of their ids.
+    package func people(
         of view: ChatView
     ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
         if view.isBig {
@@ -685,7 +686,7 @@ extension ReadTransaction {
         var admins: [Admin] = []
         while try statement.step() {
             let id = UserID(statement.int(0))
-            marks.append((id, statement.int(1)))
+            marks.append((id, id == view.viewer ? view.readTime : statement.int(1)))
             let permissions = RoleTable.Permissions(rawValue: statement.int(2))
             if !permissions.isEmpty { admins.append((id, permissions)) }
         }

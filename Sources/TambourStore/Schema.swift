@@ -429,5 +429,14 @@ package enum Schema {
             CREATE INDEX member_floor ON member (chat, floor, user_id) WHERE floor > 0;
             """
         ),
+        Migration(
+            14,
+            "hidden read marks",
+            """
+            ALTER TABLE member ADD COLUMN shown_time {int64} NOT NULL DEFAULT 0;
+            UPDATE member SET shown_time = read_time;
+            """,
+            fill: SettingStatements.obeyReadMarks
+        ),
     ]
 }

@@ -303,11 +303,12 @@ extension ReadTransaction {
 
     // MARK: - Read marks
 
-    /// The read marks of members that are not below `bound`, rising, Unix milliseconds.
-    package func readTimes(in view: ChatView, notBelow bound: Int64) throws -> [Int64] {
-        let statement = view.isBig ? store.members.readTimesOfBig : store.members.readTimes
+    /// The read marks of the members of a big chat that are not below `bound`, rising, Unix
+    /// milliseconds; those of who hides them too.
+    package func readTimes(inBig chat: ChatKey, notBelow bound: Int64) throws -> [Int64] {
+        let statement = store.members.readTimesOfBig
         defer { statement.reset() }
-        statement.bind(1, view.key.rawValue)
+        statement.bind(1, chat.rawValue)
         statement.bind(2, bound)
         var times: [Int64] = []
         while try statement.step() { times.append(statement.int(0)) }

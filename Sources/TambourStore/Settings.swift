@@ -21,6 +21,8 @@ package struct Privacy: Equatable, Sendable {
 
     /// Presence is shown to nobody.
     package var isHidden = false
+    /// Others see how far the user reads.
+    package var showsReadMark = true
     package var searchByPhone = Audience.all
     package var chatsInvite = Audience.all
     package var phoneNumber = Audience.all
@@ -29,6 +31,9 @@ package struct Privacy: Equatable, Sendable {
 }
 
 extension Privacy {
+    /// Of the column `account.privacy`: read marks are shown to nobody.
+    static let hidesReadMark: Int64 = 1 << 7
+
     /// The column `account.privacy`: bit 0 is read by SQL.
     init(column: Int64) {
         func audience(_ shift: Int64) -> Audience {
@@ -38,11 +43,12 @@ extension Privacy {
         searchByPhone = audience(1)
         chatsInvite = audience(3)
         phoneNumber = audience(5)
+        showsReadMark = column & Self.hidesReadMark == 0
     }
 
     var column: Int64 {
         (isHidden ? 1 : 0) | searchByPhone.rawValue << 1 | chatsInvite.rawValue << 3
-            | phoneNumber.rawValue << 5
+            | phoneNumber.rawValue << 5 | (showsReadMark ? 0 : Self.hidesReadMark)
     }
 }
 
@@ -55,6 +61,7 @@ struct SettingStatements {
     let upsertOfChat: any SQLStatement
     let removeOfChat: any SQLStatement
     let countChats: any SQLStatement
+    let privacy: any SQLStatement
     let setVersion: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -86,9 +93,36 @@ struct SettingStatements {
             "DELETE FROM chat_setting WHERE user_id = $1 AND chat = $2"
         )
         countChats = try sql.prepare("SELECT count(*) FROM chat_setting WHERE user_id = $1")
+        privacy = try sql.prepare("SELECT privacy FROM account WHERE id = $1")
         setVersion = try sql.prepare(
             "UPDATE account SET privacy = $2, settings_ct = $3 WHERE id = $1"
         )
+    }
+
+    /// Obeys what users had said of their read marks while that was kept and nothing more; what is no
+    /// boolean says nothing.
+    @Sendable
+    static func obeyReadMarks(on sql: any SQLConnection) throws(SQLError) {
+        let name = Array("SHOW_READ_MARK".utf8)
+        // MessagePack for false and true.
+        let no: [UInt8] = [0xC2]
+        let yes: [UInt8] = [0xC3]
+        let hide = try sql.prepare(
+            """
+            UPDATE account SET privacy = privacy + \(Privacy.hidesReadMark) WHERE id IN (
+              SELECT user_id FROM user_setting WHERE name = $1 AND value = $2)
+            """
+        )
+        hide.bindBlob(1, name)
+        hide.bindBlob(2, no)
+        try hide.run()
+        let forget = try sql.prepare(
+            "DELETE FROM user_setting WHERE name = $1 AND value <> $2 AND value <> $3"
+        )
+        forget.bindBlob(1, name)
+        forget.bindBlob(2, no)
+        forget.bindBlob(3, yes)
+        try forget.run()
     }
 }
 
@@ -131,6 +165,14 @@ extension ReadTransaction {
         statement.bind(1, user.rawValue)
         statement.bind(2, chat.rawValue)
         return try statement.step() ? AnyValue(unchecked: Bytes(statement.bytes(0))) : nil
+    }
+
+    /// Whether others may see how far the user reads.
+    func showsReadMark(of user: UserID) throws -> Bool {
+        let statement = store.settings.privacy
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() && Privacy(column: statement.int(0)).showsReadMark
     }
 
     /// How many chats of the user have settings.

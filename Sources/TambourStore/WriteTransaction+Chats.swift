@@ -166,6 +166,7 @@ extension WriteTransaction {
                 userID: id,
                 joined: ct,
                 readTime: 0,
+                shownTime: 0,
                 readNumber: 0,
                 ct: ct,
                 isBig: isBig
@@ -225,6 +226,7 @@ extension MemberState {
             userID: UserID(row.int(0)),
             joined: row.int(1),
             readTime: row.int(2),
+            shownTime: row.int(9),
             readNumber: row.int(3),
             ct: row.int(4),
             isBig: row.int(5) != 0,

@@ -18,11 +18,14 @@ extension WriteTransaction {
         }
         let floor = showingHistory ? MessageID(0) : chat.head.id
         var added: [MemberState] = []
+        // Coming in says nothing of reading: others see the same.
+        let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
             let member = MemberState(
                 userID: id,
                 joined: ct,
-                readTime: chat.head.number == 0 ? 0 : chat.head.id.timeMs,
+                readTime: read,
+                shownTime: read,
                 readNumber: chat.head.number,
                 ct: ct,
                 isBig: chat.isBig,
@@ -144,7 +147,7 @@ extension WriteTransaction {
         try statement.run()
         member.setFloor(floor)
         touch(member, in: chat)
-        if member.readTime < floor.timeMs { try setRead(floor.timeMs, of: user, in: chat) }
+        try raiseRead(to: floor.timeMs, of: user, in: chat)
     }
 
     /// Puts a chat away for one member, until there is a new message in it.

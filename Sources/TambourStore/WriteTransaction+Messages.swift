@@ -75,6 +75,8 @@ extension WriteTransaction {
         chat.head = ChatHead(id: record.id, number: record.number)
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
+        // Whoever writes shows that they were there, also who hides what they read.
+        member.setShown(time)
         touch(chat)
         touch(member, in: chat)
         return (record, previous)
@@ -254,14 +256,29 @@ extension WriteTransaction {
 
     // MARK: - Read marks
 
-    /// Moves the read mark of `user` to `time` (Unix milliseconds), in either direction.
-    ///
-    /// In a small chat everybody sees everybody's mark, so every member's row changes.
-    package func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
+    /// Notes that `user` has read up to `time` (Unix milliseconds). The mark that others see rises too
+    /// unless the user hides it; it may be behind, from a time when they did.
+    package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
+        guard let member = try member(user, of: chat) else { return }
+        if time > member.readTime { try setRead(time, of: member, in: chat) }
+        if time > member.shownTime, try reader.showsReadMark(of: user) {
+            setShown(time, of: member, in: chat)
+        }
+    }
+
+    /// Makes unread what is behind `time` (Unix milliseconds), for others too unless the user hides it.
+    package func lowerRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         // What is not there for the member is read.
         let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
-        guard member.readTime != time else { return }
+        if time < member.readTime { try setRead(time, of: member, in: chat) }
+        if time < member.shownTime, try reader.showsReadMark(of: user) {
+            setShown(time, of: member, in: chat)
+        }
+    }
+
+    /// The mark that counts unread messages; nobody else sees it.
+    private func setRead(_ time: Int64, of member: MemberState, in chat: ChatState) throws {
         let number: Int64
         if time >= chat.head.id.timeMs {
             number = chat.head.number
@@ -272,7 +289,15 @@ extension WriteTransaction {
         writes += 1
         member.setRead(time: time, number: number)
         touch(member, in: chat)
-        if !chat.isBig { touch(chat) }
+    }
+
+    /// In a small chat everybody sees everybody's mark, so the row of every other member changes.
+    private func setShown(_ time: Int64, of member: MemberState, in chat: ChatState) {
+        writes += 1
+        member.setShown(time)
+        markDirty(member, in: chat)
+        guard !chat.isBig else { return }
+        for other in chat.members.values where other !== member { touch(other, in: chat) }
     }
 
     /// How many messages of the chat `user` has not read.

@@ -117,6 +117,7 @@ package final class WriteTransaction {
             upsert.bind(5, member.readNumber)
             upsert.bind(6, member.ct)
             upsert.bind(7, member.isBig ? 1 : 0)
+            upsert.bind(8, member.shownTime)
             try upsert.run()
             member.isDirty = false
         }

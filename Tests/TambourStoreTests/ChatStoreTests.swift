@@ -361,8 +361,10 @@ struct ChatStoreTests {
         try store.send("own", from: users[0], to: users[0])
         _ = try store.group([users[0], users[4]])
         try store.batch { try $0.setSeen(4000, user: users[3], session: SessionID(1)) }
-        func partners(_ limit: Int) throws -> [UserID: Int64] {
-            let found = try store.read { try $0.recentPartners(of: users[0], limit: limit) }
+        func partners(_ limit: Int, since: Int64 = 0) throws -> [UserID: Int64] {
+            let found = try store.read {
+                try $0.recentPartners(of: users[0], since: since, limit: limit)
+            }
             return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0.seen) })
         }
 
@@ -370,5 +372,27 @@ struct ChatStoreTests {
         #expect(try partners(2) == [:])
         #expect(try partners(3) == [users[3]: 4000])
         #expect(try partners(99) == [users[1]: 0, users[2]: 0, users[3]: 4000])
+        // Of three messages a second apart, and two chats more.
+        #expect(try partners(99, since: store.now - 5_000) == [users[2]: 0, users[3]: 4000])
+        #expect(try partners(99, since: store.now) == [:])
+    }
+
+    @Test("looking for recent partners costs the same however many older dialogs there are")
+    func recentPartnersCost() throws {
+        func steps(older: Int) throws -> Int {
+            let store = try TestStore(.sqlite)
+            let users = try store.users(older + 3)
+            for user in users[3...] { try store.send("x", from: user, to: users[0]) }
+            let since = store.now
+            for user in users[1...2] { try store.send("x", from: user, to: users[0]) }
+            let sql = try #require(store.reader.sql as? SQLiteConnection)
+            let before = sql.virtualMachineSteps
+            let found = try store.read {
+                try $0.recentPartners(of: users[0], since: since, limit: 40)
+            }
+            #expect(Set(found.map(\.id)) == [users[1], users[2]])
+            return sql.virtualMachineSteps - before
+        }
+        #expect(try steps(older: 300) == steps(older: 3))
     }
 }

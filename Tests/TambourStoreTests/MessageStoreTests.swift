@@ -642,6 +642,76 @@ struct MessageStoreTests {
         }
     }
 
+    @Test("a hidden mark is the reader's alone", arguments: SQLEngine.available)
+    func hiddenMarks(engine: SQLEngine) throws {
+        let (store, users, key) = try dialog(engine)
+        let sent = try (0..<3).map { _ in try store.send("x", from: users[0], to: users[1]) }
+        let times = sent.map(\.id.timeMs)
+        func show(_ shows: Bool) throws {
+            try store.batch { tx in
+                let account = try #require(try tx.reader.account(users[1]))
+                var privacy = account.privacy
+                privacy.showsReadMark = shows
+                _ = try tx.settingsChanged(of: account, privacy: privacy)
+            }
+        }
+        /// - Returns: for whom the chat has changed.
+        func change(_ body: (WriteTransaction, ChatState) throws -> Void) throws -> [Bool] {
+            let since = store.now
+            try store.batch { tx in
+                try body(tx, #require(try tx.chat(of: users[0], and: users[1])))
+            }
+            return try users[0...1].map { user in
+                try store.read { try !$0.changedViews(for: user, since: since).isEmpty }
+            }
+        }
+        func raise(_ time: Int64) throws -> [Bool] {
+            try change { try $0.raiseRead(to: time, of: users[1], in: $1) }
+        }
+        func lower(_ time: Int64) throws -> [Bool] {
+            try change { try $0.lowerRead(to: time, of: users[1], in: $1) }
+        }
+        /// The mark of the second user, as the first and as they see it.
+        func marks() throws -> [Int64] {
+            try users[0...1].map { user in
+                try store.read { snapshot in
+                    let chat = try snapshot.chat(#require(try snapshot.view(key, for: user)))
+                    return try #require(chat.participants[users[1]])
+                }
+            }
+        }
+
+        #expect(try raise(times[0]) == [true, true])
+        #expect(try marks() == [times[0], times[0]])
+        try show(false)
+        #expect(try raise(times[1]) == [false, true])
+        #expect(try marks() == [times[0], times[1]])
+        #expect(try lower(times[0] - 1) == [false, true])
+        #expect(try marks() == [times[0], times[0] - 1])
+        #expect(try raise(times[1]) == [false, true])
+        // Clearing the chat for oneself reads it.
+        #expect(try change { try $0.clear($1, upTo: sent[1].id, for: users[1]) } == [false, true])
+        #expect(try raise(times[2]) == [false, true])
+        #expect(try marks() == [times[0], times[2]])
+
+        // The setting shows nothing of what was; the next mark shows itself, not what was read besides.
+        try show(true)
+        #expect(try marks() == [times[0], times[2]])
+        #expect(try raise(times[1]) == [true, false])
+        #expect(try marks() == [times[1], times[2]])
+        #expect(try raise(times[1]) == [false, false])
+        #expect(try lower(times[1] - 1) == [false, true])
+        // What the reader has cleared stays read.
+        #expect(try marks() == [times[1], times[1]])
+        try store.reopen()
+        #expect(try marks() == [times[1], times[1]])
+
+        try show(false)
+        let own = try store.send("y", from: users[1], to: users[0])
+        #expect(try marks() == [own.id.timeMs, own.id.timeMs])
+        #expect(try store.problems() == [])
+    }
+
     @Test("marks count messages of the same batch", arguments: SQLEngine.available)
     func marksInOneBatch(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)

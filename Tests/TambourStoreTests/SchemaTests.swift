@@ -49,4 +49,64 @@ struct SchemaTests {
         }
         #expect(found.map(\.phone) == [79_990_000_001])
     }
+
+    @Test(
+        "read marks of a store that is older than hiding them are shown, and hidden from then on",
+        arguments: SQLEngine.available
+    )
+    func olderMarks(engine: SQLEngine) throws {
+        let database = try TestDatabase(engine)
+        let connection = try database.connect()
+        let older = Schema.migrations.prefix { $0.name != "hidden read marks" }
+        try #require(older.count < Schema.migrations.count)
+        try MigrationRunner.migrate(connection, with: Array(older))
+        // Three who had said false, true and something else, and one who had said nothing.
+        let values: [[UInt8]?] = [[0xC2], [0xC3], [0x01], nil]
+        try connection.execute(
+            """
+            INSERT INTO chat (id, kind, owner, created, member_count, ct_head)
+            VALUES (-4096, 2, 1, 0, 4, 0)
+            """
+        )
+        let setting = try connection.prepare(
+            "INSERT INTO user_setting (user_id, name, value) VALUES ($1, $2, $3)"
+        )
+        for (index, value) in values.enumerated() {
+            let id = index + 1
+            try connection.execute(
+                """
+                INSERT INTO account
+                  (id, phone, first_name, registered, updated, privacy)
+                VALUES (\(id), \(id), '', 0, 0, \(id == 1 ? 3 : 0))
+                """
+            )
+            try connection.execute(
+                """
+                INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, big)
+                VALUES (\(id), -4096, 0, \(100 * id), 0, 5, 0)
+                """
+            )
+            guard let value else { continue }
+            setting.bind(1, Int64(id))
+            setting.bindBlob(2, Array("SHOW_READ_MARK".utf8))
+            setting.bindBlob(3, value)
+            try setting.run()
+        }
+
+        try StoreConnection.migrate(connection)
+        let store = try StoreConnection(connection, limits: .standard)
+        try store.read { snapshot in
+            let privacy = try (1...4).map { id in
+                try #require(try snapshot.account(UserID(Int64(id)))).privacy
+            }
+            #expect(privacy.map(\.showsReadMark) == [false, true, true, true])
+            #expect(privacy.map(\.isHidden) == [true, false, false, false])
+            #expect(privacy[0].searchByPhone == .contacts)
+            let kept = try (1...4).map { try snapshot.settings(of: UserID($0)).pairs.count }
+            #expect(kept == [1, 1, 0, 0])
+            let view = try #require(try snapshot.view(ChatKey(-4096), for: UserID(4)))
+            let marks = (1...4).map { (UserID($0), 100 * $0) }
+            #expect(try snapshot.people(of: view).participants == IDMap(marks))
+        }
+    }
 }

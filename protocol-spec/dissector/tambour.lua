@@ -134,6 +134,8 @@ local spec = {
         maxReportedIDs = 100,
         fanOutMembers = 32,
         presenceWatch = 40,
+        presenceDays = 30,
+        presencePushes = 200,
         presenceOfflineDelayMs = 3000,
         commitLeaseMs = 250,
         maxBatchCommands = 1024,
@@ -383,7 +385,7 @@ local spec = {
         MemberType = { open = false, values = { MEMBER = true, ADMIN = true, JOIN_REQUEST = true, BLOCKED = true, COMMENTS_BLACKLIST = true } },
         ItemType = { open = false, values = { REGULAR = true, DELAYED = true } },
         ContactAction = { open = false, values = { ADD = true, REMOVE = true, UPDATE = true, BLOCK = true, UNBLOCK = true } },
-        SettingName = { open = true, values = { SEARCH_BY_PHONE = true, CHATS_INVITE = true, PHONE_NUMBER_PRIVACY = true, HIDDEN = true, INACTIVE_TTL = true } },
+        SettingName = { open = true, values = { SEARCH_BY_PHONE = true, CHATS_INVITE = true, PHONE_NUMBER_PRIVACY = true, HIDDEN = true, SHOW_READ_MARK = true, INACTIVE_TTL = true } },
         TokenType = { open = true, values = { START_AUTH = true, CHECK_CODE = true, REGISTER = true, RESEND = true, LOGIN = true, AUTH = true } },
     },
     composites = {

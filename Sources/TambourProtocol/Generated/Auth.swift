@@ -659,7 +659,7 @@ package struct LoginReply: WirePayload, Hashable {
     package var messages: IDMap<ChatID, [Message]>
     /// Contacts and dialog partners.
     package var contacts: [User]
-    /// Who is online.
+    /// Who is online, of the partners whom NOTIF_PRESENCE tells of.
     package var presence: IDMap<UserID, Presence>
     /// Drafts that changed.
     package var drafts: Drafts?

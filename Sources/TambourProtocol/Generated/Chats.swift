@@ -356,6 +356,7 @@ extension ChatHistoryRequest: WireRequest {
 }
 
 /// Moves the caller's read mark. It only rises, except by SET_AS_UNREAD; a mark in the future counts as now.
+/// Others see of it what the caller shows (SHOW_READ_MARK).
 package struct ChatMarkRequest: WirePayload, Hashable {
     /// What to change.
     package var type: MarkType

@@ -1220,7 +1220,9 @@ package struct NotifContact: WirePayload, Hashable {
     }
 }
 
-/// A user went online or offline. Sent to dialog partners.
+/// A user went online or offline. Sent to dialog partners: those in whose list of chats the dialog is one of
+/// the newest `presenceWatch` and changed within `presenceDays`, and those who have opened it since they
+/// logged in.
 package struct NotifPresence: WirePayload, Hashable {
     /// Who.
     package var userID: UserID

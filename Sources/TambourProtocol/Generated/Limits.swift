@@ -256,6 +256,11 @@ package final class Limits: Sendable {
     package let fanOutMembers: Int
     /// 40 users. Dialog partners whose presence one connection follows.
     package let presenceWatch: Int
+    /// 30 days. Who has not written for a month is looked at when their dialog is opened.
+    package let presenceDays: Int
+    /// 200 users. Somebody whom thousands follow comes and goes at the price of a few; who began to follow
+    /// last is told.
+    package let presencePushes: Int
     /// 3000 ms. A reconnect within it is not worth two pushes.
     package let presenceOfflineDelayMs: Int
     /// 250 ms. How far a login's time may go past the wall of the last commit.
@@ -394,6 +399,8 @@ package final class Limits: Sendable {
         maxReportedIDs = overrides.value(of: "maxReportedIDs", standard: 100)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)
+        presenceDays = overrides.value(of: "presenceDays", standard: 30)
+        presencePushes = overrides.value(of: "presencePushes", standard: 200)
         presenceOfflineDelayMs = overrides.value(of: "presenceOfflineDelayMs", standard: 3000)
         commitLeaseMs = overrides.value(of: "commitLeaseMs", standard: 250)
         maxBatchCommands = overrides.value(of: "maxBatchCommands", standard: 1024)

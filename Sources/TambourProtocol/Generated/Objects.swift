@@ -796,6 +796,8 @@ package enum SettingName: WireValue, Hashable {
     case phoneNumberPrivacy
     /// Whether the presence is shown to nobody; false when nothing is set.
     case hidden
+    /// Whether others see how far the user has read; true when nothing is set. What they saw before stays.
+    case showReadMark
     /// After how long without a sign of life the account is erased: a number and D, M or Y, as 6M; never when
     /// nothing is set.
     case inactiveTtl
@@ -809,6 +811,7 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: "CHATS_INVITE"
             case .phoneNumberPrivacy: "PHONE_NUMBER_PRIVACY"
             case .hidden: "HIDDEN"
+            case .showReadMark: "SHOW_READ_MARK"
             case .inactiveTtl: "INACTIVE_TTL"
             case .other(let name): name
         }
@@ -824,6 +827,8 @@ package enum SettingName: WireValue, Hashable {
             self = .phoneNumberPrivacy
         } else if name.equals("HIDDEN") {
             self = .hidden
+        } else if name.equals("SHOW_READ_MARK") {
+            self = .showReadMark
         } else if name.equals("INACTIVE_TTL") {
             self = .inactiveTtl
         } else {
@@ -842,6 +847,7 @@ package enum SettingName: WireValue, Hashable {
             case .chatsInvite: writer.writeKey("CHATS_INVITE")
             case .phoneNumberPrivacy: writer.writeKey("PHONE_NUMBER_PRIVACY")
             case .hidden: writer.writeKey("HIDDEN")
+            case .showReadMark: writer.writeKey("SHOW_READ_MARK")
             case .inactiveTtl: writer.writeKey("INACTIVE_TTL")
             case .other(let name): writer.writeText(name)
         }
@@ -3395,7 +3401,8 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.owner }
         set { shared = shared.changed { $0.owner = newValue } }
     }
-    /// Read mark of each; 0 is never. In large groups only oneself and some others.
+    /// Read mark of each, of others as far as they show it; 0 is never. In large groups only oneself and some
+    /// others.
     package var participants: IDMap<UserID, Int64> {
         get { shared.value.participants }
         set { shared = shared.changed { $0.participants = newValue } }

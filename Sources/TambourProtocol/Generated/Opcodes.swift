@@ -96,7 +96,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgSearchTouch = Opcode(rawValue: 72)
     /// As CHAT_SEARCH, in one chat.
     package static let msgSearch = Opcode(rawValue: 73)
-    /// How many members beside its author have read each message, as their read marks say.
+    /// How many members beside its author have read each message, as their read marks say that the caller
+    /// sees.
     package static let msgGetStat = Opcode(rawValue: 74)
     /// Says that a chat is or is no longer open on the screen.
     package static let chatSubscribe = Opcode(rawValue: 75)

@@ -717,7 +717,9 @@ extension MsgSearchRequest: WireRequest {
     package static var opcode: Opcode { .msgSearch }
 }
 
-/// How many members beside its author have read each message, as their read marks say.
+/// How many members beside its author have read each message, as their read marks say that the caller sees.
+/// In channels, and in groups that had more than fanOutMembers, everybody counts, also who shows their mark
+/// to nobody: a number over so many tells of none of them.
 package struct MsgGetStatRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

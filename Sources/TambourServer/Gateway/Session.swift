@@ -668,12 +668,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             return
         }
-        guard shared.presence.left(caller.userID, wall: now) else { return }
-        let shared = shared
-        let user = caller.userID
-        _ = gateway.lane.schedule(after: .milliseconds(limits.presenceOfflineDelayMs)) {
+        guard let turn = shared.presence.left(caller.userID, wall: now) else { return }
+        let (shared, lane, user) = (shared, gateway.lane, caller.userID)
+        let delay = Duration.milliseconds(limits.presenceOfflineDelayMs)
+        _ = lane.schedule(after: delay) {
             let now = shared.environment.wallMs()
-            if let event = shared.presence.settled(user, wall: now) { shared.router.route([event]) }
+            guard let gone = shared.presence.settled(user, turn: turn, wall: now) else { return }
+            shared.router.route([gone])
+            _ = lane.schedule(after: delay) {
+                if let back = shared.presence.rested(user) { shared.router.route([back]) }
+            }
         }
     }
 

@@ -57,7 +57,8 @@ extension WriteTransaction {
         }
     }
 
-    /// Tells of a chat that is new to `users` or has changed; nothing in it differs between them.
+    /// Tells of a chat that is new to `users` or has changed; nothing in it differs between them but the
+    /// own read mark of who does not show it.
     ///
     /// - Parameters:
     ///   - users: nil for every member.
@@ -70,33 +71,42 @@ extension WriteTransaction {
     ) throws {
         let isGroup = !chat.kind.isPair
         let admins = isGroup ? try admins(of: chat) : []
-        let marks = chat.isBig ? [] : chat.memberIDs
-        let push = NotifChat(
-            chat: Chat(
-                id: chat.wireID,
-                type: chat.kind.onWire,
-                status: .active,
-                owner: chat.owner,
-                participants: IDMap(
-                    try marks.map { ($0, try member($0, of: chat)?.readTime ?? 0) }
-                ),
-                title: chat.title,
-                lastMessage: last,
-                lastEventTime: chat.head.number == 0 ? chat.created : chat.head.id.timeMs,
-                created: chat.created,
-                joinTime: chat.created,
-                modified: ct,
-                participantsCount: isGroup ? Int64(chat.memberCount) : nil,
-                access: isGroup ? chat.details.isPublic ? .public : .private : nil,
-                link: chat.details.isPublic ? chat.details.link : nil,
-                description: chat.details.description,
-                options: isGroup ? chat.details.options.onWire : nil,
-                admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,
-                adminParticipants: isGroup ? .admins(admins, owner: chat.owner) : nil,
-                reactions: chat.details.reactions
-            )
+        let members =
+            chat.isBig ? [] : try chat.memberIDs.compactMap { try member($0, of: chat) }
+        var news = Chat(
+            id: chat.wireID,
+            type: chat.kind.onWire,
+            status: .active,
+            owner: chat.owner,
+            participants: IDMap(members.map { ($0.userID, $0.shownTime) }),
+            title: chat.title,
+            lastMessage: last,
+            lastEventTime: chat.head.number == 0 ? chat.created : chat.head.id.timeMs,
+            created: chat.created,
+            joinTime: chat.created,
+            modified: ct,
+            participantsCount: isGroup ? Int64(chat.memberCount) : nil,
+            access: isGroup ? chat.details.isPublic ? .public : .private : nil,
+            link: chat.details.isPublic ? chat.details.link : nil,
+            description: chat.details.description,
+            options: isGroup ? chat.details.options.onWire : nil,
+            admins: isGroup ? [chat.owner] + admins.map(\.id) : nil,
+            adminParticipants: isGroup ? .admins(admins, owner: chat.owner) : nil,
+            reactions: chat.details.reactions
         )
-        emit(.push(.notifChat(push), to: users ?? chat.memberIDs, except: connection))
+        func tell(_ users: [UserID]) {
+            guard !users.isEmpty else { return }
+            emit(.push(.notifChat(NotifChat(chat: news)), to: users, except: connection))
+        }
+        let users = users ?? chat.memberIDs
+        let apart = members.filter { $0.readTime != $0.shownTime && users.contains($0.userID) }
+        tell(apart.isEmpty ? users : users.filter { id in !apart.contains { $0.userID == id } })
+        for viewer in apart {
+            news.participants = IDMap(
+                members.map { ($0.userID, $0 === viewer ? $0.readTime : $0.shownTime) }
+            )
+            tell([viewer.userID])
+        }
     }
 
     /// Stores what happened to a chat as a message of whoever did it.

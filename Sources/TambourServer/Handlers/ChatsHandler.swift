@@ -113,7 +113,7 @@ struct ChatsHandler: Sendable {
             return ChatMarkReply(unread: 0, mark: 0)
         }
         var setAsUnread = false
-        let before = member.readTime
+        let before = (own: member.readTime, shown: member.shownTime)
         switch request.type {
         case .readReaction:
             break
@@ -124,23 +124,28 @@ struct ChatsHandler: Sendable {
                 lastMessage: chat.head.id.timeMs,
                 now: max(tx.ct, chat.head.id.timeMs)
             )
-            if mark > member.readTime { try tx.setRead(mark, of: caller.userID, in: chat) }
+            try tx.raiseRead(to: mark, of: caller.userID, in: chat)
         case .setAsUnread:
             setAsUnread = true
             // The named message, or the one at the mark, or the last, becomes the first unread one.
             let asked = request.messageID?.timeMs ?? request.mark ?? chat.head.id.timeMs
             let first = max(1, min(asked, chat.head.id.timeMs))
-            try tx.setRead(min(first - 1, member.readTime), of: caller.userID, in: chat)
+            try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        if member.readTime != before {
-            // Others are told of what was read; what was put back they see at their next login.
-            let hear = setAsUnread || chat.isBig ? [caller.userID] : chat.memberIDs
+        // Others are told of what was read and is shown; what was put back they see at their next login.
+        let tellsOwn = member.readTime != before.own
+        let tellsOthers = member.shownTime != before.shown && !setAsUnread && !chat.isBig
+        if tellsOwn || tellsOthers {
             let push = NotifMark(
                 chatID: chat.wireID,
                 userID: caller.userID,
-                mark: member.readTime,
+                // Where both are told they are the same.
+                mark: tellsOwn ? member.readTime : member.shownTime,
                 setAsUnread: setAsUnread
             )
+            let hear =
+                tellsOthers
+                ? chat.memberIDs.filter { tellsOwn || $0 != caller.userID } : [caller.userID]
             tx.emit(.push(.notifMark(push), to: hear, except: caller.connectionID))
         }
         return ChatMarkReply(

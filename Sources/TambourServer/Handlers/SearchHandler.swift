@@ -133,8 +133,11 @@ struct SearchHandler: Sendable {
         }
         let ids = Set(request.messageIDs).sorted()
         guard let oldest = ids.first else { return MsgGetStatReply(stats: IDMap([])) }
-        // A channel has many marks and a request many messages: each message looks its place up.
-        let times = try snapshot.readTimes(in: view, notBelow: oldest.timeMs)
+        let marks = view.isBig ? nil : try snapshot.people(of: view).participants
+        // A channel has many marks and a request many messages: each message looks its place up. Who hides
+        // their marks counts there as well: so large a number tells of nobody.
+        let times =
+            view.isBig ? try snapshot.readTimes(inBig: view.key, notBelow: oldest.timeMs) : []
         var timesOfAuthors: [UserID: Int64] = [:]
         var stats: [(MessageID, MessageStats)] = []
         for id in ids {
@@ -146,12 +149,17 @@ struct SearchHandler: Sendable {
                     above: view.floor
                 )
             else { continue }
-            let ownTime =
-                try timesOfAuthors[record.sender]
-                ?? snapshot.view(view.key, for: record.sender)?.readTime ?? 0
-            timesOfAuthors[record.sender] = ownTime
-            let own = ownTime >= id.timeMs ? 1 : 0
-            let views = times.count - times.firstPlace(notBelow: id.timeMs) - own
+            let views: Int
+            if let marks {
+                views = marks.pairs.count { $0.0 != record.sender && $0.1 >= id.timeMs }
+            } else {
+                let ownTime =
+                    try timesOfAuthors[record.sender]
+                    ?? snapshot.view(view.key, for: record.sender)?.readTime ?? 0
+                timesOfAuthors[record.sender] = ownTime
+                let own = ownTime >= id.timeMs ? 1 : 0
+                views = times.count - times.firstPlace(notBelow: id.timeMs) - own
+            }
             stats.append((id, MessageStats(views: Int64(views))))
         }
         return MsgGetStatReply(stats: IDMap(stats))

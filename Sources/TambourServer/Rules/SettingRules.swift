@@ -46,6 +46,12 @@ enum SettingRules {
     static func privacy(_ settings: NameMap<AnyValue>, at path: String) throws -> Privacy {
         var privacy = Privacy()
         for (name, value) in settings.pairs {
+            func flag() throws -> Bool {
+                guard let flag = value.bool else {
+                    throw RequestError.protoPayload("\(path)/\(name): not a boolean")
+                }
+                return flag
+            }
             func audience() throws -> Privacy.Audience {
                 switch value.text.map({ "\($0)" }) {
                 case "ALL": return .all
@@ -59,11 +65,8 @@ enum SettingRules {
             case .searchByPhone: privacy.searchByPhone = try audience()
             case .chatsInvite: privacy.chatsInvite = try audience()
             case .phoneNumberPrivacy: privacy.phoneNumber = try audience()
-            case .hidden:
-                guard let isHidden = value.bool else {
-                    throw RequestError.protoPayload("\(path)/\(name): not a boolean")
-                }
-                privacy.isHidden = isHidden
+            case .hidden: privacy.isHidden = try flag()
+            case .showReadMark: privacy.showsReadMark = try flag()
             case .inactiveTtl, .other: break
             }
         }

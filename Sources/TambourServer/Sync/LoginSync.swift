@@ -33,7 +33,12 @@ struct LoginSync: Sendable {
         let chatsMark = mark(request.chatsSync, time)
         let contactsMark = mark(request.contactsSync, time)
         let draftsMark = mark(request.draftsSync, time)
-        let recent = try snapshot.recentPartners(of: caller.userID, limit: limits.presenceWatch)
+        // Behind the wall where nobody has written for long, which lets in more.
+        let recent = try snapshot.recentPartners(
+            of: caller.userID,
+            since: time - Int64(limits.presenceDays) * 86_400_000,
+            limit: limits.presenceWatch
+        )
 
         var budget = limits.maxReplyBytes
         var time = time

@@ -135,6 +135,69 @@ struct PresenceTests {
         }
     }
 
+    @Test("twenty reconnects in a row cost others no more than one push in the delay")
+    func reconnects() throws {
+        let delay = 300
+        try withPair(limits: ["presenceOfflineDelayMs": delay]) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            try bob.call(PingRequest(interactive: false))
+            #expect(try alice.next(.notifPresence, as: NotifPresence.self).presence.status == 0)
+            let began = ContinuousClock.now
+            var here = bob
+            for _ in 0..<20 {
+                let next = try server.reconnect(bob).client
+                here.close()
+                try next.call(PingRequest(interactive: false))
+                here = next
+            }
+            try here.call(PingRequest(interactive: true))
+            let last = try alice.next(.notifPresence, as: NotifPresence.self)
+            #expect(last.presence.status == 1)
+            let turns = (ContinuousClock.now - began) / .milliseconds(delay)
+            let more = try alice.takePushes().filter { $0.opcode == .notifPresence }
+            #expect(Double(1 + more.count) <= turns + 1)
+        }
+    }
+
+    @Test("dialogs that rest for a month are not followed before they are opened")
+    func months() throws {
+        let clock = ManualClock()
+        let limits = ["presenceOfflineDelayMs": 20]
+        try withPair(limits: limits, environment: clock.environment) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            clock.advance(ms: 29 * 86_400_000)
+            #expect(try server.reconnect(alice).login.presence[bob.userID] != nil)
+            clock.advance(ms: 2 * 86_400_000)
+            // Time goes by commits, and whoever was there goes on following until they go.
+            let carol = try server.signUp("Carol")
+            try carol.send("hi", to: carol.dialog(with: bob), cid: 1)
+            alice.close()
+            #expect(try bob.next(.notifPresence, as: NotifPresence.self).userID == alice.userID)
+            let (client, login) = try server.reconnect(alice)
+            #expect(login.presence.isEmpty)
+            try bob.call(PingRequest(interactive: false))
+            #expect(try carol.next(.notifPresence, as: NotifPresence.self).presence.status == 0)
+            try client.expectNoPresence()
+            try client.call(ChatSubscribeRequest(chatID: dialog, subscribe: true))
+            try bob.call(PingRequest(interactive: true))
+            #expect(try client.next(.notifPresence, as: NotifPresence.self).presence.status == 1)
+        }
+    }
+
+    @Test("of more than the limit those are told who began to follow last")
+    func manyWhoFollow() throws {
+        let limits = ["presenceOfflineDelayMs": 20, "presencePushes": 1]
+        try withPair(limits: limits) { server, alice, bob, dialog in
+            try alice.send("hi", to: dialog, cid: 1)
+            let carol = try server.signUp("Carol")
+            try carol.send("hi", to: carol.dialog(with: bob), cid: 1)
+            _ = try alice.takePushes()
+            try bob.call(PingRequest(interactive: false))
+            #expect(try carol.next(.notifPresence, as: NotifPresence.self).presence.status == 0)
+            try alice.expectNoPresence()
+        }
+    }
+
     @Test("strangers hear nothing")
     func strangers() throws {
         try withPair { server, _, bob, _ in
@@ -143,5 +206,12 @@ struct PresenceTests {
             try bob.call(PingRequest(interactive: true))
             #expect(try carol.takePushes().isEmpty)
         }
+    }
+}
+
+extension WireClient {
+    fileprivate func expectNoPresence(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let told = try takePushes().filter { $0.opcode == .notifPresence }
+        #expect(told.isEmpty, sourceLocation: sourceLocation)
     }
 }

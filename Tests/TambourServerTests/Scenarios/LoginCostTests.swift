@@ -83,7 +83,8 @@ struct LoginCostTests {
             let store = try StoreConnection(sql, limits: .standard)
             let presence = PresenceRegistry(
                 clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
-                wall: 0
+                wall: 0,
+                limits: .standard
             )
             let sync = LoginSync(
                 limits: .standard,

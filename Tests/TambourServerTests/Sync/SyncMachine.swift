@@ -90,7 +90,8 @@ final class SyncMachine: @unchecked Sendable {
             fixedLoginCode: Self.code,
             presence: PresenceRegistry(
                 clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
-                wall: 0
+                wall: 0,
+                limits: .standard
             ),
             settings: ServiceConfig(limits: limits),
             report: { _ in }

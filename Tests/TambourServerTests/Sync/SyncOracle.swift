@@ -67,13 +67,17 @@ struct SyncOracle {
         /// It has once had more members than the fan-out allows.
         var wasBig = false
         var messages: [Message] = []
+        /// How far each has read.
         var marks: [UserID: Int64]
+        /// What others see of it.
+        var shownMarks: [UserID: Int64]
 
         init(name: Name, members: [UserID], title: String?) {
             self.name = name
             self.members = members.sorted()
             self.title = title
             marks = Dictionary(uniqueKeysWithValues: members.map { ($0, 0) })
+            shownMarks = marks
             wasBig = isChannel
         }
 
@@ -89,14 +93,38 @@ struct SyncOracle {
 
         mutating func append(_ event: Message) {
             messages.append(event)
-            marks[event.sender] = event.id.timeMs
+            wrote(event.sender, at: event.id.timeMs)
+        }
+
+        /// Whoever writes has read, for everybody.
+        mutating func wrote(_ user: UserID, at time: Int64) {
+            marks[user] = time
+            shownMarks[user] = time
+        }
+
+        mutating func read(by user: UserID, upTo time: Int64, isShown: Bool) {
+            marks[user] = max(marks[user] ?? 0, time)
+            if isShown { shownMarks[user] = max(shownMarks[user] ?? 0, time) }
+        }
+
+        mutating func mark(_ request: ChatMarkRequest, by user: UserID, isShown: Bool) {
+            let last = messages.last?.id.timeMs ?? 0
+            let asked = request.messageID?.timeMs ?? request.mark ?? last
+            switch request.type {
+            case .readReaction: break
+            case .readMessage: read(by: user, upTo: max(0, min(asked, last)), isShown: isShown)
+            case .setAsUnread:
+                let time = max(max(1, min(asked, last)) - 1, floors[user]?.timeMs ?? 0)
+                marks[user] = min(marks[user] ?? 0, time)
+                if isShown { shownMarks[user] = min(shownMarks[user] ?? 0, time) }
+            }
         }
 
         mutating func add(_ users: [UserID], showingHistory: Bool) {
             for user in users {
                 requests.remove(user)
                 members.append(user)
-                marks[user] = messages.last?.id.timeMs ?? 0
+                wrote(user, at: messages.last?.id.timeMs ?? 0)
                 floors[user] = showingHistory ? nil : messages.last?.id
             }
             members.sort()
@@ -106,6 +134,7 @@ struct SyncOracle {
             members.removeAll { users.contains($0) }
             for user in users {
                 marks[user] = nil
+                shownMarks[user] = nil
                 floors[user] = nil
                 permissions[user] = nil
                 hidden[user] = nil
@@ -155,6 +184,8 @@ struct SyncOracle {
     var contacts: [Link: Contact] = [:]
     /// Who sees the phones of users: ALL, CONTACTS or NONE.
     var phoneAudience: [UserID: String] = [:]
+    /// Who shows nobody how far they read.
+    var hidesMarks: Set<UserID> = []
     /// First names that are not those of the beginning.
     var names: [UserID: String] = [:]
     /// In the order they were made: nothing may depend on how a dictionary happens to lie.
@@ -226,7 +257,7 @@ struct SyncOracle {
         }
         if chat.members.count > fanOutMembers { chat.wasBig = true }
         chat.messages.append(message)
-        chat.marks[sender] = id.timeMs
+        chat.wrote(sender, at: id.timeMs)
         if chats.updateValue(chat, forKey: name) == nil { order.append(name) }
         guard reply.unread == 0, reply.mark == id.timeMs else {
             throw Divergence("after an own message the unread count is not 0 or the mark is off")
@@ -278,7 +309,9 @@ struct SyncOracle {
             try expect("administrators", seen.admins, admins)
             try expect("count", seen.participantsCount, Int64(chat.members.count))
         }
-        let marks = (chat.wasBig ? [viewer] : chat.members).map { ($0, chat.marks[$0] ?? 0) }
+        let marks = (chat.wasBig ? [viewer] : chat.members).map {
+            ($0, ($0 == viewer ? chat.marks : chat.shownMarks)[$0] ?? 0)
+        }
         try expect("participants", seen.participants, IDMap(marks))
     }
 

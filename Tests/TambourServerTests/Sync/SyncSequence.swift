@@ -298,7 +298,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func step(by index: Int) -> Step {
         if random.chance(10) { return vote(index) }
-        return switch random.below(209) {
+        return switch random.below(213) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
         case ..<50: edit(index)
@@ -329,6 +329,7 @@ final class SyncSequence: @unchecked Sendable {
         case ..<201: hide(index)
         case ..<203: hidePinned(index)
         case ..<206: deleteRange(index)
+        case ..<210: changeReadMarks(index)
         default: random.chance(55) ? moveToAnotherPhone(index) : deleteProfile(index)
         }
     }
@@ -860,6 +861,24 @@ final class SyncSequence: @unchecked Sendable {
         }
     }
 
+    private func changeReadMarks(_ index: Int) -> Step {
+        let user = clients[index].user
+        // Null is what holds when nothing is set.
+        let value = random.pick([AnyValue(false), AnyValue(false), AnyValue(true), nil])!
+        let settings = SettingsChange(
+            user: NameMap([
+                ("SHOW_READ_MARK", value ?? AnyValue(unchecked: Bytes([0xC0])))
+            ])
+        )
+        return call(.config(ConfigRequest(settings: settings)), clients[index].requester()) { _ in
+            if value == AnyValue(false) {
+                self.oracle.hidesMarks.insert(user)
+            } else {
+                self.oracle.hidesMarks.remove(user)
+            }
+        }
+    }
+
     // MARK: - Groups
 
     /// A group, and mostly a client of its owner.
@@ -1057,6 +1076,7 @@ final class SyncSequence: @unchecked Sendable {
             forAll: random.chance(25)
         )
         return call(.chatClear(request), clients[index].requester()) { _ in
+            let isShown = !self.oracle.hidesMarks.contains(user)
             self.oracle.change(chat.name) { chat in
                 guard let head = chat.messages.last?.id else { return }
                 let asked = request.lastEventTime.map { MessageID($0 << 16 | 0xFFFF) } ?? head
@@ -1067,7 +1087,7 @@ final class SyncSequence: @unchecked Sendable {
                     }
                 } else if last > chat.floors[user] ?? MessageID(0) {
                     chat.floors[user] = last
-                    chat.marks[user] = max(chat.marks[user] ?? 0, last.timeMs)
+                    chat.read(by: user, upTo: last.timeMs, isShown: isShown)
                 }
             }
         }
@@ -1169,7 +1189,13 @@ final class SyncSequence: @unchecked Sendable {
         }
         return call(.chatMark(request), clients[index].requester()) { answer in
             let reply: ChatMarkReply = try self.machine.reply(answer)
-            self.oracle.change(chat.name) { $0.marks[user] = reply.mark }
+            let isShown = !self.oracle.hidesMarks.contains(user)
+            try self.oracle.change(chat.name) { chat in
+                chat.mark(request, by: user, isShown: isShown)
+                guard reply.mark == chat.marks[user] else {
+                    throw Divergence("the mark is \(reply.mark), not \(chat.marks[user] ?? 0)")
+                }
+            }
         }
     }
 }

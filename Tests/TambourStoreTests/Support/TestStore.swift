@@ -144,6 +144,12 @@ final class TestStore {
 }
 
 extension WriteTransaction {
+    /// Moves the read mark of a user who shows it, in either direction.
+    func setRead(_ time: Int64, of user: UserID, in chat: ChatState) throws {
+        try raiseRead(to: time, of: user, in: chat)
+        try lowerRead(to: time, of: user, in: chat)
+    }
+
     /// The group with this key; the test has created it.
     func group(_ key: ChatKey, for user: UserID) throws -> ChatState? {
         try chat(ChatID(key.rawValue), visibleTo: user)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgpack
@@ -15,6 +16,7 @@ from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, New
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     BURST,
+    LESS,
     SAVED,
     begin,
     burst,
@@ -533,3 +535,51 @@ def test_presence_of_two_devices(login: LogIn, newcomer: Newcomer, cid: Cid, lim
     alice.silence_by_fence(of=["NOTIF_PRESENCE"])
     laptop.close()
     presence(alice, user, 0, within=delay + alice.target.timeout)
+
+
+@case("PSH-16")
+@pytest.mark.parametrize("stays", [True, False], ids=["comes", "goes"])
+def test_presence_in_quick_turns(
+    login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits, stays: bool
+) -> None:
+    """Twenty times there and away cost one push in the delay, and the last one says how it ended."""
+    delay = time_out(limits, "presenceOfflineDelayMs")
+    alice, nina = login("alice"), login(newcomer("nina"))
+    user = nina.user_id
+    say(nina, dialog(alice, nina), cid())
+    nina.call("PING", {"interactive": False})
+    presence(alice, user, 0, within=delay + alice.target.timeout)
+    began = time.monotonic()
+    for _ in range(20):
+        nina.call("PING", {"interactive": True})
+        nina.call("PING", {"interactive": False})
+    if stays:
+        nina.call("PING", {"interactive": True})
+    alice.stall(3 * delay * 1000)
+    alice.fence()
+    turns = 1 + (time.monotonic() - began) / delay
+    told = [push for push in alice.pushes("NOTIF_PRESENCE") if push["userId"] == user]
+    check(len(told) <= turns, f"at most {turns:.1f} pushes", len(told))
+    last = told[-1]["presence"].get("status") if told else 0
+    equal(last, int(stays), "status told last")
+
+
+@case("PSH-17")
+def test_presence_of_somebody_known_to_many(
+    login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits
+) -> None:
+    """Of those who follow, as many are told as the limit says, who began last."""
+    delay, most = time_out(limits, "presenceOfflineDelayMs"), limits["presencePushes"]
+    if most > 20:
+        skip(f"presencePushes is {most}, too many to log in: {LESS}")
+    nina = login(newcomer("nina"))
+    followers = [login(newcomer(f"follower {number}")) for number in range(most + 1)]
+    for follower in followers:
+        say(follower, dialog(follower, nina), cid())
+    drained(*followers)
+    nina.call("PING", {"interactive": False})
+    for follower in followers[1:]:
+        presence(follower, nina.user_id, 0, within=delay + follower.target.timeout)
+    followers[0].silence_by_fence(of=["NOTIF_PRESENCE"])
+    asked = followers[0].call("CONTACT_PRESENCE", {"contactIds": [nina.user_id]})["presence"]
+    equal(asked[str(nina.user_id)].get("status", 0), 0, "status for who asks")

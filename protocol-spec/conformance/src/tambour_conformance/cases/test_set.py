@@ -8,7 +8,18 @@ import pytest
 
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
 from tambour_conformance.people import Device
-from tambour_conformance.talk import NOBODY, SAVED, dialog, login_again, marks, only, say, settled, time_out
+from tambour_conformance.talk import (
+    NOBODY,
+    SAVED,
+    chat_of,
+    dialog,
+    login_again,
+    marks,
+    only,
+    say,
+    settled,
+    time_out,
+)
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
@@ -78,6 +89,7 @@ def test_settings_as_they_are(login: LogIn, newcomer: Newcomer) -> None:
         ("CHATS_INVITE", True),
         ("PHONE_NUMBER_PRIVACY", 1),
         ("HIDDEN", "true"),
+        ("SHOW_READ_MARK", "false"),
     ],
 )
 def test_what_cannot_be_obeyed(login: LogIn, newcomer: Newcomer, name: str, value: Any) -> None:
@@ -244,3 +256,77 @@ def test_hidden(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> N
     owner.silence_by_fence(of=["NOTIF_PRESENCE"])
     put(nina, HIDDEN=False)
     equal(owner.call("CONTACT_PRESENCE", asked)["presence"][str(nina.user_id)]["status"], 1, "status after")
+
+
+def read(device: Device, chat: int, message: int) -> int:
+    """Marks a message as read; the mark that is stored."""
+    reply = device.call("CHAT_MARK", {"type": "READ_MESSAGE", "chatId": chat, "messageId": message})
+    return int(reply["mark"])
+
+
+def mark_of(user: int, device: Device, chat: int) -> int:
+    """How far a user has read, as somebody sees it, the same wherever it is shown."""
+    mark = chat_of(device, chat)["participants"][str(user)]
+    members = device.call("CHAT_MEMBERS", {"chatId": chat})["members"]
+    member = only([each for each in members if each["contact"]["id"] == user], "member")
+    equal(member["readMark"], mark, "readMark of CHAT_MEMBERS, and the mark of CHAT_INFO")
+    return int(mark)
+
+
+def views(device: Device, chat: int, message: int) -> int:
+    stats = device.call("MSG_GET_STAT", {"chatId": chat, "messageIds": [message]})["stats"]
+    return int(stats[str(message)]["views"])
+
+
+@case("SET-11")
+@pytest.mark.parametrize("grouped", [False, True], ids=["dialog", "group"])
+def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, grouped: bool) -> None:
+    """What is read in hiding is told to the reader's own devices alone."""
+    owner, account = login(newcomer("owner")), newcomer("nina")
+    nina, laptop = login(account), login(account, "laptop")
+    chat = group(owner, nina) if grouped else dialog(owner, nina)
+    sent = [say(owner, chat, cid()) for _ in range(2)]
+    shown = read(nina, chat, sent[0]["id"])
+    put(nina, SHOW_READ_MARK=False)
+    held, own = marks(settled(owner)), marks(settled(laptop))
+    for device in (owner, laptop):
+        device.fence()
+        device.unread.clear()
+    hidden = read(nina, chat, sent[1]["id"])
+    equal(hidden, sent[1]["time"], "mark of who reads")
+    equal(laptop.push("NOTIF_MARK")["mark"], hidden, "mark pushed to the other device")
+    owner.silence_by_fence(of=["NOTIF_MARK", "NOTIF_CHAT"])
+    equal(login_again(owner, **held)["chats"], [], "chats that have changed for the other member")
+    changed = only(login_again(laptop, **own)["chats"], "chat that has changed for the other device")
+    equal(changed["participants"][str(nina.user_id)], hidden, "own mark at LOGIN")
+    equal(mark_of(nina.user_id, owner, chat), shown, "mark that the other member sees")
+    equal(mark_of(nina.user_id, nina, chat), hidden, "own mark")
+    counted = [views(device, chat, sent[1]["id"]) for device in (owner, nina)]
+    equal(counted, [0, 1], "views for the other member and for who has read")
+
+
+@case("SET-12")
+def test_read_marks_shown_again(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """Showing marks again shows nothing of what was, but the next mark and the next message."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat = group(owner, nina)
+    sent = [say(owner, chat, cid()) for _ in range(3)]
+    shown = read(nina, chat, sent[0]["id"])
+    put(nina, SHOW_READ_MARK=False)
+    hidden = read(nina, chat, sent[2]["id"])
+    held = marks(settled(owner))
+    owner.fence()
+    owner.unread.clear()
+    put(nina, SHOW_READ_MARK=True)
+    owner.silence_by_fence(of=["NOTIF_MARK", "NOTIF_CHAT", "NOTIF_CONFIG"])
+    equal(login_again(owner, **held)["chats"], [], "chats that have changed by the setting")
+    equal(mark_of(nina.user_id, owner, chat), shown, "mark that the other member sees")
+    equal(read(nina, chat, sent[1]["id"]), hidden, "own mark, which only rises")
+    pushed = owner.push("NOTIF_MARK")
+    equal((pushed["userId"], pushed["mark"]), (nina.user_id, sent[1]["time"]), "mark pushed")
+    changed = only(login_again(owner, **held)["chats"], "chat that has changed")
+    equal(changed["participants"][str(nina.user_id)], sent[1]["time"], "mark at LOGIN")
+    equal(mark_of(nina.user_id, owner, chat), sent[1]["time"], "mark once one was shown")
+    put(nina, SHOW_READ_MARK=False)
+    own = say(nina, chat, cid())
+    equal(mark_of(nina.user_id, owner, chat), own["time"], "mark of who has written")
