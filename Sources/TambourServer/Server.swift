@@ -102,7 +102,8 @@ package final class Server: @unchecked Sendable {
             fixedLoginCode: configuration.loginCodes.fixedDigits,
             presence: presence,
             settings: settings,
-            undone: try writer.connection.undone(),
+            restored: try writer.connection.restored(),
+            changesUnknown: try writer.connection.changesUnknown(),
             preview: { previews.preview($0) },
             report: report
         )

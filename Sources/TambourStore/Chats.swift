@@ -82,15 +82,16 @@ struct ChatStatements {
         changedViews = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
-            WHERE m.user_id = $1 AND m.ct > $2
-            ORDER BY m.ct DESC, m.chat
+            WHERE m.user_id = $1 AND m.big = 0 AND m.ct > $2 AND m.ct <= $3
+            ORDER BY m.ct DESC, m.chat LIMIT $4
             """
         )
         // A big chat touches its own clock instead of every member's row: one row a big chat.
         changedBigViews = try sql.prepare(
             """
             SELECT \(Self.viewColumns) FROM member m JOIN chat c ON c.id = m.chat
-            WHERE m.user_id = $1 AND m.big = 1 AND m.ct <= $2 AND c.ct_head > $2
+            WHERE m.user_id = $1 AND m.big = 1 AND (m.ct > $2 OR c.ct_head > $2)
+              AND m.ct <= $3 AND c.ct_head <= $3
             ORDER BY c.ct_head DESC, m.chat
             """
         )
@@ -244,8 +245,8 @@ struct MemberStatements {
             """
             SELECT f.chat, f.owner, f.joined, f.ct, c.created FROM former_member f
             JOIN chat c ON c.id = f.chat
-            WHERE f.user_id = $1 AND f.ct > $2
-            ORDER BY f.ct DESC, f.chat
+            WHERE f.user_id = $1 AND f.ct > $2 AND f.ct <= $3
+            ORDER BY f.ct DESC, f.chat LIMIT $4
             """
         )
     }
@@ -380,11 +381,23 @@ extension ReadTransaction {
         return try statement.step() ? ChatView(row: statement) : nil
     }
 
-    /// Everything that changed for `viewer` after `since` (commit clock): small chats, then big ones,
-    /// each the newest change first.
-    package func changedViews(for viewer: UserID, since: Int64) throws -> [ChatView] {
-        try views(store.chats.changedViews, viewer, since)
-            + views(store.chats.changedBigViews, viewer, since)
+    /// What changed for `viewer` after `since` (commit clock): small chats, then big ones, each the newest
+    /// change first.
+    ///
+    /// - Parameters:
+    ///   - end: the last clock that is looked at.
+    ///   - limit: how many small ones, at most.
+    package func changedViews(
+        for viewer: UserID,
+        since: Int64,
+        upTo end: Int64 = .max,
+        limit: Int = .max
+    ) throws -> [ChatView] {
+        let (small, big) = (store.chats.changedViews, store.chats.changedBigViews)
+        small.bind(3, end)
+        small.bind(4, Int64(limit))
+        big.bind(3, end)
+        return try views(small, viewer, since) + views(big, viewer, since)
     }
 
     /// The most recently active chats before `marker`, newest first, ties never split.
@@ -650,12 +663,16 @@ extension ReadTransaction {
     /// travel, the newest first. Nothing in them is younger than the viewer's last moment there.
     package func leftChats(
         of viewer: UserID,
-        since: Int64
+        since: Int64,
+        upTo end: Int64 = .max,
+        limit: Int = .max
     ) throws -> [(chat: Chat, changed: Int64)] {
         let statement = store.members.formerChanged
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, since)
+        statement.bind(3, end)
+        statement.bind(4, Int64(limit))
         var left: [(chat: Chat, changed: Int64)] = []
         while try statement.step() {
             let ct = statement.int(3)

@@ -74,7 +74,7 @@ struct ContactStatements {
             """
             SELECT \(account), \(Self.columns)
             FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND k.ct > $2
+            WHERE k.owner = $1 AND k.ct > $2 AND k.ct <= $3
             ORDER BY k.ct DESC, a.id
             """
         )
@@ -228,13 +228,18 @@ extension ReadTransaction {
         return try statement.step() ? Contact(row: statement).orStranger : nil
     }
 
-    /// Contacts of `owner` that are newer than `since` (commit clock), those that were removed among
-    /// them, the newest change first.
-    package func changedContacts(of owner: UserID, since: Int64) throws -> [Contact] {
+    /// Contacts of `owner` that changed after `since` and up to `end` (commit clock), those that were
+    /// removed among them, the newest change first.
+    package func changedContacts(
+        of owner: UserID,
+        since: Int64,
+        upTo end: Int64 = .max
+    ) throws -> [Contact] {
         let statement = store.contacts.changed
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
         statement.bind(2, since)
+        statement.bind(3, end)
         return try contacts(statement)
     }
 

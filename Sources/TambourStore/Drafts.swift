@@ -43,7 +43,9 @@ struct DraftStatements {
             WHERE d.user_id = $1
             """
         byPlace = try sql.prepare("\(select) AND d.peer = $2")
-        changed = try sql.prepare("\(select) AND d.ct > $2 ORDER BY d.ct DESC, d.peer")
+        changed = try sql.prepare(
+            "\(select) AND d.ct > $2 AND d.ct <= $3 ORDER BY d.ct DESC, d.peer"
+        )
         count = try sql.prepare("SELECT count(*) FROM draft WHERE user_id = $1 AND saved > 0")
         put = try sql.prepare(
             """
@@ -94,12 +96,17 @@ extension ReadTransaction {
         return try statement.step() ? DraftRecord(row: statement) : nil
     }
 
-    /// What was saved or thrown away after `since` (commit clock), the newest change first.
-    package func changedDrafts(of user: UserID, since: Int64) throws -> [DraftRecord] {
+    /// What was saved or thrown away after `since` and up to `end` (commit clock), the newest change first.
+    package func changedDrafts(
+        of user: UserID,
+        since: Int64,
+        upTo end: Int64 = .max
+    ) throws -> [DraftRecord] {
         let statement = store.drafts.changed
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         statement.bind(2, since)
+        statement.bind(3, end)
         var drafts: [DraftRecord] = []
         while try statement.step() { drafts.append(DraftRecord(row: statement)) }
         return drafts

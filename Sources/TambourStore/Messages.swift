@@ -33,6 +33,7 @@ struct MessageStatements {
     let inRange: any SQLStatement
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
+    let changes: any SQLStatement
     let isHidden: any SQLStatement
     let removedAfter: any SQLStatement
     let hiddenAfter: any SQLStatement
@@ -104,8 +105,8 @@ struct MessageStatements {
         let bySender = "chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1"
         let remove = """
             UPDATE message
-            SET status = 2, updated = $3, text = $4, elements = NULL, attaches = NULL,
-                forward = NULL, reply_to = 0, reactions = NULL, poll = 0
+            SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
+                attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
         self.upTo = try sql.prepare("SELECT id, n FROM message WHERE \(upTo) ORDER BY id")
         self.bySender = try sql.prepare("SELECT id, n FROM message WHERE \(bySender) ORDER BY id")
@@ -124,13 +125,28 @@ struct MessageStatements {
         edit = try sql.prepare(
             """
             UPDATE message
-            SET status = 1, updated = $3, text = $4, elements = $5, attaches = $6, poll = $7
+            SET status = 1, updated = $3, changed = $3, text = $4, elements = $5, attaches = $6,
+                poll = $7
             WHERE chat = $1 AND id = $2
+            """
+        )
+        // SQLite begins to read at the first bound it finds: the mark, and not that of the partial index.
+        changes = try sql.prepare(
+            """
+            SELECT m.changed, m.id FROM message m
+            WHERE m.chat = $1 AND (m.changed, m.id) > ($2, $3) AND m.changed > 0 AND m.id > $4
+              AND NOT EXISTS (
+                SELECT 1 FROM message_hidden h
+                WHERE h.user_id = $5 AND h.chat = m.chat AND h.message = m.id)
+            UNION ALL
+            SELECT ct, message FROM message_hidden
+            WHERE user_id = $5 AND chat = $1 AND (ct, message) > ($2, $3) AND message > $4
+            ORDER BY 1, 2 LIMIT $6
             """
         )
         hide = try sql.prepare(
             """
-            INSERT INTO message_hidden (user_id, chat, message) VALUES ($1, $2, $3)
+            INSERT INTO message_hidden (user_id, chat, message, ct) VALUES ($1, $2, $3, $4)
             ON CONFLICT (user_id, chat, message) DO NOTHING
             """
         )
@@ -329,6 +345,31 @@ extension ReadTransaction {
             try !isHidden(id, in: chat, for: viewer)
         else { return nil }
         return record
+    }
+
+    /// Messages of a chat that have changed for the viewer, each by its last change, oldest first.
+    ///
+    /// - Parameters:
+    ///   - mark: the change behind which to begin: its time, commit clock, and its message.
+    ///   - limit: how many, at most.
+    package func changes(
+        in view: ChatView,
+        after mark: (time: Int64, message: MessageID),
+        limit: Int
+    ) throws -> [(time: Int64, message: MessageID)] {
+        let statement = store.messages.changes
+        defer { statement.reset() }
+        statement.bind(1, view.key.rawValue)
+        statement.bind(2, mark.time)
+        statement.bind(3, mark.message.rawValue)
+        statement.bind(4, view.floor.rawValue)
+        statement.bind(5, view.viewer.rawValue)
+        statement.bind(6, Int64(limit))
+        var changes: [(time: Int64, message: MessageID)] = []
+        while try statement.step() {
+            changes.append((statement.int(0), MessageID(statement.int(1))))
+        }
+        return changes
     }
 
     /// A page of `backward` messages at or before `from` and `forward` messages after it.

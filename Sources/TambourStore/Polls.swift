@@ -43,7 +43,10 @@ struct PollStatements {
         dropUpTo = try sql.prepare("DELETE FROM poll_vote WHERE chat = $1 AND message <= $2")
         dropAll = try sql.prepare("DELETE FROM poll_vote WHERE \(message)")
         setState = try sql.prepare(
-            "UPDATE message SET attaches = $3, updated = $4 WHERE chat = $1 AND id = $2"
+            """
+            UPDATE message SET attaches = $3, updated = $4, changed = $4
+            WHERE chat = $1 AND id = $2
+            """
         )
     }
 }

@@ -31,7 +31,7 @@ struct ReactionStatements {
         dropUpTo = try sql.prepare("DELETE FROM reaction WHERE chat = $1 AND message <= $2")
         dropAll = try sql.prepare("DELETE FROM reaction WHERE chat = $1 AND message = $2")
         setCounters = try sql.prepare(
-            "UPDATE message SET reactions = $3 WHERE chat = $1 AND id = $2"
+            "UPDATE message SET reactions = $3, changed = $4 WHERE chat = $1 AND id = $2"
         )
     }
 }
@@ -126,6 +126,7 @@ extension WriteTransaction {
         count.bind(1, record.chat.rawValue)
         count.bind(2, record.id.rawValue)
         count.bindBlob(3, counters.totalCount == 0 ? nil : Packed(counters).bytes)
+        count.bind(4, ct)
         try count.run()
         touch(chat)
     }

@@ -431,6 +431,22 @@ package enum Schema {
         ),
         Migration(
             14,
+            "what became of messages",
+            """
+            ALTER TABLE message ADD COLUMN changed {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX message_changed ON message (chat, changed, id) WHERE changed > 0;
+
+            ALTER TABLE message_hidden ADD COLUMN ct {int64} NOT NULL DEFAULT 0;
+            CREATE INDEX message_hidden_ct ON message_hidden (user_id, chat, ct, message);
+
+            -- Of what happened before nothing is known; marks of then do not go beyond the lease.
+            INSERT INTO meta (k, v) SELECT 'changes_unknown', v FROM meta WHERE k = 'ct_lease';
+            UPDATE meta SET k = 'restored' WHERE k = 'undone_to';
+            DELETE FROM meta WHERE k = 'undone_from';
+            """
+        ),
+        Migration(
+            15,
             "hidden read marks",
             """
             ALTER TABLE member ADD COLUMN shown_time {int64} NOT NULL DEFAULT 0;

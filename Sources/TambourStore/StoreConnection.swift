@@ -63,31 +63,31 @@ package final class StoreConnection {
 
     // MARK: - Restored backups
 
-    /// Times, commit clock, of which clients may have marks but the store knows nothing, because a backup
-    /// was restored; nil when none ever was. Several restores make one range.
-    package func undone() throws -> ClosedRange<Int64>? {
-        guard let from = try meta.value(Self.undoneFrom), let to = try meta.value(Self.undoneTo),
-            from <= to
-        else { return nil }
-        return from...to
+    /// Up to it marks are from before a backup was restored, commit clock: their clients may hold what the
+    /// store has forgotten, also what was pushed to them behind their marks. 0 when none ever was.
+    package func restored() throws -> Int64 {
+        try meta.value(Self.restoredKey) ?? 0
     }
 
-    /// Notes that the store is a backup with the last commit at `clock`, restored at `now` (Unix ms).
-    package func noteRestore(of clock: Int64, at now: Int64) throws {
-        let before = try undone()
+    /// Up to it marks are from before messages told when they had changed, commit clock; 0 for never.
+    package func changesUnknown() throws -> Int64 {
+        try meta.value(Self.changesUnknownKey) ?? 0
+    }
+
+    /// Notes that the store is a backup that is restored at `now` (Unix ms).
+    package func noteRestore(at now: Int64) throws {
         // The marks of a moment ago may have run ahead of the wall by a lease, and new ones begin above.
-        let end = max(before?.upperBound ?? 0, now + Int64(limits.commitLeaseMs))
+        let end = max(try restored(), now + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
-            try meta.set(Self.undoneFrom, min(before?.lowerBound ?? .max, clock + 1))
-            try meta.set(Self.undoneTo, end)
+            try meta.set(Self.restoredKey, end)
             try meta.set(Self.leaseKey, max(end + 1, meta.value(Self.leaseKey) ?? 0))
         }
     }
 
     /// Where `meta` has the end of the clock's lease.
     static let leaseKey = "ct_lease"
-    private static let undoneFrom = "undone_from"
-    private static let undoneTo = "undone_to"
+    private static let restoredKey = "restored"
+    private static let changesUnknownKey = "changes_unknown"
 
     /// Runs `body` over one snapshot.
     package func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {

@@ -249,6 +249,7 @@ extension WriteTransaction {
             statement.bind(1, user.rawValue)
             statement.bind(2, chat.key.rawValue)
             statement.bind(3, id.rawValue)
+            statement.bind(4, ct)
             try statement.run()
         }
         touch(member, in: chat)

@@ -218,6 +218,7 @@ struct SuiteCoverageTests {
         for chat in [dialog, nowhere] {
             try tour.play(bob, ChatMarkRequest(type: .readMessage, chatID: chat))
             try tour.play(bob, ChatHistoryRequest(chatID: chat, backward: 1))
+            try tour.play(bob, ChatChangesRequest(chatID: chat, since: 0))
             try tour.play(bob, ChatSubscribeRequest(chatID: chat))
             try tour.play(bob, MsgGetRequest(chatID: chat, messageIDs: [sent]))
         }
@@ -448,6 +449,7 @@ struct SuiteCoverageTests {
         for id in ["all.chat.folder", "x"] as [Text] {
             try tour.play(alice, FoldersReorderRequest(foldersOrder: [id]))
         }
+        try tour.play(alice, SyncMoreRequest(kind: .drafts, since: 0, upTo: 1))
         try tour.play(alice, FoldersGetRequest())
         try tour.play(alice, FoldersGetByIdRequest(folderIDs: ["a"]))
         try tour.collect(alice, tablet)

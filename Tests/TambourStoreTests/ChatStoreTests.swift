@@ -230,6 +230,60 @@ struct ChatStoreTests {
         #expect(try changed(3) == [ChatID(group.rawValue)])
     }
 
+    @Test(
+        "a range of changes has none from behind its end, and of small chats no more than asked for",
+        arguments: SQLEngine.available
+    )
+    func rangeOfChanges(engine: SQLEngine) throws {
+        let store = try TestStore(engine, limits: ["fanOutMembers": 2])
+        let users = try store.users(4)
+        let group = try store.group(Array(users[..<3]))
+        let big = ChatID(group.rawValue)
+        let (one, two) = (ChatID.dialog(users[0], users[1]), ChatID.dialog(users[0], users[3]))
+        var marks = [store.now]
+        for partner in [users[1], users[3], nil, users[1]] {
+            if let partner {
+                try store.send("x", from: users[0], to: partner)
+            } else {
+                try store.batch { tx in
+                    let chat = try #require(try tx.group(group, for: users[0]))
+                    try store.send("x", from: users[0], to: chat, in: tx)
+                }
+            }
+            marks.append(store.now)
+        }
+        func changed(_ since: Int, _ end: Int? = nil, limit: Int = .max) throws -> [ChatID] {
+            try store.read { snapshot in
+                try snapshot.changedViews(
+                    for: users[0],
+                    since: marks[since],
+                    upTo: end.map { marks[$0] } ?? .max,
+                    limit: limit
+                )
+            }.map(\.wireID)
+        }
+        #expect(try changed(0) == [one, two, big])
+        #expect(try changed(0, limit: 1) == [one, big])
+        #expect(try changed(0, 3) == [two, big])
+        #expect(try changed(0, 2) == [two])
+        #expect(try changed(0, 1) == [])
+        #expect(try changed(2, 3) == [big])
+        #expect(try changed(3, 4) == [one])
+        #expect(try changed(4) == [])
+
+        try store.batch { tx in
+            try tx.remove([users[0]], from: try #require(try tx.group(group, for: users[0])))
+        }
+        let left = try store.read { snapshot in
+            try (
+                snapshot.leftChats(of: users[0], since: marks[0], upTo: marks[4]).count,
+                snapshot.leftChats(of: users[0], since: marks[4], limit: 1).map(\.chat.id),
+                snapshot.leftChats(of: users[0], since: marks[0], limit: 0).count
+            )
+        }
+        #expect(left == (0, [big], 0))
+    }
+
     // MARK: - Pages of chats
 
     @Test(

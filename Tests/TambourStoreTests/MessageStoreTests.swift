@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourSQL
 import TambourStore
 import Testing
 
@@ -300,6 +301,44 @@ struct MessageStoreTests {
             #expect(try snapshot.changedViews(for: users[1], since: since).map(\.key) == [key])
             #expect(try snapshot.changedViews(for: users[0], since: since).isEmpty)
         }
+    }
+
+    // MARK: - What became of messages
+
+    @Test("changes are read from the mark on, however many there were before")
+    func costOfChanges() throws {
+        let store = try TestStore(.sqlite)
+        let users = try store.users(2)
+        func cost(changed count: Int) throws -> Int {
+            let sent = try (0..<count).map { _ in
+                try store.send("x", from: users[0], to: users[1])
+            }
+            func edit(_ messages: some Sequence<MessageRecord>, _ text: Text) throws {
+                try store.batch { tx in
+                    let chat = try #require(try tx.chat(of: users[0], and: users[1]))
+                    for message in messages {
+                        let old = try #require(try tx.record(message.id, in: chat))
+                        var record = old
+                        record.text = text
+                        _ = try tx.edit(old, to: record, in: chat)
+                    }
+                }
+            }
+            try edit(sent, "y")
+            let mark = store.now
+            try edit(sent.prefix(1), "z")
+            let sql = try #require(store.reader.sql as? SQLiteConnection)
+            let before = sql.virtualMachineSteps
+            let changes = try store.read { snapshot in
+                let key = try #require(try snapshot.pairKey(users[0], users[1]))
+                let view = try #require(try snapshot.view(key, for: users[1]))
+                return try snapshot.changes(in: view, after: (mark, MessageID(.max)), limit: 9)
+            }
+            #expect(changes.map(\.message) == [sent[0].id])
+            return sql.virtualMachineSteps - before
+        }
+        let few = try cost(changed: 1)
+        #expect(abs(try cost(changed: 200) - few) < 50)
     }
 
     // MARK: - Sending twice

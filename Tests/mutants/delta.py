@@ -25,6 +25,7 @@ CONTACTS = STORE + "WriteTransaction+Contacts.swift"
 POLLS = STORE + "Polls.swift"
 DRAFTS = STORE + "Drafts.swift"
 ERASURE = STORE + "Erasure.swift"
+MORE = "Sources/TambourServer/Sync/SyncMore.swift"
 # name, file, what stands there (once), what the mutant makes of it (@ is its number), and for a write
 # that another one covers: why nobody can notice.
 MUTANTS = [
@@ -128,8 +129,8 @@ MUTANTS = [
      "            if mutant == @ { return min(max(state.last, wall) - 1, state.leaseEnd) }\n"
      "            ", None),
     ("delta: big chats are joined",
-     STORE + "Chats.swift", "            + views(store.chats.changedBigViews, viewer, since)",
-     "            + (mutant == @ ? [] : views(store.chats.changedBigViews, viewer, since))", None),
+     STORE + "Chats.swift", "        return try views(small, viewer, since) + views(big, viewer, since)",
+     "        return try views(small, viewer, since) + (mutant == @ ? [] : views(big, viewer, since))", None),
     ("add: the tombstone goes",
      MEMBERS, "            try revive.run()\n", "            if mutant != @ { try revive.run() }\n", None),
     ("remove: the tombstone",
@@ -213,6 +214,28 @@ MUTANTS = [
     ("end: what people had scheduled",
      MEMBERS, "        try forgetDelayed(for: .group(chat.key))",
      "        if mutant != @ { try forgetDelayed(for: .group(chat.key)) }", None),
+    ("changes: an edit",
+     STORE + "Messages.swift", "SET status = 1, updated = $3, changed = $3,",
+     "SET status = 1, updated = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $3 END,", None),
+    ("changes: a removal",
+     STORE + "Messages.swift", "SET status = 2, updated = $3, changed = $3,",
+     "SET status = 2, updated = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $3 END,", None),
+    ("changes: what is hidden",
+     MESSAGES, "            statement.bind(4, ct)\n", "            statement.bind(4, mutant == @ ? 0 : ct)\n", None),
+    ("changes: a vote",
+     POLLS, "SET attaches = $3, updated = $4, changed = $4",
+     "SET attaches = $3, updated = $4, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $4 END", None),
+    ("changes: a reaction",
+     STORE + "Reactions.swift", "SET reactions = $3, changed = $4 WHERE",
+     "SET reactions = $3, changed = CASE WHEN \\(mutant) = @ THEN changed ELSE $4 END WHERE", None),
+    ("more: the rest of a commit",
+     MORE, "        return (try read(cut - 1, cut, .max), cut - 1)",
+     "        return (mutant == @ ? found : try read(cut - 1, cut, .max), cut - 1)", None),
+    ("more: of chats that are there and those that are left, what is not known of one",
+     MORE, "let unknown = max(views.rest, left.rest)",
+     "let unknown = mutant == @ ? min(views.rest, left.rest) : max(views.rest, left.rest)", None),
+    ("more: big chats behind the range",
+     STORE + "Chats.swift", "        big.bind(3, end)", "        big.bind(3, mutant == @ ? .max : end)", None),
 ]
 
 
@@ -222,6 +245,8 @@ BESIDE = {
     "DelayedTests": "Scheduled messages",
     "PollStoreTests": "Polls in the store",
     "ChannelStoreTests": "Channels",
+    "ChatStoreTests": "Chats, their members",
+    "ChatChangesTests": "CHAT_CHANGES (1030)",
 }
 
 

@@ -38,13 +38,13 @@ class Tambourd:
         self.features.write_text("{}")
         #: Takes a line that asks for a restart, and gives one when it is done.
         self.asked, self.done = directory / "restart", directory / "restarted"
-        # The store is a backup that was restored, for the case of a time that is undone.
+        # The store is a backup that was restored, for the cases of marks from before that.
         first, backup = directory / "first", directory / "backup"
         users = ["--count", str(ACCOUNTS), "--first-phone", FIRST_PHONE, "--data", first]
         created = self._run("admin", "users", "create", *users)
         self._run("backup", backup, "--data", first)
         #: A time after the backup and before it was restored, Unix milliseconds.
-        self.undone = time.time_ns() // 1_000_000
+        self.before_restore = time.time_ns() // 1_000_000
         self._run("restore", backup, "--data", self.data)
         lines = [line.split() for line in created.splitlines()]
         self.accounts = [f"{phone}:token={token}" for phone, _, token in lines]
@@ -60,7 +60,7 @@ class Tambourd:
         code = f"""awk '$1 == "{{phone}}" {{code = $2}} END {{print code}}' {shlex.quote(str(self.codes))}"""
         reload = f"cat > {self.features} && {self.program} admin reload --data {self.data}"
         return [self.address, "--limits", str(LIMITS), "--code-cmd", code, *accounts] + [
-            "--restart-cmd", restart, "--features-cmd", reload, "--undone", str(self.undone),
+            "--restart-cmd", restart, "--features-cmd", reload, "--before-restore", str(self.before_restore),
             "--link-previews",
         ]  # fmt: skip
 

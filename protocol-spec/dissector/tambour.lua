@@ -339,6 +339,8 @@ local spec = {
         [304] = { name = "SEND_VOTE", direction = "clientToServer", request = "SendVoteRequest", reply = "SendVoteReply" },
         [305] = { name = "VOTERS_LIST_BY_ANSWER", direction = "clientToServer", request = "VotersListByAnswerRequest", reply = "VotersListByAnswerReply" },
         [306] = { name = "GET_POLL_UPDATES", direction = "clientToServer", request = "GetPollUpdatesRequest", reply = "GetPollUpdatesReply" },
+        [1030] = { name = "CHAT_CHANGES", direction = "clientToServer", request = "ChatChangesRequest", reply = "ChatChangesReply" },
+        [1031] = { name = "SYNC_MORE", direction = "clientToServer", request = "SyncMoreRequest", reply = "SyncMoreReply" },
     },
     error_payload = "ErrorReply",
     errors = {
@@ -411,6 +413,7 @@ local spec = {
         ["list<SessionFeature>"] = { shape = "list", of = "SessionFeature" },
         ["list<SessionInfo>"] = { shape = "list", of = "SessionInfo" },
         ["list<SyncKind>"] = { shape = "list", of = "SyncKind" },
+        ["list<SyncRange>"] = { shape = "list", of = "SyncRange" },
         ["list<User>"] = { shape = "list", of = "User" },
         ["list<UserName>"] = { shape = "list", of = "UserName" },
         ["list<UserReaction>"] = { shape = "list", of = "UserReaction" },
@@ -718,6 +721,11 @@ local spec = {
             { key = "elements", type = "list<Element>", limitItems = "maxElementsPerText" },
             { key = "replyTo", type = "messageId" },
         },
+        SyncRange = {
+            { key = "kind", type = "SyncKind", required = true },
+            { key = "since", type = "ms", required = true },
+            { key = "upTo", type = "ms", required = true },
+        },
         ChatDrafts = {
             { key = "saved", type = "map<chatId, Draft>" },
             { key = "discarded", type = "map<chatId, ms>" },
@@ -834,6 +842,7 @@ local spec = {
             { key = "profile", type = "Profile", required = true },
             { key = "chats", type = "list<Chat>" },
             { key = "resync", type = "list<SyncKind>" },
+            { key = "more", type = "list<SyncRange>" },
             { key = "chatMarker", type = "ms" },
             { key = "messages", type = "map<chatId, list<Message>>" },
             { key = "contacts", type = "list<User>" },
@@ -845,6 +854,19 @@ local spec = {
             { key = "token", type = "string", sensitive = true },
             { key = "time", type = "ms", required = true },
             { key = "updates", type = "int" },
+        },
+        SyncMoreRequest = {
+            { key = "kind", type = "SyncKind", required = true },
+            { key = "since", type = "ms", required = true },
+            { key = "upTo", type = "ms", required = true },
+            { key = "count", type = "int" },
+        },
+        SyncMoreReply = {
+            { key = "chats", type = "list<Chat>" },
+            { key = "contacts", type = "list<User>" },
+            { key = "drafts", type = "Drafts" },
+            { key = "resync", type = "bool" },
+            { key = "upTo", type = "ms" },
         },
         Login2Request = {
             { key = "needProfile", type = "bool" },
@@ -1031,6 +1053,20 @@ local spec = {
             { key = "messages", type = "list<Message>" },
             { key = "chat", type = "Chat" },
             { key = "more", type = "bool" },
+        },
+        ChatChangesRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "since", type = "ms", required = true },
+            { key = "messageId", type = "messageId" },
+            { key = "count", type = "int" },
+        },
+        ChatChangesReply = {
+            { key = "messages", type = "list<Message>" },
+            { key = "removedIds", type = "list<messageId>" },
+            { key = "clearedId", type = "messageId" },
+            { key = "resync", type = "bool" },
+            { key = "time", type = "ms", required = true },
+            { key = "messageId", type = "messageId" },
         },
         ChatMarkRequest = {
             { key = "type", type = "MarkType", required = true },

@@ -419,7 +419,7 @@ package struct LoginRequest: WirePayload, Hashable {
     package var bannersSync: Int64?
     /// When the client logged in last.
     package var lastLogin: Int64?
-    /// How many chats to send; the rest comes by CHATS_LIST.
+    /// How many chats to send; the rest comes by CHATS_LIST, that of a delta by SYNC_MORE.
     package var chatsCount: Int64?
     /// Version of the settings held; only a change sends them again.
     package var configHash: Text?
@@ -653,6 +653,9 @@ package struct LoginReply: WirePayload, Hashable {
     /// Kinds that come whole though a mark was sent, chats page by page with CHATS_LIST; absent when there
     /// are none. Only for clients with the capability `resync`.
     package var resync: [SyncKind]?
+    /// What of the deltas is to be asked for with SYNC_MORE; absent when nothing is. Only for clients with
+    /// the capability `sync-more`.
+    package var more: [SyncRange]?
     /// Where CHATS_LIST continues; absent or 0 means no more.
     package var chatMarker: Int64?
     /// Messages beside those of the chats.
@@ -680,6 +683,7 @@ package struct LoginReply: WirePayload, Hashable {
         profile: Profile,
         chats: [Chat] = [],
         resync: [SyncKind]? = nil,
+        more: [SyncRange]? = nil,
         chatMarker: Int64? = nil,
         messages: IDMap<ChatID, [Message]> = IDMap<ChatID, [Message]>([]),
         contacts: [User] = [],
@@ -695,6 +699,7 @@ package struct LoginReply: WirePayload, Hashable {
         self.profile = profile
         self.chats = chats
         self.resync = resync
+        self.more = more
         self.chatMarker = chatMarker
         self.messages = messages
         self.contacts = contacts
@@ -712,6 +717,7 @@ package struct LoginReply: WirePayload, Hashable {
         var profile: Profile?
         var chats: [Chat] = []
         var resync: [SyncKind]?
+        var more: [SyncRange]?
         var chatMarker: Int64?
         var messages: IDMap<ChatID, [Message]> = IDMap<ChatID, [Message]>([])
         var contacts: [User] = []
@@ -741,49 +747,53 @@ package struct LoginReply: WirePayload, Hashable {
                     fieldName = "resync"
                     try claim(2, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { resync = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SyncKind in try SyncKind.read(from: &reader) } }
+                } else if reader.matches(wireKey, "more") {
+                    fieldName = "more"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { more = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SyncRange in try SyncRange.read(from: &reader) } }
                 } else if reader.matches(wireKey, "chatMarker") {
                     fieldName = "chatMarker"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chatMarker = try reader.readInt() }
                 } else if reader.matches(wireKey, "messages") {
                     fieldName = "messages"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { messages = try IDMap<ChatID, [Message]>.read(from: &reader) }
                 } else if reader.matches(wireKey, "contacts") {
                     fieldName = "contacts"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
                 } else if reader.matches(wireKey, "presence") {
                     fieldName = "presence"
-                    try claim(6, in: &fieldsSeen)
+                    try claim(7, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { presence = try IDMap<UserID, Presence>.read(from: &reader) }
                 } else if reader.matches(wireKey, "drafts") {
                     fieldName = "drafts"
-                    try claim(7, in: &fieldsSeen)
+                    try claim(8, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { drafts = try Drafts.read(from: &reader) }
                 } else if reader.matches(wireKey, "calls") {
                     fieldName = "calls"
-                    try claim(8, in: &fieldsSeen)
+                    try claim(9, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { calls = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
                 } else if reader.matches(wireKey, "videoChatHistory") {
                     fieldName = "videoChatHistory"
-                    try claim(9, in: &fieldsSeen)
+                    try claim(10, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { videoChatHistory = try reader.readBool() }
                 } else if reader.matches(wireKey, "config") {
                     fieldName = "config"
-                    try claim(10, in: &fieldsSeen)
+                    try claim(11, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { config = try LoginConfig.read(from: &reader) }
                 } else if reader.matches(wireKey, "token") {
                     fieldName = "token"
-                    try claim(11, in: &fieldsSeen)
+                    try claim(12, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { token = try reader.readString() }
                 } else if reader.matches(wireKey, "time") {
                     fieldName = "time"
-                    try claim(12, in: &fieldsSeen)
+                    try claim(13, in: &fieldsSeen)
                     time = try reader.readInt()
                 } else if reader.matches(wireKey, "updates") {
                     fieldName = "updates"
-                    try claim(13, in: &fieldsSeen)
+                    try claim(14, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { updates = try reader.readInt() }
                 } else {
                     try reader.skip()
@@ -795,12 +805,13 @@ package struct LoginReply: WirePayload, Hashable {
         reader.endContainer()
         guard let profile else { throw missing("profile") }
         guard let time else { throw missing("time") }
-        return Self(profile: profile, chats: chats, resync: resync, chatMarker: chatMarker, messages: messages, contacts: contacts, presence: presence, drafts: drafts, calls: calls, videoChatHistory: videoChatHistory, config: config, token: token, time: time, updates: updates)
+        return Self(profile: profile, chats: chats, resync: resync, more: more, chatMarker: chatMarker, messages: messages, contacts: contacts, presence: presence, drafts: drafts, calls: calls, videoChatHistory: videoChatHistory, config: config, token: token, time: time, updates: updates)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 7
         if resync != nil, writer.capabilities.contains(.resync) { fieldCount += 1 }
+        if more != nil, writer.capabilities.contains(.syncMore) { fieldCount += 1 }
         if chatMarker != nil { fieldCount += 1 }
         if drafts != nil { fieldCount += 1 }
         if videoChatHistory != nil { fieldCount += 1 }
@@ -819,6 +830,13 @@ package struct LoginReply: WirePayload, Hashable {
             writer.writeKey("resync")
             writer.writeArrayHeader(resync.count)
             for item in resync {
+                item.write(to: &writer)
+            }
+        }
+        if let more, writer.capabilities.contains(.syncMore) {
+            writer.writeKey("more")
+            writer.writeArrayHeader(more.count)
+            for item in more {
                 item.write(to: &writer)
             }
         }
@@ -864,7 +882,7 @@ package struct LoginReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.resync] }
+    package static var gates: Capabilities { [.resync, .syncMore] }
 }
 
 extension LoginReply: CustomReflectable {
@@ -874,6 +892,7 @@ extension LoginReply: CustomReflectable {
             "profile": profile as Any,
             "chats": chats as Any,
             "resync": resync as Any,
+            "more": more as Any,
             "chatMarker": chatMarker as Any,
             "messages": messages as Any,
             "contacts": contacts as Any,
@@ -894,6 +913,197 @@ extension LoginRequest: WireRequest {
 
     /// The opcode it travels under.
     package static var opcode: Opcode { .login }
+}
+
+/// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first. A client keeps
+/// the ranges that are still to be read, and the mark of its next login is the end of what it has without a
+/// gap. What changes while it reads leaves the range and comes by a push or with the next login.
+package struct SyncMoreRequest: WirePayload, Hashable {
+    /// What to read.
+    package var kind: SyncKind
+    /// From the range: changes at or before it are left out.
+    package var since: Int64
+    /// From the range, or from the reply before: changes after it are left out.
+    package var upTo: Int64
+    /// About how many at most; as many as LOGIN brings chats unless given, and `maxChatsPage` at most.
+    package var count: Int64?
+
+    package init(
+        kind: SyncKind,
+        since: Int64,
+        upTo: Int64,
+        count: Int64? = nil
+    ) {
+        self.kind = kind
+        self.since = since
+        self.upTo = upTo
+        self.count = count
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var kind: SyncKind?
+        var since: Int64?
+        var upTo: Int64?
+        var count: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "kind") {
+                    fieldName = "kind"
+                    try claim(0, in: &fieldsSeen)
+                    kind = try SyncKind.read(from: &reader)
+                } else if reader.matches(wireKey, "since") {
+                    fieldName = "since"
+                    try claim(1, in: &fieldsSeen)
+                    since = try reader.readInt()
+                } else if reader.matches(wireKey, "upTo") {
+                    fieldName = "upTo"
+                    try claim(2, in: &fieldsSeen)
+                    upTo = try reader.readInt()
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let kind else { throw missing("kind") }
+        guard let since else { throw missing("since") }
+        guard let upTo else { throw missing("upTo") }
+        return Self(kind: kind, since: since, upTo: upTo, count: count)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if count != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("kind")
+        kind.write(to: &writer)
+        writer.writeKey("since")
+        writer.writeInt(since)
+        writer.writeKey("upTo")
+        writer.writeInt(upTo)
+        if let count {
+            writer.writeKey("count")
+            writer.writeInt(count)
+        }
+    }
+}
+
+/// The answer to SYNC_MORE.
+package struct SyncMoreReply: WirePayload, Hashable {
+    /// Chats that changed; those that were left with their status.
+    package var chats: [Chat]
+    /// Contacts that changed.
+    package var contacts: [User]
+    /// Drafts that changed.
+    package var drafts: Drafts?
+    /// True when the range cannot be read by parts: a LOGIN with the mark 0 brings everything of the kind.
+    package var resync: Bool?
+    /// Where to go on; absent when the range is read.
+    package var upTo: Int64?
+
+    package init(
+        chats: [Chat] = [],
+        contacts: [User] = [],
+        drafts: Drafts? = nil,
+        resync: Bool? = nil,
+        upTo: Int64? = nil
+    ) {
+        self.chats = chats
+        self.contacts = contacts
+        self.drafts = drafts
+        self.resync = resync
+        self.upTo = upTo
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chats: [Chat] = []
+        var contacts: [User] = []
+        var drafts: Drafts?
+        var resync: Bool?
+        var upTo: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chats") {
+                    fieldName = "chats"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { chats = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Chat in try Chat.read(from: &reader) } }
+                } else if reader.matches(wireKey, "contacts") {
+                    fieldName = "contacts"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { contacts = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> User in try User.read(from: &reader) } }
+                } else if reader.matches(wireKey, "drafts") {
+                    fieldName = "drafts"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { drafts = try Drafts.read(from: &reader) }
+                } else if reader.matches(wireKey, "resync") {
+                    fieldName = "resync"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { resync = try reader.readBool() }
+                } else if reader.matches(wireKey, "upTo") {
+                    fieldName = "upTo"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { upTo = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(chats: chats, contacts: contacts, drafts: drafts, resync: resync, upTo: upTo)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if drafts != nil { fieldCount += 1 }
+        if resync != nil { fieldCount += 1 }
+        if upTo != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("chats")
+        writer.writeArrayHeader(chats.count)
+        for item in chats {
+            item.write(to: &writer)
+        }
+        writer.writeKey("contacts")
+        writer.writeArrayHeader(contacts.count)
+        for item in contacts {
+            item.write(to: &writer)
+        }
+        if let drafts {
+            writer.writeKey("drafts")
+            drafts.write(to: &writer)
+        }
+        if let resync {
+            writer.writeKey("resync")
+            writer.writeBool(resync)
+        }
+        if let upTo {
+            writer.writeKey("upTo")
+            writer.writeInt(upTo)
+        }
+    }
+}
+
+extension SyncMoreRequest: WireRequest {
+    package typealias Reply = SyncMoreReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .syncMore }
 }
 
 /// The second part of a login, or the contacts that changed. The list goes out under both names clients know.

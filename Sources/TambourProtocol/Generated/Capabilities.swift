@@ -16,9 +16,13 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     /// holds of those kinds and does not find there is no more. Without it the field is left out, and a
     /// client shows what is no more until it asks for it.
     package static let resync = Capabilities(rawValue: 1 << 2)
+    /// A delta of LOGIN brings the newest changes of each kind, and `more` names the ranges that the client
+    /// asks for with SYNC_MORE, when it has shown the first. Without it a delta of chats is never cut: it
+    /// brings all at once, and when that does not fit a reply the whole list of chats.
+    package static let syncMore = Capabilities(rawValue: 1 << 3)
 
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync)]
+    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync), ("sync-more", .syncMore)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

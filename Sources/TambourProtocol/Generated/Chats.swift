@@ -355,6 +355,215 @@ extension ChatHistoryRequest: WireRequest {
     package static var opcode: Opcode { .chatHistory }
 }
 
+/// What became of the messages of a chat after a mark, oldest change first: those that were edited, reacted
+/// to, voted in, or deleted. For clients that keep histories: what they hold stays right without asking for
+/// it again. The first mark is the `time` of the LOGIN before the first page. A chat whose messages have
+/// changed is in the delta of the next login, so others need not be asked for. Answers show what they answer
+/// as it is now: its change comes by itself, and a client puts it into the answers it holds.
+package struct ChatChangesRequest: WirePayload, Hashable {
+    /// The chat.
+    package var chatID: ChatID
+    /// The mark: changes at or before it are left out; 0 for all there were.
+    package var since: Int64
+    /// Where a page before ended: changes in the millisecond `since` to messages behind this one are wanted
+    /// too.
+    package var messageID: MessageID?
+    /// How many changes at most; `maxHistoryPage` unless given, and never more.
+    package var count: Int64?
+
+    package init(
+        chatID: ChatID,
+        since: Int64,
+        messageID: MessageID? = nil,
+        count: Int64? = nil
+    ) {
+        self.chatID = chatID
+        self.since = since
+        self.messageID = messageID
+        self.count = count
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var since: Int64?
+        var messageID: MessageID?
+        var count: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "since") {
+                    fieldName = "since"
+                    try claim(1, in: &fieldsSeen)
+                    since = try reader.readInt()
+                } else if reader.matches(wireKey, "messageId") {
+                    fieldName = "messageId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { messageID = MessageID(try reader.readID()) }
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let since else { throw missing("since") }
+        return Self(chatID: chatID, since: since, messageID: messageID, count: count)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 2
+        if messageID != nil { fieldCount += 1 }
+        if count != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("since")
+        writer.writeInt(since)
+        if let messageID {
+            writer.writeKey("messageId")
+            writer.writeInt(messageID.rawValue)
+        }
+        if let count {
+            writer.writeKey("count")
+            writer.writeInt(count)
+        }
+    }
+}
+
+/// The answer to CHAT_CHANGES.
+package struct ChatChangesReply: WirePayload, Hashable {
+    /// As they are now.
+    package var messages: [Message]
+    /// Those that are no more.
+    package var removedIDs: [MessageID]
+    /// Up to this message nothing is there for the caller, who cleared the history or joined without it;
+    /// absent when all is.
+    package var clearedID: MessageID?
+    /// True when nothing that was held before may be trusted any more.
+    package var resync: Bool?
+    /// The next mark: nothing at or before it is missing. What happened in its millisecond may come again.
+    package var time: Int64
+    /// Where to go on, with `time`; absent when that was all.
+    package var messageID: MessageID?
+
+    package init(
+        messages: [Message] = [],
+        removedIDs: [MessageID] = [],
+        clearedID: MessageID? = nil,
+        resync: Bool? = nil,
+        time: Int64,
+        messageID: MessageID? = nil
+    ) {
+        self.messages = messages
+        self.removedIDs = removedIDs
+        self.clearedID = clearedID
+        self.resync = resync
+        self.time = time
+        self.messageID = messageID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var messages: [Message] = []
+        var removedIDs: [MessageID] = []
+        var clearedID: MessageID?
+        var resync: Bool?
+        var time: Int64?
+        var messageID: MessageID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "messages") {
+                    fieldName = "messages"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { messages = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
+                } else if reader.matches(wireKey, "removedIds") {
+                    fieldName = "removedIds"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { removedIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) } }
+                } else if reader.matches(wireKey, "clearedId") {
+                    fieldName = "clearedId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { clearedID = MessageID(try reader.readID()) }
+                } else if reader.matches(wireKey, "resync") {
+                    fieldName = "resync"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { resync = try reader.readBool() }
+                } else if reader.matches(wireKey, "time") {
+                    fieldName = "time"
+                    try claim(4, in: &fieldsSeen)
+                    time = try reader.readInt()
+                } else if reader.matches(wireKey, "messageId") {
+                    fieldName = "messageId"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { messageID = MessageID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let time else { throw missing("time") }
+        return Self(messages: messages, removedIDs: removedIDs, clearedID: clearedID, resync: resync, time: time, messageID: messageID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if clearedID != nil { fieldCount += 1 }
+        if resync != nil { fieldCount += 1 }
+        if messageID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("messages")
+        writer.writeArrayHeader(messages.count)
+        for item in messages {
+            item.write(to: &writer)
+        }
+        writer.writeKey("removedIds")
+        writer.writeArrayHeader(removedIDs.count)
+        for item in removedIDs {
+            writer.writeInt(item.rawValue)
+        }
+        if let clearedID {
+            writer.writeKey("clearedId")
+            writer.writeInt(clearedID.rawValue)
+        }
+        if let resync {
+            writer.writeKey("resync")
+            writer.writeBool(resync)
+        }
+        writer.writeKey("time")
+        writer.writeInt(time)
+        if let messageID {
+            writer.writeKey("messageId")
+            writer.writeInt(messageID.rawValue)
+        }
+    }
+}
+
+extension ChatChangesRequest: WireRequest {
+    package typealias Reply = ChatChangesReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .chatChanges }
+}
+
 /// Moves the caller's read mark. It only rises, except by SET_AS_UNREAD; a mark in the future counts as now.
 /// Others see of it what the caller shows (SHOW_READ_MARK).
 package struct ChatMarkRequest: WirePayload, Hashable {

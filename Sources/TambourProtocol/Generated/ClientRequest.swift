@@ -109,6 +109,8 @@ package enum ClientRequest: Sendable {
             case .sendVote: .command(.sendVote(try .decode(payload, limits: limits)))
             case .votersListByAnswer: .query(.votersListByAnswer(try .decode(payload, limits: limits)))
             case .getPollUpdates: .query(.getPollUpdates(try .decode(payload, limits: limits)))
+            case .chatChanges: .query(.chatChanges(try .decode(payload, limits: limits)))
+            case .syncMore: .query(.syncMore(try .decode(payload, limits: limits)))
             default: nil
         }
     }
@@ -193,6 +195,8 @@ package indirect enum QueryRequest: Sendable {
     case chatSuggest(ChatSuggestRequest)
     case votersListByAnswer(VotersListByAnswerRequest)
     case getPollUpdates(GetPollUpdatesRequest)
+    case chatChanges(ChatChangesRequest)
+    case syncMore(SyncMoreRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -240,6 +244,8 @@ package indirect enum QueryRequest: Sendable {
             case .chatSuggest: .chatSuggest
             case .votersListByAnswer: .votersListByAnswer
             case .getPollUpdates: .getPollUpdates
+            case .chatChanges: .chatChanges
+            case .syncMore: .syncMore
         }
     }
 }

@@ -5211,6 +5211,72 @@ package struct NewDraft: WireValue, Hashable {
     }
 }
 
+/// Changes that a delta has left out.
+package struct SyncRange: WireValue, Hashable {
+    /// What changed.
+    package var kind: SyncKind
+    /// The mark of the login: changes after it, on the server's clock.
+    package var since: Int64
+    /// The last millisecond of which changes are left out.
+    package var upTo: Int64
+
+    package init(
+        kind: SyncKind,
+        since: Int64,
+        upTo: Int64
+    ) {
+        self.kind = kind
+        self.since = since
+        self.upTo = upTo
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var kind: SyncKind?
+        var since: Int64?
+        var upTo: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "kind") {
+                    fieldName = "kind"
+                    try claim(0, in: &fieldsSeen)
+                    kind = try SyncKind.read(from: &reader)
+                } else if reader.matches(wireKey, "since") {
+                    fieldName = "since"
+                    try claim(1, in: &fieldsSeen)
+                    since = try reader.readInt()
+                } else if reader.matches(wireKey, "upTo") {
+                    fieldName = "upTo"
+                    try claim(2, in: &fieldsSeen)
+                    upTo = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let kind else { throw missing("kind") }
+        guard let since else { throw missing("since") }
+        guard let upTo else { throw missing("upTo") }
+        return Self(kind: kind, since: since, upTo: upTo)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("kind")
+        kind.write(to: &writer)
+        writer.writeKey("since")
+        writer.writeInt(since)
+        writer.writeKey("upTo")
+        writer.writeInt(upTo)
+    }
+}
+
 /// Drafts of chats.
 package struct ChatDrafts: WireValue, Hashable {
     /// Drafts that exist.

@@ -243,6 +243,11 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let votersListByAnswer = Opcode(rawValue: 305)
     /// Polls as they are now, for clients that show them for long.
     package static let getPollUpdates = Opcode(rawValue: 306)
+    /// What became of the messages of a chat after a mark, oldest change first: those that were edited,
+    /// reacted to, voted in, or deleted.
+    package static let chatChanges = Opcode(rawValue: 1030)
+    /// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first.
+    package static let syncMore = Opcode(rawValue: 1031)
 
     /// What the table says about it, nil for an unknown number.
     package var info: OpInfo? {
@@ -296,7 +301,7 @@ package struct OpInfo: Sendable {
 
     /// By number. Numbers nobody has seen are nil.
     package static let table: [OpInfo?] = {
-        var table = [OpInfo?](repeating: nil, count: 307)
+        var table = [OpInfo?](repeating: nil, count: 1032)
         func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code], _ feature: Features = []) {
             table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, feature: feature, isServed: kind != nil)
         }
@@ -415,6 +420,8 @@ package struct OpInfo: Sendable {
         served(304, "SEND_VOTE", .clientToServer, [.loggedIn], .command, .idempotent, [.chatNotFound, .notFound, .notAllowed])
         served(305, "VOTERS_LIST_BY_ANSWER", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound, .notFound, .notAllowed])
         served(306, "GET_POLL_UPDATES", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(1030, "CHAT_CHANGES", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
+        served(1031, "SYNC_MORE", .clientToServer, [.loggedIn], .query, .safe, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
         known(25, "PRESET_AVATARS", .clientToServer)

@@ -114,7 +114,7 @@ package struct Backup: Sendable {
         let partial = "\(directory.databasePath).partial"
         do {
             try check(partial, against: manifest, output)
-            try noteRestore(partial, of: manifest.clock)
+            try noteRestore(partial)
             guard rename(partial, directory.databasePath) == 0 else {
                 throw Failure(description: "cannot rename \(partial): \(DataDirectory.reason())")
             }
@@ -126,11 +126,11 @@ package struct Backup: Sendable {
         try output("\(dataDirectory) restored: \(manifest.rows) rows in \(manifest.count) tables")
     }
 
-    /// Clients that were there after the backup hear at their next login that what they hold may be no more.
-    private func noteRestore(_ path: String, of clock: Int64) throws {
+    /// Clients that were there before hear at their next login that what they hold may be no more.
+    private func noteRestore(_ path: String) throws {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         let store = try StoreConnection(connection, limits: .standard)
-        try store.noteRestore(of: clock, at: environment.wallMs())
+        try store.noteRestore(at: environment.wallMs())
         try connection.checkpoint()
     }
 

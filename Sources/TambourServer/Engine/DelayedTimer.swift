@@ -1,6 +1,6 @@
 import Dispatch
 import Synchronization
-package import TambourStore
+import TambourStore
 
 /// Sends scheduled messages when their time comes: as commands of its own between those of others.
 ///

@@ -1,6 +1,6 @@
 import Dispatch
 import Synchronization
-package import TambourStore
+import TambourStore
 
 /// What the server does by itself now and then, as commands of its own between those of others.
 ///

@@ -21,21 +21,28 @@ package struct Dispatcher: Sendable {
     private let sync: LoginSync
     private let report: @Sendable (String) -> Void
 
-    /// - Parameter undone: times that restoring a backup has undone.
+    /// - Parameters:
+    ///   - restored: up to it marks are from before a backup was restored, commit clock; 0 for never.
+    ///   - changesUnknown: up to it they are from before messages told when they had changed.
     package init(
         limits: Limits,
         environment: Environment,
         fixedLoginCode: String?,
         presence: PresenceRegistry,
         settings: ServiceConfig,
-        undone: ClosedRange<Int64>? = nil,
+        restored: Int64 = 0,
+        changesUnknown: Int64 = 0,
         preview: @escaping @Sendable (Int64) -> Attach? = { _ in nil },
         report: @escaping @Sendable (String) -> Void
     ) {
         auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
         profile = ProfileHandler(limits: limits, service: settings)
         contacts = ContactsHandler(limits: limits, environment: environment, presence: presence)
-        chats = ChatsHandler(limits: limits, environment: environment)
+        chats = ChatsHandler(
+            limits: limits,
+            environment: environment,
+            changesUnknown: max(restored, changesUnknown)
+        )
         messages = MessagesHandler(limits: limits, preview: preview)
         groups = GroupsHandler(limits: limits, environment: environment)
         reactions = ReactionsHandler(limits: limits)
@@ -48,7 +55,7 @@ package struct Dispatcher: Sendable {
             limits: limits,
             presence: presence,
             settings: settings,
-            undone: undone
+            restored: restored
         )
         self.report = report
     }
@@ -157,9 +164,12 @@ package struct Dispatcher: Sendable {
     // MARK: - Queries
 
     /// Runs a query over a snapshot of its own; what it has to tell others, it stores nowhere.
+    ///
+    /// - Parameter time: the commit clock's safe time, read before the call.
     package func query(
         _ request: QueryRequest,
         from requester: Requester,
+        time: Int64,
         on store: StoreConnection
     ) -> (answer: Answer, events: [Event]) {
         // The one query of strangers.
@@ -173,7 +183,7 @@ package struct Dispatcher: Sendable {
         var events: [Event] = []
         let answer = guardedAnswer {
             try store.read { snapshot in
-                try self.answer(request, caller, requester, snapshot, &events)
+                try self.answer(request, caller, requester, time, snapshot, &events)
             }
         }
         return (answer, events)
@@ -183,6 +193,7 @@ package struct Dispatcher: Sendable {
         _ request: QueryRequest,
         _ caller: Caller,
         _ requester: Requester,
+        _ time: Int64,
         _ snapshot: ReadTransaction,
         _ events: inout [Event]
     ) throws -> Answer {
@@ -235,6 +246,10 @@ package struct Dispatcher: Sendable {
             return .reply(MsgTypingReply())
         case .msgGet(let request):
             return page(try messages.msgGet(request, from: caller, in: snapshot))
+        case .syncMore(let request):
+            return page(try sync.syncMore(request, from: caller, in: snapshot))
+        case .chatChanges(let request):
+            return page(try chats.chatChanges(request, from: caller, time: time, in: snapshot))
         case .msgGetCommentsInfo(let request):
             return page(try messages.msgGetCommentsInfo(request, from: caller, in: snapshot))
         case .msgGetReactions(let request):

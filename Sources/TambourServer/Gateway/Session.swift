@@ -459,7 +459,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             if !isTaken { gateway.post(.answered(self, request, .refusal(.overloaded))) }
         case .query(let asked):
             shared.readers.post { store in
-                let result = shared.dispatcher.query(asked, from: requester, on: store)
+                let time = shared.clock.safeTime(wall: shared.environment.wallMs())
+                let result = shared.dispatcher.query(
+                    asked,
+                    from: requester,
+                    time: time,
+                    on: store
+                )
                 shared.router.route(result.events)
                 gateway.post(.answered(self, request, result.answer))
             }

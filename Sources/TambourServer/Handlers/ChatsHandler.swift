@@ -5,6 +5,8 @@ import TambourStore
 struct ChatsHandler: Sendable {
     let limits: Limits
     let environment: Environment
+    /// Up to that mark CHAT_CHANGES does not know what a client may hold, commit clock; 0 for never.
+    var changesUnknown: Int64 = 0
 
     /// Answers `CHAT_INFO` (48): chats the caller is no member of are left out.
     ///
@@ -79,6 +81,62 @@ struct ChatsHandler: Sendable {
             chat: request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil,
             more: page.more
         )
+    }
+
+    /// Answers `CHAT_CHANGES` (1030): what became of messages after a mark.
+    ///
+    /// - Parameter time: safe time read before the snapshot opened: the client's next mark.
+    /// - Throws: `chat.not.found`; `proto.payload` for a count below 1, or a mark below 0.
+    /// - Note: A query.
+    func chatChanges(
+        _ request: ChatChangesRequest,
+        from caller: Caller,
+        time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> ChatChangesReply {
+        guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
+        guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
+        let view = try snapshot.begunView(request.chatID, of: caller.userID)
+        var reply = ChatChangesReply(time: time)
+        if changesUnknown > 0, request.since <= changesUnknown {
+            reply.resync = true
+            return reply
+        }
+        guard let view else { return reply }
+        if view.floor.rawValue > 0 { reply.clearedID = view.floor }
+        let most = Int64(limits.maxHistoryPage)
+        let count = Int(min(request.count ?? most, most))
+        // Without a message: behind all of that millisecond.
+        let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
+        let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
+        var budget = limits.maxReplyBytes
+        var last = mark
+        for change in changes.prefix(count) {
+            let record = try snapshot.visibleRecord(
+                change.message,
+                in: view.key,
+                for: caller.userID,
+                above: view.floor
+            )
+            if let record {
+                let message = try snapshot.message(
+                    record,
+                    wireID: view.wireID,
+                    for: caller.userID
+                )
+                budget -= message.wireSizeEstimate
+                if budget < 0, !reply.messages.isEmpty || !reply.removedIDs.isEmpty { break }
+                reply.messages.append(message)
+            } else {
+                reply.removedIDs.append(change.message)
+            }
+            last = change
+        }
+        guard let newest = changes.last, newest != last else { return reply }
+        // Where others may still join in there is no place to go on from but the one before them.
+        (reply.time, reply.messageID) =
+            last.time <= time ? (last.time, last.message) : (time, MessageID(.max))
+        return reply
     }
 
     /// All that the caller has scheduled in a chat, the next to be sent first; anchor and counts do not

@@ -2,26 +2,16 @@ import TambourProtocol
 import TambourStore
 
 extension LoginSync {
-    /// Drafts that changed after a mark, as LOGIN brings them, oldest first where they would fill more than
-    /// `budget`.
+    /// Drafts as they travel; nil for none.
     ///
-    /// - Parameter since: nil for all drafts there are.
-    /// - Returns: nil for none; `complete` is the clock up to which nothing is missing.
-    func drafts(
-        of caller: Caller,
-        since: Int64?,
-        budget: Int,
-        in snapshot: ReadTransaction
-    ) throws -> (drafts: Drafts?, bytes: Int, complete: Int64) {
-        let changed = try snapshot.changedDrafts(of: caller.userID, since: since ?? 0)
-            .filter { since != nil || $0.isSaved }
-        guard !changed.isEmpty else { return (nil, 0, .max) }
-        let part = oldest(changed.map { ($0, $0.ct) }, budget: budget) { $0.wireSizeEstimate }
+    /// - Parameter since: the mark of who gets them; nil for none.
+    func drafts(_ records: [DraftRecord], of caller: Caller, since: Int64?) -> Drafts? {
+        guard !records.isEmpty else { return nil }
         var saved: [(ChatID, Draft)] = []
         var discarded: [(ChatID, Int64)] = []
         var savedOfUsers: [(UserID, Draft)] = []
         var discardedOfUsers: [(UserID, Int64)] = []
-        for record in part.items {
+        for record in records {
             let chatID: ChatID
             switch record.place {
             case .group(let key):
@@ -47,10 +37,9 @@ extension LoginSync {
                 discarded.append((chatID, record.ct))
             }
         }
-        let drafts = Drafts(
+        return Drafts(
             chats: ChatDrafts(saved: IDMap(saved), discarded: IDMap(discarded)),
             users: UserDrafts(saved: IDMap(savedOfUsers), discarded: IDMap(discardedOfUsers))
         )
-        return (drafts, part.items.reduce(0) { $0 + $1.wireSizeEstimate }, part.complete)
     }
 }

@@ -6,13 +6,13 @@ struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     let settings: ServiceConfig
-    /// Times that restoring a backup has undone; nil when there are none.
-    var undone: ClosedRange<Int64>?
+    /// Marks up to it are from before a backup was restored, commit clock; 0 for never.
+    var restored: Int64 = 0
 
     /// Answers `LOGIN` (19).
     ///
-    /// A mark that is absent, 0 or negative asks for everything, and so does one from a time that restoring
-    /// a backup has undone; one beyond `time` counts as `time`.
+    /// A mark that is absent, 0 or negative asks for everything, and so does one from before a backup was
+    /// restored; one beyond `time` counts as `time`.
     /// A delta that would not fit one reply is answered in full: the newest chats and a marker to
     /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest first where
     /// they would fill more than their part of a reply, and `time` stays below what is left: the next login
@@ -40,61 +40,41 @@ struct LoginSync: Sendable {
             limit: limits.presenceWatch
         )
 
-        var budget = limits.maxReplyBytes
-        var time = time
+        var room = LoginRoom(
+            bytes: limits.maxReplyBytes,
+            time: time,
+            asksForMore: requester.capabilities.contains(.syncMore)
+        )
         // Nothing is left out for good: the client would not have it, or keep what it has, for ever.
         // Who gets chats in full gets the partners of those that are sent; who holds the chats, all.
-        let changed =
+        let changedContacts =
             if let contactsMark {
                 try snapshot.changedContacts(of: caller.userID, since: contactsMark)
             } else {
                 try snapshot.contacts(of: caller.userID, withPartners: chatsMark != nil)
             }
-        let part = oldest(changed.map { ($0, $0.changed) }, budget: budget / 2) {
-            $0.wireSizeEstimate
-        }
-        var contacts = part.items
-        time = min(time, part.complete)
-        budget -= contacts.reduce(0) { $0 + $1.wireSizeEstimate }
-        let drafts = try drafts(of: caller, since: draftsMark, budget: budget / 4, in: snapshot)
-        time = min(time, drafts.complete)
-        budget -= drafts.bytes
-        var gone: [Chat] = []
-        if let chatsMark {
-            // Nor is what is no more: also a list in full says nothing of it.
-            let left = try snapshot.leftChats(of: caller.userID, since: chatsMark)
-            let part = oldest(left.map { ($0.chat, $0.changed) }, budget: budget / 2) {
-                $0.wireSizeEstimate
-            }
-            gone = part.items
-            time = min(time, part.complete)
-            budget -= gone.reduce(0) { $0 + $1.wireSizeEstimate }
-        }
-        var chats: [Chat] = []
-        var marker: Int64 = 0
-        let delta =
-            try chatsMark.map {
-                try changedChats(for: caller, since: $0, budget: budget, in: snapshot)
-            } ?? nil
-        if let delta {
-            chats = delta
-        } else {
-            let asked = request.chatsCount ?? Int64(limits.chatsPageSize)
-            let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
-            (chats, marker) = try snapshot.chatsPage(
-                for: caller.userID,
-                before: .max,
-                limit: count,
-                budget: budget
-            )
-        }
-        if contactsMark == nil, delta == nil {
-            budget -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
+        var contacts = room.take(
+            .contacts,
+            changedContacts.map { ($0, $0.changed) },
+            since: contactsMark,
+            part: 2
+        ) { $0.wireSizeEstimate }
+        let changedDrafts = try snapshot.changedDrafts(of: caller.userID, since: draftsMark ?? 0)
+            .filter { draftsMark != nil || $0.isSaved }
+        let drafts = room.take(
+            .drafts,
+            changedDrafts.map { ($0, $0.ct) },
+            since: draftsMark,
+            part: 4
+        ) { $0.wireSizeEstimate }
+        let count = count(request.chatsCount)
+        let (chats, marker) = try chats(of: caller, since: chatsMark, count, &room, in: snapshot)
+        if contactsMark == nil, marker != nil {
             let known = Set(contacts.map(\.account.id))
             for partner in try partners(in: chats, of: caller, but: known, snapshot) {
-                budget -= partner.wireSizeEstimate
+                room.bytes -= partner.wireSizeEstimate
                 // What does not fit is asked for by CONTACT_INFO when it is shown.
-                if budget < 0 { break }
+                if room.bytes < 0 { break }
                 contacts.append(partner)
             }
         }
@@ -102,14 +82,15 @@ struct LoginSync: Sendable {
         presence.watch(recent.map(\.id), by: caller.userID)
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
-            chats: chats + gone,
+            chats: chats,
             resync: resync(request),
-            chatMarker: delta == nil ? marker : nil,
+            more: room.more.isEmpty ? nil : room.more,
+            chatMarker: marker,
             contacts: contacts.map { $0.user(showingRemoval: true) },
             presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
-            drafts: drafts.drafts,
+            drafts: self.drafts(drafts, of: caller, since: draftsMark),
             config: try config(account, requester, unlessKnown: request.configHash, snapshot),
-            time: time
+            time: room.time
         )
         return (reply, recent.map(\.id), account)
     }
@@ -129,7 +110,7 @@ struct LoginSync: Sendable {
             throw RequestError.loginToken
         }
         var contacts: [User] = []
-        let since = isUndone(request.contactsSync) ? 0 : request.contactsSync ?? 0
+        let since = isForgotten(request.contactsSync) ? 0 : request.contactsSync ?? 0
         if since >= 0 {
             var budget = limits.maxReplyBytes
             let changed =
@@ -175,13 +156,14 @@ struct LoginSync: Sendable {
 
     /// Nil for a mark that asks for everything.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
-        guard let asked, asked > 0, !isUndone(asked) else { return nil }
+        guard let asked, asked > 0, !isForgotten(asked) else { return nil }
         return min(asked, time)
     }
 
-    private func isUndone(_ asked: Int64?) -> Bool {
-        guard let asked, let undone else { return false }
-        return undone.contains(asked)
+    /// Whether the store may have forgotten what a client with that mark holds.
+    private func isForgotten(_ asked: Int64?) -> Bool {
+        guard let asked else { return false }
+        return asked > 0 && asked <= restored
     }
 
     /// What comes whole though its mark did not ask for that; nil when nothing does.
@@ -190,30 +172,52 @@ struct LoginSync: Sendable {
             (.chats, request.chatsSync), (.contacts, request.contactsSync),
             (.drafts, request.draftsSync),
         ]
-        let kinds = marks.filter { isUndone($0.1) }.map(\.0)
+        let kinds = marks.filter { isForgotten($0.1) }.map(\.0)
         return kinds.isEmpty ? nil : kinds
     }
 
-    /// The changes that were there first, whole commits, and the clock up to which they are complete.
-    ///
-    /// - Parameters:
-    ///   - changed: the newest change first, each with its clock.
-    ///   - budget: bytes that they may take.
-    func oldest<Item>(
-        _ changed: [(item: Item, changed: Int64)],
-        budget: Int,
-        size: (Item) -> Int
-    ) -> (items: [Item], complete: Int64) {
-        var budget = budget
-        let firstLeftOut = changed.last { change in
-            budget -= size(change.item)
-            return budget < 0
+    /// The chats that LOGIN brings, and where CHATS_LIST goes on when they are not a delta.
+    private func chats(
+        of caller: Caller,
+        since mark: Int64?,
+        _ count: Int,
+        _ room: inout LoginRoom,
+        in snapshot: ReadTransaction
+    ) throws -> (chats: [Chat], marker: Int64?) {
+        if room.asksForMore, let mark,
+            let newest = try newestChats(
+                of: caller,
+                since: mark,
+                count: count,
+                bytes: room.bytes,
+                in: snapshot
+            )
+        {
+            room.leave(.chats, since: mark, upTo: newest.rest)
+            return (newest.items, nil)
         }
-        guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
-        let before = changed.filter { $0.changed < cut }
-        guard before.isEmpty else { return (before.map(\.item), cut - 1) }
-        // One commit changed more than that: it is not split.
-        return (changed.filter { $0.changed == cut }.map(\.item), cut)
+        var gone: [Chat] = []
+        if let mark {
+            // Nor is what is no more: also a list in full says nothing of it.
+            let left = try snapshot.leftChats(of: caller.userID, since: mark)
+            let changed = left.map { ($0.chat, $0.changed) }
+            gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
+            let delta = try changedChats(
+                for: caller,
+                since: mark,
+                budget: room.bytes,
+                in: snapshot
+            )
+            if let delta { return (delta + gone, nil) }
+        }
+        let (chats, marker) = try snapshot.chatsPage(
+            for: caller.userID,
+            before: .max,
+            limit: count,
+            budget: room.bytes
+        )
+        room.bytes -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
+        return (chats + gone, marker)
     }
 
     /// Every chat that changed after `since`, or nil when they take more than `budget` bytes.

@@ -470,8 +470,13 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
-            name: "LOGIN reply: a mark from a time that is undone", type: "LoginReply", opcode: 19, command: 1, sequence: 1,
+            name: "LOGIN reply: a mark from before a restore", type: "LoginReply", opcode: 19, command: 1, sequence: 1,
             hex: "0a0100010013000000ef89a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981a5636861747390a6726573796e6393a54348415453a8434f4e5441435453a6445241465453aa636861744d61726b657200a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "LOGIN reply: the newest of a long delta", type: "LoginReply", opcode: 19, command: 1, sequence: 1,
+            hex: "0a01000100130000012088a770726f66696c6581a7636f6e7461637486a26964cd03e9ad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c0a56e616d65739183a46e616d65a5416c696365a966697273744e616d65a5416c696365a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a570686f6e65cf000000129fc68981a5636861747390a46d6f72659283a46b696e64a54348415453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f083a46b696e64a8434f4e5441435453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1c0e0a86d6573736167657380a8636f6e746163747390a870726573656e636580a563616c6c7390a474696d65cf0000019871c20b18",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -600,6 +605,38 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "SYNC_MORE request: the chats before the newest", type: "SyncMoreRequest", opcode: 1031, command: 0, sequence: 2,
+            hex: "0a00000204070000002983a46b696e64a54348415453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f0",
+            accept: [],
+            reject: [
+                .init(name: "no range", hex: "0a00000204070000001b82a46b696e64a54348415453a573696e6365cf0000019871bf01c0", limits: [:], error: "/upTo: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "SYNC_MORE request: contacts, two at most", type: "SyncMoreRequest", opcode: 1031, command: 0, sequence: 3,
+            hex: "0a00000304070000003384a46b696e64a8434f4e5441435453a573696e6365cf0000019871bf01c0a47570546fcf0000019871c1e7f0a5636f756e7402",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC_MORE reply: one chat, and others before it", type: "SyncMoreReply", opcode: 1031, command: 1, sequence: 2,
+            hex: "0a0100020407000000f483a56368617473918ca2696403a474797065a64449414c4f47a6737461747573a6414354495645a56f776e6572cd03e9ac7061727469636970616e747382a431303031cf0000019871c1e7f0a43130303200ad6c6173744576656e7454696d65cf0000019871c1e7f0b56c61737444656c6179656455706461746554696d6500b86c6173744669726544656c617965644572726f7254696d6500a763726561746564cf0000019871c1e7f0a86a6f696e54696d65cf0000019871c1e7f0a86d6f646966696564cf0000019871c1e7f0ab6e65774d6573736167657300a8636f6e746163747390a47570546fcf0000019871c1e7ef",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC_MORE reply: the last contact, who was removed", type: "SyncMoreReply", opcode: 1031, command: 1, sequence: 3,
+            hex: "0a01000304070000009882a5636861747390a8636f6e74616374739186a26964cd03eaad6163636f756e7453746174757300aa75706461746554696d65cf0000019871bf01c1a56e616d65739184a46e616d65a7426f6220526179a966697273744e616d65a3426f62a86c6173744e616d65a3526179a474797065a54f4e454d45a76f7074696f6e7392a25454a54f4e454d45a6737461747573a752454d4f564544",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC_MORE reply: drafts", type: "SyncMoreReply", opcode: 1031, command: 1, sequence: 4,
+            hex: "0a01000404070000008883a5636861747390a8636f6e746163747390a664726166747382a5636861747382a5736176656481a13383a474657874a56c61746572a474696d65cf0000019871c1e7f0a87361766554696d65cf0000019871c1e7f0a964697363617264656480a5757365727382a5736176656480a964697363617264656481a431303033cf0000019871c1e7f0",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "SYNC_MORE reply: a range that cannot be read by parts", type: "SyncMoreReply", opcode: 1031, command: 1, sequence: 5,
+            hex: "0a01000504070000001a83a5636861747390a8636f6e746163747390a6726573796e63c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "BOT_INFO request: a bot", type: "BotInfoRequest", opcode: 145, command: 0, sequence: 62,
             hex: "0a00003e00910000000a81a5626f744964cd03ea",
             accept: [],
@@ -644,6 +681,43 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "SUSPEND_BOT error: nobody is one", type: "ErrorReply", opcode: 119, command: 3, sequence: 60,
             hex: "0a03003c00770000002d82a56572726f72ae757365722e6e6f742e666f756e64a76d657373616765ae55736572206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES request: what became of a chat since a login", type: "ChatChangesRequest", opcode: 1030, command: 0, sequence: 21,
+            hex: "0a00001504060000001882a663686174496403a573696e6365cf0000019871c1e7f0",
+            accept: [],
+            reject: [
+                .init(name: "no mark", hex: "0a00001504060000000981a663686174496403", limits: [:], error: "/since: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES request: the next page", type: "ChatChangesRequest", opcode: 1030, command: 0, sequence: 22,
+            hex: "0a00001604060000003284a663686174496403a573696e6365cf0000019871c1fb78a96d6573736167654964cf019871c1e7f00007a5636f756e7432",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES reply: one edited, one deleted, and that is all", type: "ChatChangesReply", opcode: 1030, command: 1, sequence: 21,
+            hex: "0a0100150406000000a983a86d65737361676573918aa26964cf019871c1e7f00007a474696d65cf0000019871c1e7f0a474797065a455534552a474657874a568656c6c6fa673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390a6737461747573a6454449544544aa75706461746554696d65cf0000019871c1fb78aa72656d6f76656449647391cf019871c1e7f00008a474696d65cf0000019871c20b17",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES reply: a page of more", type: "ChatChangesReply", opcode: 1030, command: 1, sequence: 22,
+            hex: "0a01001604060000004184a86d6573736167657390aa72656d6f76656449647391cf019871c1e7f00008a474696d65cf0000019871c1fb78a96d6573736167654964cf019871c1e7f00008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES reply: nothing changed in a chat that was cleared", type: "ChatChangesReply", opcode: 1030, command: 1, sequence: 23,
+            hex: "0a01001704060000003884a86d6573736167657390aa72656d6f76656449647390a9636c65617265644964cf019871c1e7f00008a474696d65cf0000019871c20b17",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES reply: the mark of a history from before a restore", type: "ChatChangesReply", opcode: 1030, command: 1, sequence: 23,
+            hex: "0a01001704060000002d84a86d6573736167657390aa72656d6f76656449647390a6726573796e63c3a474696d65cf0000019871c20b17",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_CHANGES error: somebody else's chat", type: "ErrorReply", opcode: 1030, command: 3, sequence: 21,
+            hex: "0a03001504060000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2587,6 +2661,8 @@ extension ExampleVector {
             case "AuthCodeReply": try AuthCodeReply.decode(payload, limits: limits).encoded()
             case "LoginRequest": try LoginRequest.decode(payload, limits: limits).encoded()
             case "LoginReply": try LoginReply.decode(payload, limits: limits).encoded()
+            case "SyncMoreRequest": try SyncMoreRequest.decode(payload, limits: limits).encoded()
+            case "SyncMoreReply": try SyncMoreReply.decode(payload, limits: limits).encoded()
             case "Login2Request": try Login2Request.decode(payload, limits: limits).encoded()
             case "Login2Reply": try Login2Reply.decode(payload, limits: limits).encoded()
             case "LogoutRequest": try LogoutRequest.decode(payload, limits: limits).encoded()
@@ -2635,6 +2711,8 @@ extension ExampleVector {
             case "ChatInfoReply": try ChatInfoReply.decode(payload, limits: limits).encoded()
             case "ChatHistoryRequest": try ChatHistoryRequest.decode(payload, limits: limits).encoded()
             case "ChatHistoryReply": try ChatHistoryReply.decode(payload, limits: limits).encoded()
+            case "ChatChangesRequest": try ChatChangesRequest.decode(payload, limits: limits).encoded()
+            case "ChatChangesReply": try ChatChangesReply.decode(payload, limits: limits).encoded()
             case "ChatMarkRequest": try ChatMarkRequest.decode(payload, limits: limits).encoded()
             case "ChatMarkReply": try ChatMarkReply.decode(payload, limits: limits).encoded()
             case "ChatsListRequest": try ChatsListRequest.decode(payload, limits: limits).encoded()

@@ -108,9 +108,9 @@ struct ProjectionTests {
         #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
         #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
-        // Sends and most pages ask nothing: two fields of the specification are gated.
+        // Sends and most pages ask nothing: three fields of the specification are gated.
         #expect(MsgSendReply.gates == [] && ChatsListReply.gates == [] && NotifMessage.gates == [])
-        #expect(ChatHistoryReply.gates == .historyMore && LoginReply.gates == .resync)
+        #expect(ChatHistoryReply.gates == .historyMore && LoginReply.gates == [.resync, .syncMore])
     }
 
     @Test("decides which pushes they are sent")

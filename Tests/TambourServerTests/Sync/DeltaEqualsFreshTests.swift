@@ -8,7 +8,7 @@ import Testing
 /// What a client kept, with what a login brought it, is what a fresh client gets at that moment.
 ///
 /// Each sequence comes from its number alone: `TAMBOUR_SEED=17` plays number 17 and nothing else,
-/// `TAMBOUR_SOAK=1` plays 2,000 instead of 100. Which writes these sequences guard is listed in
+/// `TAMBOUR_SOAK=1` plays 5,000 instead of 100. Which writes these sequences guard is listed in
 /// `Tests/mutants/README.md`.
 @Suite("Delta equals fresh")
 struct DeltaEqualsFreshTests {
@@ -17,7 +17,7 @@ struct DeltaEqualsFreshTests {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
         let isSoak = environment["TAMBOUR_SOAK"] == "1"
-        let seeds = seed.map { [$0] } ?? Array(1...(isSoak ? 2_000 : 100))
+        let seeds = seed.map { [$0] } ?? Array(1...(isSoak ? 5_000 : 100))
         var total = SyncSequence.Counts()
         for seed in seeds {
             do {
@@ -34,6 +34,7 @@ struct DeltaEqualsFreshTests {
         print(
             "delta equals fresh: \(seeds.count) sequences, \(total.steps) steps, "
                 + "\(total.logins) logins, \(total.chats) chats (\(total.bigChats) big, \(total.grown) of them grown), "
+                + "\(total.morePages) pages of SYNC_MORE, \(total.brokenOff) logins that broke off, "
                 + "\(total.restarts) restarts, \(total.refused) refusals; accepted "
                 + accepted.joined(separator: ", ")
         )
@@ -41,6 +42,7 @@ struct DeltaEqualsFreshTests {
         #expect(total.bigChats > 0)
         #expect(total.grown > 0)
         #expect(total.fired > 0)
+        #expect(total.morePages * 2 > seeds.count && total.brokenOff > 0)
         for opcode in SyncSequence.mutating {
             #expect(
                 total.accepted[opcode, default: 0] * 2_000 >= 500 * seeds.count,

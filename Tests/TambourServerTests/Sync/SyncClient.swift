@@ -12,15 +12,22 @@ final class SyncClient {
     private(set) var own = SyncOwn()
     /// What is scheduled in a chat, as it was when the chat last said that it changed.
     private var delayed: [ChatID: (updated: Int64, messages: [Message])] = [:]
-    /// The `time` of the last login; nil before the first.
+    /// The `time` of the last login after which it had everything; nil before the first.
     private(set) var mark: Int64?
+    /// How many changes a page of SYNC_MORE has; nil for a client that does not know `sync-more`.
+    private let morePage: Int64?
+    /// Whether it has read all that the last login has left to SYNC_MORE.
+    private(set) var isComplete = true
+    /// How many pages of SYNC_MORE it has read.
+    private(set) var morePages = 0
     private(set) var logins = 0
     /// The login token and who it stands for; nil when signed out.
     var session: (token: String, caller: Caller)?
 
-    init(user: UserID, installation: String) {
+    init(user: UserID, installation: String, morePage: Int64? = nil) {
         self.user = user
         self.installation = installation
+        self.morePage = morePage
     }
 
     var origin: SessionOrigin {
@@ -33,16 +40,19 @@ final class SyncClient {
 
     /// Logs in with the mark it has and merges the reply.
     ///
-    /// - Parameter count: chats of a first page; the others come by CHATS_LIST.
-    func login(_ machine: SyncMachine, count: Int64) throws {
-        while let session, try loginOnce(session, machine, count: count) {}
+    /// - Parameters:
+    ///   - count: chats of a first page; the others come by CHATS_LIST, or SYNC_MORE.
+    ///   - pages: of SYNC_MORE that it reads before it loses the connection.
+    func login(_ machine: SyncMachine, count: Int64, pages: Int = .max) throws {
+        while let session, try loginOnce(session, machine, count: count, pages: pages) {}
     }
 
     /// - Returns: whether there may be drafts that the reply had no room for: the next one brings them.
     private func loginOnce(
         _ session: (token: String, caller: Caller),
         _ machine: SyncMachine,
-        count: Int64
+        count: Int64,
+        pages: Int
     ) throws -> Bool {
         let reply = try machine.login(
             LoginRequest(
@@ -52,14 +62,14 @@ final class SyncClient {
                 draftsSync: mark ?? -1,
                 chatsCount: count
             ),
-            from: session.caller
+            from: session.caller,
+            knowing: morePage == nil ? [] : .syncMore
         )
-        own.merge(reply.drafts)
+        if morePage == nil, reply.more != nil { throw Divergence("more, and nobody asked") }
+        merge(reply.chats, reply.contacts, reply.drafts)
+        isComplete = try readMore(reply.more ?? [], pages: pages, machine)
+        guard isComplete else { return false }
         try own.mergeFolders(of: self, machine)
-        for chat in reply.chats { chats[chat.id] = chat.status == .removed ? nil : chat }
-        for contact in reply.contacts {
-            contacts[contact.id] = contact.status == "REMOVED" ? nil : contact
-        }
         for chat in try rest(after: reply.chatMarker, machine) { chats[chat.id] = chat }
         try fetchDelayed(machine)
         let mayFollow = reply.drafts != nil && mark ?? 0 < reply.time
@@ -78,6 +88,53 @@ final class SyncClient {
         )
         for contact in asked.contacts { contacts[contact.id] = contact }
         return mayFollow
+    }
+
+    private func merge(_ chats: [Chat], _ contacts: [User], _ drafts: Drafts?) {
+        own.merge(drafts)
+        for chat in chats { self.chats[chat.id] = chat.status == .removed ? nil : chat }
+        for contact in contacts {
+            self.contacts[contact.id] = contact.status == "REMOVED" ? nil : contact
+        }
+    }
+
+    /// Reads what a login has left out.
+    ///
+    /// - Returns: whether that was all; false when so many pages were not enough.
+    private func readMore(
+        _ ranges: [SyncRange],
+        pages: Int,
+        _ machine: SyncMachine
+    ) throws -> Bool {
+        var pages = pages
+        for range in ranges {
+            var end: Int64? = range.upTo
+            while let upTo = end {
+                guard pages > 0 else { return false }
+                pages -= 1
+                let page = try machine.ask(
+                    .syncMore(
+                        SyncMoreRequest(
+                            kind: range.kind,
+                            since: range.since,
+                            upTo: upTo,
+                            count: morePage
+                        )
+                    ),
+                    from: requester(),
+                    as: SyncMoreReply.self
+                )
+                guard page.resync != true else {
+                    (mark, chats, contacts, own) = (nil, [:], [:], SyncOwn())
+                    return false
+                }
+                merge(page.chats, page.contacts, page.drafts)
+                morePages += 1
+                end = page.upTo
+                guard end ?? 0 < upTo else { throw Divergence("SYNC_MORE does not go on") }
+            }
+        }
+        return true
     }
 
     /// The state of a client that has nothing and asks for everything, at this moment.

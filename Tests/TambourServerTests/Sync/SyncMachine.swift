@@ -170,10 +170,15 @@ final class SyncMachine: @unchecked Sendable {
     }
 
     /// LOGIN as a session does it: the time is read before the snapshot opens.
-    func login(_ request: LoginRequest, from caller: Caller) throws -> LoginReply {
+    func login(
+        _ request: LoginRequest,
+        from caller: Caller,
+        knowing capabilities: Capabilities = []
+    ) throws -> LoginReply {
         let requester = Requester(
             caller: caller,
-            origin: SessionOrigin(installation: "", client: "", info: "", address: "")
+            origin: SessionOrigin(installation: "", client: "", info: "", address: ""),
+            capabilities: capabilities
         )
         let time = clock.safeTime(wall: world.wallMs)
         let answer = dispatcher.login(request, from: requester, time: time, on: reading)
@@ -185,7 +190,9 @@ final class SyncMachine: @unchecked Sendable {
         from requester: Requester,
         as type: Reply.Type = Reply.self
     ) throws -> Reply {
-        try reply(dispatcher.query(request, from: requester, on: reading).answer)
+        let time = clock.safeTime(wall: world.wallMs)
+        let result = dispatcher.query(request, from: requester, time: time, on: reading)
+        return try reply(result.answer)
     }
 
     /// The reply as a client reads it.

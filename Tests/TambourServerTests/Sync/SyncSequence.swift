@@ -21,6 +21,9 @@ final class SyncSequence: @unchecked Sendable {
         var rollbacks = 0
         /// Scheduled messages that were sent.
         var fired = 0
+        /// Pages of SYNC_MORE, and logins that broke off before they had read all of them.
+        var morePages = 0
+        var brokenOff = 0
 
         mutating func add(_ other: Counts) {
             accepted.merge(other.accepted, uniquingKeysWith: +)
@@ -33,6 +36,8 @@ final class SyncSequence: @unchecked Sendable {
             restarts += other.restarts
             rollbacks += other.rollbacks
             fired += other.fired
+            morePages += other.morePages
+            brokenOff += other.brokenOff
         }
     }
 
@@ -57,6 +62,8 @@ final class SyncSequence: @unchecked Sendable {
     private(set) var counts = Counts()
     let machine: SyncMachine
     var random: SequenceRandom
+    /// Decides what becomes of connections: what people do is the same without it.
+    private var network: SequenceRandom
     var oracle: SyncOracle
     private var users: [UserID] = []
     private(set) var clients: [SyncClient] = []
@@ -82,6 +89,7 @@ final class SyncSequence: @unchecked Sendable {
 
     init(seed: UInt64) throws {
         random = SequenceRandom(seed: seed)
+        network = SequenceRandom(seed: ~seed)
         var overrides = [
             "fanOutMembers": Self.fanOutMembers,
             "maxReactionKinds": 3,
@@ -157,7 +165,11 @@ final class SyncSequence: @unchecked Sendable {
             users.append(user)
             for device in 0..<Self.clientsPerUser {
                 clients.append(
-                    SyncClient(user: user, installation: "user \(index), device \(device)")
+                    SyncClient(
+                        user: user,
+                        installation: "user \(index), device \(device)",
+                        morePage: network.chance(50) ? Int64(1 + network.below(4)) : nil
+                    )
                 )
             }
             try signedIn(clients.count - Self.clientsPerUser, token: confirmed.token)
@@ -253,8 +265,15 @@ final class SyncSequence: @unchecked Sendable {
     private func login(_ index: Int) throws {
         let client = clients[index]
         guard client.session != nil else { return }
-        try client.login(machine, count: random.pick([1, 3, 5, 50, 200])!)
+        let pagesBefore = client.morePages
+        let pages = network.chance(20) ? network.below(3) : .max
+        try client.login(machine, count: random.pick([1, 3, 5, 50, 200])!, pages: pages)
         counts.logins += 1
+        counts.morePages += client.morePages - pagesBefore
+        guard client.isComplete else {
+            counts.brokenOff += 1
+            return
+        }
         try client.check(machine, against: oracle)
         if let chat = random.pick(oracle.chats(of: client.user)) {
             try client.checkHistory(of: chat, machine, oracle)

@@ -325,7 +325,7 @@ extension Trials {
             names,
             breaks: broken(names, "opcode-renumbered") + broken(pushes, "push-added")
         ) {
-            var number = 1024
+            var number = 1100
             Self.forEachOpcode(&$0) {
                 $0.number = number
                 $0.since = Self.next.version

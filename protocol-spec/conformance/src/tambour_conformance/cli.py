@@ -62,10 +62,10 @@ def parser() -> argparse.ArgumentParser:
         help="a command that puts rules in force: it reads what `tambourd serve --features` does, as JSON",
     )
     parser.add_argument(
-        "--undone",
+        "--before-restore",
         type=int,
         metavar="MS",
-        help="a time between a backup and the moment the server was restored from it, Unix milliseconds",
+        help="a time before the server was restored from a backup, Unix milliseconds",
     )
     parser.add_argument(
         "--link-previews",
@@ -111,7 +111,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         accounts=[Account.parse(each) for each in arguments.account],
         code_command=arguments.code_cmd,
         restart_command=arguments.restart_cmd,
-        undone=arguments.undone,
+        before_restore=arguments.before_restore,
         features_command=arguments.features_cmd,
         link_previews=arguments.link_previews,
         selection=arguments.cases,

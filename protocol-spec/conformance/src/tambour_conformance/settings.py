@@ -24,7 +24,7 @@ class Settings:
     limits: dict[str, int] = field(default_factory=dict)
     #: Stops the server as an operator would and starts it again on the same address and data.
     restart_command: str | None = None
-    undone: int | None = None
+    before_restore: int | None = None
     #: Puts the rules of features in force that it reads from its standard input.
     features_command: str | None = None
     #: The server makes previews of links by the suite's program.

@@ -28,17 +28,20 @@ FIELDS = [
 ]
 
 
-def request_with(opcode: str, device: Device, chat: int, settings: Settings) -> dict[str, Any]:
+def request_with(opcode: str, key: str, device: Device, chat: int, settings: Settings) -> dict[str, Any]:
     """A request whose reply has such a field. A new field needs one here."""
-    match opcode:
-        case "CHAT_HISTORY":
+    match opcode, key:
+        case "CHAT_HISTORY", "more":
             return {"chatId": chat, "backward": 1}
-        case "LOGIN" if settings.undone is not None:
-            return {"token": device.token, "chatsSync": settings.undone}
-        case "LOGIN":
-            skip("needs --undone")
+        case "LOGIN", "resync" if settings.before_restore is not None:
+            return {"token": device.token, "chatsSync": settings.before_restore}
+        case "LOGIN", "resync":
+            skip("needs --before-restore")
+        case "LOGIN", "more":
+            # Both chats of the case have changed since its begin.
+            return {"token": device.token, "chatsSync": device.login["time"], "chatsCount": 1}
         case _:
-            raise KeyError(opcode)
+            raise KeyError(opcode, key)
 
 
 #: A feature of a client's own, of which a server knows nothing but who gets it.
@@ -62,10 +65,11 @@ def test_fields_of_a_capability(
         (login("alice"), False),
         (login("bob", capabilities=[each for each in every if each != capability]), False),
     ]
-    chat = group(devices[0][0], devices[-1][0])
-    say(devices[0][0], chat, cid())
+    for _ in range(2):
+        chat = group(devices[0][0], devices[-1][0])
+        say(devices[0][0], chat, cid())
     for device, expected in devices:
-        reply = device.call(opcode, request_with(opcode, device, chat, settings))
+        reply = device.call(opcode, request_with(opcode, key, device, chat, settings))
         check((key in reply.value) == expected, f"{key}: {expected}", reply.value)
 
 

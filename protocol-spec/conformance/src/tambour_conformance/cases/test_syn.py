@@ -271,12 +271,12 @@ def test_future_mark(login: LogIn, group: Group, cid: Cid, ahead: int) -> None:
 
 @case("SYN-16")
 @pytest.mark.parametrize("capabilities", [["resync"], ["history-more"]], ids=["resync", "without"])
-def test_undone_mark(
+def test_mark_before_a_restore(
     login: LogIn, group: Group, cid: Cid, settings: Settings, capabilities: list[str]
 ) -> None:
-    """A mark between a backup and its restore brings everything, and says so to who can read that."""
-    if settings.undone is None:
-        skip("needs --undone")
+    """A mark from before the server was restored brings everything, and says so to who can read that."""
+    if settings.before_restore is None:
+        skip("needs --before-restore")
     alice, bob = login("alice", capabilities=capabilities), login("bob")
     chat = group(alice, bob)
     say(bob, dialog(alice, bob), cid())
@@ -292,8 +292,8 @@ def test_undone_mark(
         known = {"chatsSync": now, "contactsSync": now, "draftsSync": now}
         nothing = login_again(alice, **known)
         check("resync" not in nothing.value, "no resync of marks from later", nothing.value)
-        reply = login_again(alice, **(known | {mark: settings.undone}))
-        equal(reply[field], everything[field], f"{field} of a mark that is undone")
+        reply = login_again(alice, **(known | {mark: settings.before_restore}))
+        equal(reply[field], everything[field], f"{field} of a mark from before")
         check(reply[field] != nothing.value.get(field), f"more than a delta of {field}", reply[field])
         expected = [kind] if "resync" in capabilities else None
         equal(reply.value.get("resync"), expected, "resync")

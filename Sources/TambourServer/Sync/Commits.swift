@@ -1,0 +1,40 @@
+/// Cuts lists of changes, never within a commit.
+///
+/// Each list has the newest change first, each with its clock.
+enum Commits {
+    /// The changes that were there first, and the clock up to which they are complete.
+    static func oldest<Item>(
+        _ changed: [(item: Item, changed: Int64)],
+        bytes: Int,
+        size: (Item) -> Int
+    ) -> (items: [Item], complete: Int64) {
+        var bytes = bytes
+        let firstLeftOut = changed.last { change in
+            bytes -= size(change.item)
+            return bytes < 0
+        }
+        guard let cut = firstLeftOut?.changed else { return (changed.map(\.item), .max) }
+        let before = changed.filter { $0.changed < cut }
+        guard before.isEmpty else { return (before.map(\.item), cut - 1) }
+        // One commit changed more than that: it is not split.
+        return (changed.filter { $0.changed == cut }.map(\.item), cut)
+    }
+
+    /// The changes that came last, and the clock up to which others are left; 0 when none are.
+    static func newest<Item>(
+        _ changed: [(item: Item, changed: Int64)],
+        count: Int,
+        bytes: Int,
+        size: (Item) -> Int
+    ) -> (items: [Item], rest: Int64) {
+        var bytes = bytes
+        let firstLeftOut = changed.enumerated().first { place, change in
+            bytes -= size(change.item)
+            return place >= count || bytes < 0
+        }
+        guard let cut = firstLeftOut?.element.changed else { return (changed.map(\.item), 0) }
+        let after = changed.filter { $0.changed > cut }
+        guard after.isEmpty else { return (after.map(\.item), cut) }
+        return (changed.filter { $0.changed == cut }.map(\.item), cut - 1)
+    }
+}

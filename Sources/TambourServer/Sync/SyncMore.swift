@@ -1,0 +1,131 @@
+import TambourProtocol
+import TambourStore
+
+/// Deltas by parts, the newest change first: for clients with the capability `sync-more`.
+extension LoginSync {
+    /// A chat that changed, or the tombstone of one.
+    private enum ChatChange {
+        case view(ChatView)
+        case left(Chat)
+    }
+
+    private typealias Changes = [(item: ChatChange, changed: Int64)]
+
+    /// Answers `SYNC_MORE` (1031): what changed in a range that LOGIN has named, the newest change first.
+    ///
+    /// - Throws: `proto.payload` for a kind that is unknown, a count below 1, or a mark below 0.
+    /// - Note: A query.
+    func syncMore(
+        _ request: SyncMoreRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> SyncMoreReply {
+        guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
+        guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
+        guard request.upTo >= 0 else { throw RequestError.protoPayload("/upTo: below 0") }
+        let (since, end) = (request.since, request.upTo)
+        let (count, bytes) = (count(request.count), limits.maxReplyBytes)
+        var reply = SyncMoreReply()
+        let rest: Int64
+        switch request.kind {
+        case .chats:
+            let newest = try newestChats(
+                of: caller,
+                since: since,
+                upTo: end,
+                count: count,
+                bytes: bytes,
+                in: snapshot
+            )
+            guard let newest else { return SyncMoreReply(resync: true) }
+            (reply.chats, rest) = newest
+        case .contacts:
+            let changed = try snapshot.changedContacts(of: caller.userID, since: since, upTo: end)
+            let newest = Commits.newest(
+                changed.map { ($0, $0.changed) },
+                count: count,
+                bytes: bytes,
+                size: \.wireSizeEstimate
+            )
+            reply.contacts = newest.items.map { $0.user(showingRemoval: true) }
+            rest = newest.rest
+        case .drafts:
+            let changed = try snapshot.changedDrafts(of: caller.userID, since: since, upTo: end)
+            let newest = Commits.newest(
+                changed.map { ($0, $0.ct) },
+                count: count,
+                bytes: bytes,
+                size: \.wireSizeEstimate
+            )
+            reply.drafts = drafts(newest.items, of: caller, since: since)
+            rest = newest.rest
+        case .other:
+            throw RequestError.protoPayload("/kind: unknown")
+        }
+        reply.upTo = rest > since ? rest : nil
+        return reply
+    }
+
+    /// How many entries a client gets that asks for `asked`.
+    func count(_ asked: Int64?) -> Int {
+        Int(min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
+    }
+
+    /// Chats that changed after `since` and up to `end`, and those that were left, the newest change
+    /// first: about `count`, and no more than so many bytes.
+    ///
+    /// - Returns: with the clock up to which others are left, 0 when none are; nil when one commit has more
+    ///   than so many bytes.
+    func newestChats(
+        of caller: Caller,
+        since: Int64,
+        upTo end: Int64 = .max,
+        count: Int,
+        bytes: Int,
+        in snapshot: ReadTransaction
+    ) throws -> (items: [Chat], rest: Int64)? {
+        let user = caller.userID
+        let views = try wholeCommits(since, end, count) { since, end, limit in
+            try snapshot.changedViews(for: user, since: since, upTo: end, limit: limit)
+                .map { (.view($0), $0.modified) }
+        }
+        let left = try wholeCommits(since, end, count) { since, end, limit in
+            try snapshot.leftChats(of: user, since: since, upTo: end, limit: limit)
+                .map { (.left($0.chat), $0.changed) }
+        }
+        // Below that nothing is known of one of the two.
+        let unknown = max(views.rest, left.rest)
+        let known = (views.items + left.items).filter { $0.changed > unknown }
+            .sorted { $0.changed > $1.changed }
+        let clocks = known.map { ($0, $0.changed) }
+        let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
+        let chats = try few.items.map { change in
+            switch change.item {
+            case .view(let view): (try snapshot.chat(view), change.changed)
+            case .left(let chat): (chat, change.changed)
+            }
+        }
+        let newest = Commits.newest(chats, count: count, bytes: bytes, size: \.wireSizeEstimate)
+        guard newest.items.reduce(0, { $0 + $1.wireSizeEstimate }) <= bytes else { return nil }
+        return (newest.items, max(newest.rest, few.rest, unknown))
+    }
+
+    /// Reads about `count` changes after `since` and up to `end`, whole commits.
+    ///
+    /// - Parameter read: brings changes after a clock and up to another: those of small chats the newest
+    ///   first and up to a limit, those of big ones all.
+    private func wholeCommits(
+        _ since: Int64,
+        _ end: Int64,
+        _ count: Int,
+        read: (_ since: Int64, _ end: Int64, _ limit: Int) throws -> Changes
+    ) throws -> (items: Changes, rest: Int64) {
+        let found = try read(since, end, count + 1)
+        let clocks = found.map(\.changed).sorted(by: >)
+        guard clocks.count > count else { return (found, 0) }
+        let cut = clocks[count]
+        let after = found.filter { $0.changed > cut }
+        guard after.isEmpty else { return (after, cut) }
+        return (try read(cut - 1, cut, .max), cut - 1)
+    }
+}

@@ -1,0 +1,216 @@
+"""CHG: what became of messages that a client holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn
+from tambour_conformance.people import Device
+from tambour_conformance.settings import Settings
+from tambour_conformance.talk import NOBODY, burst, dialog, history, ids, same, say, settled
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+
+def changes(device: Device, chat: int, since: int, **fields: Any) -> Frame:
+    return device.call("CHAT_CHANGES", {"chatId": chat, "since": since, **fields})
+
+
+def walk(device: Device, chat: int, since: int, count: int) -> tuple[list[dict[str, Any]], list[int], int]:
+    """All pages behind a mark: messages, ids of those that are no more, and the next mark."""
+    messages: list[dict[str, Any]] = []
+    removed: list[int] = []
+    fields: dict[str, Any] = {}
+    while True:
+        page = changes(device, chat, since, count=count, **fields)
+        found = len(page["messages"]) + len(page["removedIds"])
+        check(found <= count, f"at most {count} changes", found)
+        messages += page["messages"]
+        removed += page["removedIds"]
+        if "messageId" not in page.value:
+            return messages, removed, page["time"]
+        check(found > 0, "a page that goes on", "an empty one")
+        since, fields = page["time"], {"messageId": page["messageId"]}
+
+
+def said(group: Group, cid: Cid, *people: Device, count: int = 5) -> tuple[int, list[int]]:
+    chat = group(*people)
+    return chat, ids(burst(people[0], chat, [cid() for _ in range(count)]))
+
+
+def edit(device: Device, chat: int, message: int, text: str = "edited") -> None:
+    device.call("MSG_EDIT", {"chatId": chat, "messageId": message, "text": text})
+
+
+def delete(device: Device, chat: int, messages: list[int], for_me: bool = False) -> None:
+    device.call("MSG_DELETE", {"chatId": chat, "messageIds": messages, "forMe": for_me})
+
+
+def react(device: Device, chat: int, message: int) -> None:
+    reaction = {"reactionType": "EMOJI", "id": "🔥"}
+    device.call("MSG_REACTION", {"chatId": chat, "messageId": message, "reaction": reaction})
+
+
+@case("CHG-01")
+@pytest.mark.parametrize("change", [edit, react], ids=["edit", "reaction"])
+def test_change(login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]) -> None:
+    """A message that was changed comes as history has it, once, and no other one does."""
+    alice, bob = login("alice"), login("bob")
+    chat, sent = said(group, cid, alice, bob)
+    mark = settled(bob)["time"]
+    equal(changes(bob, chat, mark)["messages"], [], "changes before there are any")
+    change(alice, chat, sent[2])
+    change(alice, chat, sent[2])
+    say(alice, chat, cid())
+    page = changes(bob, chat, mark)
+    equal(ids(page["messages"]), [sent[2]], "messages that have changed")
+    equal(page["removedIds"], [], "removedIds")
+    same(
+        page["messages"],
+        [each for each in history(bob, chat, backward=10) if each["id"] == sent[2]],
+        "the message as history has it",
+    )
+
+
+@case("CHG-01")
+def test_vote(login: LogIn, group: Group, cid: Cid) -> None:
+    """A vote is a change of the message with the poll."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    poll = {"_type": "POLL", "title": "?", "answers": [{"text": "a"}, {"text": "b"}], "settings": 0}
+    asked = say(alice, chat, cid(), "", attaches=[poll])
+    mark = settled(bob)["time"]
+    name = {"chatId": chat, "messageId": asked["id"], "pollId": asked["attaches"][0]["pollId"]}
+    alice.call("SEND_VOTE", {**name, "answersIds": [1]})
+    changed = changes(bob, chat, mark)["messages"]
+    equal(ids(changed), [asked["id"]], "messages that have changed")
+    equal(changed[0]["attaches"][0]["state"]["total"], 1, "votes")
+
+
+@case("CHG-02")
+def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
+    """Who deletes for all tells all by the id, who deletes for themselves their own devices alone."""
+    alice, bob = login("alice"), login("bob")
+    chat, sent = said(group, cid, alice, bob)
+    edit(alice, chat, sent[3])
+    mark = settled(bob)["time"]
+    delete(alice, chat, [sent[1]])
+    delete(bob, chat, [sent[2]], for_me=True)
+    edit(alice, chat, sent[4], "last words")
+    delete(alice, chat, [sent[4]])
+    for device, expected in [(bob, [sent[1], sent[2], sent[4]]), (alice, [sent[1], sent[4]])]:
+        page = changes(device, chat, mark)
+        equal(sorted(page["removedIds"]), expected, f"removedIds of {device.name}")
+        equal(page["messages"], [], f"messages of {device.name}")
+
+
+@case("CHG-03")
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_pages(login: LogIn, group: Group, cid: Cid, count: int) -> None:
+    """Page by page each change comes once, also where one request has changed many."""
+    alice, bob = login("alice"), login("bob")
+    chat, sent = said(group, cid, alice, bob, count=20)
+    mark = settled(bob)["time"]
+    for message in sent[:6]:
+        edit(alice, chat, message)
+    delete(alice, chat, sent[8:])
+    # Of a millisecond that has passed nothing comes twice.
+    settled(bob)
+    messages, removed, _ = walk(bob, chat, mark, count)
+    equal(sorted(ids(messages)), sent[:6], "messages that have changed, each once")
+    equal(sorted(removed), sent[8:], "those that are no more, each once")
+
+
+@case("CHG-03")
+def test_pages_that_are_full(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+    """Changes that together are larger than a reply may be come in several, each once."""
+    alice, bob = login("alice"), login("bob")
+    text = "€" * limits["maxTextUnits"]
+    count = limits["maxReplyBytes"] // len(text.encode()) + 2
+    if count > limits["maxHistoryPage"]:
+        skip("maxReplyBytes is more than a page of the longest messages")
+    chat, sent = said(group, cid, alice, bob, count=count)
+    mark = settled(bob)["time"]
+    for message in sent:
+        edit(alice, chat, message, text)
+    settled(bob)
+    check("messageId" in changes(bob, chat, mark).value, "a page that goes on", "all in one reply")
+    messages, removed, _ = walk(bob, chat, mark, count)
+    equal((ids(messages), removed), (sent, []), "messages that have changed")
+
+
+@case("CHG-07")
+@pytest.mark.parametrize(
+    "fields", [{"count": 0}, {"count": -1}, {"since": -1}], ids=["count 0", "count -1", "since"]
+)
+def test_odd_request(login: LogIn, group: Group, fields: dict[str, int]) -> None:
+    """A page of nothing and a mark before all time are refused."""
+    alice = login("alice")
+    request = {"chatId": group(alice), "since": 0, **fields}
+    alice.refused("proto.payload", "CHAT_CHANGES", request)
+
+
+@case("CHG-04")
+def test_mark(login: LogIn, group: Group, cid: Cid) -> None:
+    """With the mark of a reply comes all that happens behind it, however soon."""
+    alice, bob = login("alice"), login("bob")
+    chat, sent = said(group, cid, alice, bob, count=10)
+    mark = settled(bob)["time"]
+    for message in sent:
+        edit(alice, chat, message)
+        page = changes(bob, chat, mark)
+        check(message in ids(page["messages"]), "the change after the mark", ids(page["messages"]))
+        check(page["time"] >= mark, "a mark that does not fall", page["time"])
+        mark = page["time"]
+
+
+@case("CHG-05")
+def test_floor(login: LogIn, group: Group, cid: Cid) -> None:
+    """Who joined without the history hears nothing of what becomes of it, nor who cleared it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, sent = said(group, cid, alice, bob)
+    joining = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}
+    alice.call("CHAT_MEMBERS_UPDATE", joining)
+    bob.call("CHAT_CLEAR", {"chatId": chat, "forAll": False})
+    after = say(alice, chat, cid())["id"]
+    marks = {each: settled(each)["time"] for each in (bob, carol)}
+    edit(alice, chat, sent[0])
+    delete(alice, chat, [sent[1]])
+    edit(alice, chat, after)
+    for device, mark in marks.items():
+        page = changes(device, chat, mark)
+        equal(ids(page["messages"]), [after], f"messages that have changed for {device.name}")
+        equal(page["removedIds"], [], f"removedIds of {device.name}")
+        cleared = page.value.get("clearedId", 0)
+        check(sent[-1] <= cleared < after, f"a clearedId from {sent[-1]} to {after}", cleared)
+    page = changes(alice, chat, marks[bob])
+    check("clearedId" not in page.value, "no clearedId for who has all", page.value)
+
+
+@case("CHG-05")
+def test_chats_of_others(login: LogIn, group: Group) -> None:
+    """A chat of others and one that is not there look alike; a dialog that has not begun has no changes."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    for chat in (group(bob), -NOBODY):
+        alice.refused("chat.not.found", "CHAT_CHANGES", {"chatId": chat, "since": 0})
+    page = changes(alice, dialog(alice, carol), 1 << 60)
+    equal((page["messages"], page["removedIds"]), ([], []), "changes from a mark in the future")
+
+
+@case("CHG-06")
+def test_mark_before_a_restore(login: LogIn, group: Group, cid: Cid, settings: Settings) -> None:
+    """A mark from before the server was restored brings no changes but the word to begin anew."""
+    if settings.before_restore is None:
+        skip("needs --before-restore")
+    alice, bob = login("alice"), login("bob")
+    chat, sent = said(group, cid, alice, bob)
+    edit(alice, chat, sent[0])
+    for place in (chat, dialog(bob, bob)):
+        page = changes(bob, place, settings.before_restore)
+        equal(page.value.get("resync"), True, "resync")
+        equal((page["messages"], page["removedIds"]), ([], []), "changes")
+        later = changes(bob, place, page["time"])
+        check("resync" not in later.value, "no resync with the mark of that reply", later.value)
