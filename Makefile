@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -131,6 +131,9 @@ bench-growth: bench-tools ## Sweeps sends, logins, pages and groups over their s
 		--markdown-out $(RESULTS)/growth.md --json-out $(RESULTS)/growth.json
 	.build/venv-plot/bin/python bench/plot.py $(RESULTS)/growth.json $(RESULTS)/growth.svg
 	@echo "drawn: $(RESULTS)/growth.svg"
+
+bench-compare: bench-tools ## Compares this build with an earlier one (BEFORE=PROGRAM), workload by workload in turns
+	.build/release/tambour-bench compare $(BEFORE) $(WORKLOADS) --markdown-out $(RESULTS)/compare.md
 
 bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers

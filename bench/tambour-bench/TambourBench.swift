@@ -8,7 +8,10 @@ struct TambourBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tambour-bench",
         abstract: "Loads a server and says what it did.",
-        subcommands: [LoadCommand.self, SuiteCommand.self, GrowthCommand.self, PeersCommand.self],
+        subcommands: [
+            LoadCommand.self, SuiteCommand.self, CompareCommand.self, GrowthCommand.self,
+            PeersCommand.self,
+        ],
         defaultSubcommand: LoadCommand.self
     )
 }

@@ -8,12 +8,17 @@ final class TambourClient: LoadClient {
     /// One delivery of so many is decoded whole and compared with what was sent.
     private static let checkedEvery: UInt32 = 256
 
+    /// With how many others a group is made; further ones are added.
+    private static let createdWith = 10_000
+
     private let account: Account
     private let corpus: Corpus
     /// Where `send` sends; learned by `prepare` where a chat has to be made first.
     private var chat: ChatID?
     /// The others of a group that this client makes when it has logged in.
     private let creates: [UserID]
+    /// Those of them who are not in it yet.
+    private var toAdd: ArraySlice<UserID>
     /// Whether it is a channel that is made.
     private let createsChannel: Bool
 
@@ -39,6 +44,7 @@ final class TambourClient: LoadClient {
         self.corpus = corpus
         self.chat = chat
         self.creates = creates
+        toAdd = creates[...]
         createsChannel = asChannel
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
@@ -60,6 +66,11 @@ final class TambourClient: LoadClient {
 
     override func keepAlive() {
         request(.ping, PingRequest())
+    }
+
+    private func nextToAdd(_ count: Int) -> ArraySlice<UserID> {
+        defer { toAdd = toAdd.dropFirst(count) }
+        return toAdd.prefix(count)
     }
 
     private func request(_ opcode: Opcode, _ payload: some WirePayload) {
@@ -95,7 +106,7 @@ final class TambourClient: LoadClient {
                     title: "bench",
                     event: "new",
                     chatType: createsChannel ? "CHANNEL" : "CHAT",
-                    userIDs: creates
+                    userIDs: Array(nextToAdd(Self.createdWith))
                 )
                 request(
                     .msgSend,
@@ -103,7 +114,15 @@ final class TambourClient: LoadClient {
                 )
             }
         case .prepare:
-            chat = try frame.decode(MsgSendReply.self).chatID
+            if chat == nil { chat = try frame.decode(MsgSendReply.self).chatID }
+            if let chat, !toAdd.isEmpty {
+                let ids = Array(nextToAdd(TambourPackets.limits.maxIDsPerRequest))
+                request(
+                    .chatMembersUpdate,
+                    ChatMembersUpdateRequest(chatID: chat, userIDs: ids, operation: .add)
+                )
+                return
+            }
             step = .chatting
             sink.ready(self)
         case .chatting:

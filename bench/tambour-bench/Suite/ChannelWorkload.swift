@@ -1,13 +1,14 @@
 import TambourProtocol
 
-/// W7: a channel of 10,000 members, half of them online, four posts a second.
+/// W7: a channel of 10,000 members, half of them online, four posts a second; and one of 100,000 with as
+/// many online.
 struct ChannelWorkload: Workload {
-    private static let members = 10_000
+    private static let members = ["tambour": 10_000, "tambour, 100,000 members": 100_000]
     private static let online = 5_000
     private static let postsPerSecond = 4.0
 
     let name = "W7"
-    let title = "a channel of 10,000, 5,000 online, 4 posts/s"
+    let title = "a channel of 10,000 and one of 100,000, 5,000 online, 4 posts/s"
 
     func claims(isFull: Bool) -> [Claim] {
         // So few posts have no 99th percentile: the short form looks at the slowest.
@@ -25,14 +26,20 @@ struct ChannelWorkload: Workload {
                 to: "relay (a), server CPU µs/delivery",
                 .atMost(1.5)
             ),
+            .ratio(
+                "server CPU a delivery, of 100,000 members to 10,000",
+                "tambour, 100,000 members, server CPU µs/delivery",
+                to: "tambour, server CPU µs/delivery",
+                .atMost(1.05)
+            ),
         ]
     }
 
     func round(in bench: Bench) async throws -> Figures {
         var figures: Figures = [:]
-        for name in bench.rotated(["relay (a)", "tambour"]) {
-            if name == "tambour" {
-                try await tambour(bench, into: &figures)
+        for name in bench.rotated(["relay (a)"] + Self.members.keys.sorted()) {
+            if let members = Self.members[name] {
+                try await tambour(members, name, bench, into: &figures)
             } else {
                 try await relay(bench, into: &figures)
             }
@@ -59,10 +66,15 @@ struct ChannelWorkload: Workload {
         }
     }
 
-    private func tambour(_ bench: Bench, into figures: inout Figures) async throws {
+    private func tambour(
+        _ members: Int,
+        _ name: String,
+        _ bench: Bench,
+        into figures: inout Figures
+    ) async throws {
         let folder = try bench.folder("tambour")
         let accounts = try TambourServer.makeUsers(
-            Self.members,
+            members,
             firstPhone: 79_990_000_000,
             program: bench.tambourd,
             directory: folder
@@ -72,8 +84,8 @@ struct ChannelWorkload: Workload {
         let corpus = bench.corpus
         try await bench.load(
             server,
-            plan(bench, "tambour", server.process),
-            as: "tambour",
+            plan(bench, name, server.process),
+            as: name,
             into: &figures
         ) { index, sink in
             TambourClient(

@@ -84,11 +84,11 @@ struct Claim: Sendable {
 /// Where the programs are, how long to measure, what to write with.
 struct Bench: Sendable {
     /// `tambourd`, a release build.
-    let tambourd: String
+    var tambourd: String
     /// The folder of the programs of `bench/limits`.
     let limits: String
     /// Databases that take long to make, kept between runs.
-    let cache: URL
+    var cache: URL
     /// Emptied at the end.
     let scratch: URL
     let corpus: Corpus
