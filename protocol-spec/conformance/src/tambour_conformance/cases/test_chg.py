@@ -56,7 +56,9 @@ def react(device: Device, chat: int, message: int) -> None:
 
 @case("CHG-01")
 @pytest.mark.parametrize("change", [edit, react], ids=["edit", "reaction"])
-def test_change(login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]) -> None:
+def test_edit_or_reaction(
+    login: LogIn, group: Group, cid: Cid, change: Callable[[Device, int, int], None]
+) -> None:
     """A message that was changed comes as history has it, once, and no other one does."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob)
@@ -76,7 +78,7 @@ def test_change(login: LogIn, group: Group, cid: Cid, change: Callable[[Device, 
 
 
 @case("CHG-01")
-def test_vote(login: LogIn, group: Group, cid: Cid) -> None:
+def test_vote_is_a_change(login: LogIn, group: Group, cid: Cid) -> None:
     """A vote is a change of the message with the poll."""
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
@@ -109,7 +111,7 @@ def test_deletion(login: LogIn, group: Group, cid: Cid) -> None:
 
 @case("CHG-03")
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_pages(login: LogIn, group: Group, cid: Cid, count: int) -> None:
+def test_pages_of_changes(login: LogIn, group: Group, cid: Cid, count: int) -> None:
     """Page by page each change comes once, also where one request has changed many."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob, count=20)
@@ -146,7 +148,7 @@ def test_pages_that_are_full(login: LogIn, group: Group, cid: Cid, limits: Limit
 @pytest.mark.parametrize(
     "fields", [{"count": 0}, {"count": -1}, {"since": -1}], ids=["count 0", "count -1", "since"]
 )
-def test_odd_request(login: LogIn, group: Group, fields: dict[str, int]) -> None:
+def test_odd_mark_or_count(login: LogIn, group: Group, fields: dict[str, int]) -> None:
     """A page of nothing and a mark before all time are refused."""
     alice = login("alice")
     request = {"chatId": group(alice), "since": 0, **fields}
@@ -154,7 +156,7 @@ def test_odd_request(login: LogIn, group: Group, fields: dict[str, int]) -> None
 
 
 @case("CHG-04")
-def test_mark(login: LogIn, group: Group, cid: Cid) -> None:
+def test_next_mark(login: LogIn, group: Group, cid: Cid) -> None:
     """With the mark of a reply comes all that happens behind it, however soon."""
     alice, bob = login("alice"), login("bob")
     chat, sent = said(group, cid, alice, bob, count=10)
@@ -168,7 +170,7 @@ def test_mark(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("CHG-05")
-def test_floor(login: LogIn, group: Group, cid: Cid) -> None:
+def test_behind_the_floor(login: LogIn, group: Group, cid: Cid) -> None:
     """Who joined without the history hears nothing of what becomes of it, nor who cleared it."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat, sent = said(group, cid, alice, bob)
@@ -191,7 +193,7 @@ def test_floor(login: LogIn, group: Group, cid: Cid) -> None:
 
 
 @case("CHG-05")
-def test_chats_of_others(login: LogIn, group: Group) -> None:
+def test_changes_of_others(login: LogIn, group: Group) -> None:
     """A chat of others and one that is not there look alike; a dialog that has not begun has no changes."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     for chat in (group(bob), -NOBODY):

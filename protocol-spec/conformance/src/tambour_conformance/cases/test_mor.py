@@ -163,7 +163,7 @@ def test_empty_range(login: LogIn, group: Group, kind: str) -> None:
     [{"kind": "SECRETS"}, {"count": 0}, {"count": -1}, {"since": -1}, {"upTo": -1}],
     ids=["kind", "count 0", "count -1", "since", "upTo"],
 )
-def test_odd_request(login: LogIn, fields: dict[str, Any]) -> None:
+def test_odd_range(login: LogIn, fields: dict[str, Any]) -> None:
     """An unknown kind, a page of nothing and a mark before all time are refused."""
     request = {"kind": "CHATS", "since": 0, "upTo": END_OF_TIME, **fields}
     login("alice").refused("proto.payload", "SYNC_MORE", request)
