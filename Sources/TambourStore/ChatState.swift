@@ -19,8 +19,15 @@ package final class MemberState {
     package private(set) var floor: MessageID
     /// The dense number of the newest message when the member put the chat away; 0 for never.
     package private(set) var hiddenNumber: Int64
-    /// True while the row is newer here than on disk.
-    var isDirty = false
+    /// What of the row is newer here than on disk.
+    private(set) var unsaved = Unsaved.nothing
+
+    enum Unsaved: Comparable {
+        case nothing
+        case clock
+        case marks
+        case row
+    }
 
     init(
         userID: UserID,
@@ -73,6 +80,16 @@ package final class MemberState {
 
     func setShown(_ time: Int64) {
         shownTime = time
+    }
+
+    /// - Returns: true when the row was as on disk before.
+    func mustSave(_ what: Unsaved) -> Bool {
+        defer { unsaved = max(unsaved, what) }
+        return unsaved == .nothing
+    }
+
+    func isSaved() {
+        unsaved = .nothing
     }
 }
 

@@ -144,8 +144,9 @@ struct MemberStatements {
     let adminsOfChat: any SQLStatement
     let pageOfChat: any SQLStatement
     let pageOfAdmins: any SQLStatement
-    let upsert: any SQLStatement
-    let add: any SQLStatement
+    let insert: any SQLStatement
+    let setMarks: any SQLStatement
+    let setClock: any SQLStatement
     let remove: any SQLStatement
     let makeBig: any SQLStatement
     let setPermissions: any SQLStatement
@@ -199,22 +200,20 @@ struct MemberStatements {
             ORDER BY user_id
             """
         )
-        upsert = try sql.prepare(
-            """
-            INSERT INTO member (user_id, chat, joined, read_time, read_n, ct, big, shown_time)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-            ON CONFLICT (user_id, chat) DO UPDATE SET
-              read_time = excluded.read_time, read_n = excluded.read_n, ct = excluded.ct,
-              shown_time = excluded.shown_time
-            """
-        )
-        add = try sql.prepare(
+        insert = try sql.prepare(
             """
             INSERT INTO member
-              (user_id, chat, joined, read_time, read_n, ct, big, floor, shown_time)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $4)
+              (user_id, chat, ct, read_time, read_n, shown_time, joined, big, floor)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
             """
         )
+        setMarks = try sql.prepare(
+            """
+            UPDATE member SET ct = $3, read_time = $4, read_n = $5, shown_time = $6
+            WHERE user_id = $1 AND chat = $2
+            """
+        )
+        setClock = try sql.prepare("UPDATE member SET ct = $3 WHERE user_id = $1 AND chat = $2")
         remove = try sql.prepare("DELETE FROM member WHERE user_id = $1 AND chat = $2")
         makeBig = try sql.prepare("UPDATE member SET big = 1 WHERE chat = $1")
         setPermissions = try sql.prepare(

@@ -9,12 +9,13 @@ package enum Event: Sendable {
     case sessionsClosed([SessionID], of: UserID)
     /// A user follows the presence of `users` no more.
     case unfollowed([UserID], by: UserID)
-    /// A user's settings: every connection but `except` is told.
-    case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
+    /// A user's settings: every connection but `except` is told. Large and rare, so it is indirect:
+    /// events of sends are copied a lot.
+    indirect case settingsChanged(SettingsNews, of: UserID, except: ConnectionID?)
     /// Something is to be sent at that time, Unix milliseconds.
     case delayed(until: Int64)
     /// A code to hand to a person.
-    case code(String, to: CodeRecipient)
+    indirect case code(String, to: CodeRecipient)
 }
 
 /// Where a code goes.

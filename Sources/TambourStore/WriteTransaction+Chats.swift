@@ -189,7 +189,7 @@ extension WriteTransaction {
         if let pair {
             pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = key
         }
-        for member in members.values { markDirty(member, in: chat) }
+        for member in members.values { save(.row, of: member, in: chat) }
         if kind == .dialog, let pair { try addPartners(pair.low, pair.high) }
         if let pair { try showDelayed(of: pair.low, and: pair.high, in: chat) }
         return chat
@@ -210,13 +210,12 @@ extension WriteTransaction {
 
     func touch(_ member: MemberState, in chat: ChatState) {
         member.touch(ct)
-        markDirty(member, in: chat)
+        save(.clock, of: member, in: chat)
     }
 
-    func markDirty(_ member: MemberState, in chat: ChatState) {
-        guard !member.isDirty else { return }
-        member.isDirty = true
-        dirtyMembers.append((chat.key, member))
+    /// Has the next flush write so much of a member's row.
+    func save(_ what: MemberState.Unsaved, of member: MemberState, in chat: ChatState) {
+        if member.mustSave(what) { dirtyMembers.append((chat.key, member)) }
     }
 }
 

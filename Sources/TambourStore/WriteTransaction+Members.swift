@@ -31,16 +31,7 @@ extension WriteTransaction {
                 isBig: chat.isBig,
                 floor: floor
             )
-            let insert = store.members.add
-            insert.bind(1, id.rawValue)
-            insert.bind(2, chat.key.rawValue)
-            insert.bind(3, member.joined)
-            insert.bind(4, member.readTime)
-            insert.bind(5, member.readNumber)
-            insert.bind(6, ct)
-            insert.bind(7, chat.isBig ? 1 : 0)
-            insert.bind(8, floor.rawValue)
-            try insert.run()
+            save(.row, of: member, in: chat)
             let revive = store.members.revive
             revive.bind(1, id.rawValue)
             revive.bind(2, chat.key.rawValue)
@@ -48,6 +39,7 @@ extension WriteTransaction {
             try discardRequest(of: id, in: chat)
             added.append(member)
         }
+        try flush()
         chat.add(added)
         try countMembers(of: chat)
         touch(chat)

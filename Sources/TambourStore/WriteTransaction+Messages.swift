@@ -77,6 +77,7 @@ extension WriteTransaction {
         member.setRead(time: time, number: record.number)
         // Whoever writes shows that they were there, also who hides what they read.
         member.setShown(time)
+        save(.marks, of: member, in: chat)
         touch(chat)
         touch(member, in: chat)
         return (record, previous)
@@ -289,6 +290,7 @@ extension WriteTransaction {
         }
         writes += 1
         member.setRead(time: time, number: number)
+        save(.marks, of: member, in: chat)
         touch(member, in: chat)
     }
 
@@ -296,7 +298,7 @@ extension WriteTransaction {
     private func setShown(_ time: Int64, of member: MemberState, in chat: ChatState) {
         writes += 1
         member.setShown(time)
-        markDirty(member, in: chat)
+        save(.marks, of: member, in: chat)
         guard !chat.isBig else { return }
         for other in chat.members.values where other !== member { touch(other, in: chat) }
     }

@@ -108,19 +108,7 @@ package final class WriteTransaction {
         dirtyMembers.sort {
             ($0.member.userID, $0.chat) < ($1.member.userID, $1.chat)
         }
-        let upsert = store.members.upsert
-        for (chat, member) in dirtyMembers {
-            upsert.bind(1, member.userID.rawValue)
-            upsert.bind(2, chat.rawValue)
-            upsert.bind(3, member.joined)
-            upsert.bind(4, member.readTime)
-            upsert.bind(5, member.readNumber)
-            upsert.bind(6, member.ct)
-            upsert.bind(7, member.isBig ? 1 : 0)
-            upsert.bind(8, member.shownTime)
-            try upsert.run()
-            member.isDirty = false
-        }
+        for (chat, member) in dirtyMembers { try write(member, of: chat) }
         dirtyMembers.removeAll(keepingCapacity: true)
         for chat in touched where chat.isClockDirty {
             store.chats.setClock.bind(1, chat.key.rawValue)
@@ -129,6 +117,33 @@ package final class WriteTransaction {
             chat.isClockDirty = false
         }
         touched.removeAll(keepingCapacity: true)
+    }
+
+    /// Writes what is new in a member's row. Most are those of readers of a group, of whom a message
+    /// moves the clock alone, which touches the fewest indexes.
+    private func write(_ member: MemberState, of chat: ChatKey) throws {
+        let statement: any SQLStatement
+        switch member.unsaved {
+        case .nothing: return
+        case .clock: statement = store.members.setClock
+        case .marks: statement = store.members.setMarks
+        case .row: statement = store.members.insert
+        }
+        statement.bind(1, member.userID.rawValue)
+        statement.bind(2, chat.rawValue)
+        statement.bind(3, member.ct)
+        if member.unsaved >= .marks {
+            statement.bind(4, member.readTime)
+            statement.bind(5, member.readNumber)
+            statement.bind(6, member.shownTime)
+        }
+        if member.unsaved == .row {
+            statement.bind(7, member.joined)
+            statement.bind(8, member.isBig ? 1 : 0)
+            statement.bind(9, member.floor.rawValue)
+        }
+        try statement.run()
+        member.isSaved()
     }
 
     func flushMessages() throws {

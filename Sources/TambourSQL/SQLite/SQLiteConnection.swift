@@ -254,17 +254,39 @@ package final class SQLiteConnection: SQLConnection {
         }
     }
 
-    private static func compile(
+    /// Compiles a statement that is kept; whoever asks finalizes it.
+    static func compile(
         _ sql: String,
         on handle: OpaquePointer
     ) throws(SQLError) -> OpaquePointer {
-        var statement: OpaquePointer?
-        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-        let code = sqlite3_prepare_v3(handle, sql, -1, flags, &statement, nil)
-        guard code == SQLITE_OK, let statement else {
-            throw SQLError(sqlite: code, on: handle, sql: sql)
+        var compiled: OpaquePointer?
+        var isWhole = false
+        var text = sql
+        let code = text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { chars in
+                var tail: UnsafePointer<CChar>?
+                let code = sqlite3_prepare_v3(
+                    handle,
+                    chars.baseAddress,
+                    Int32(clamping: chars.count),
+                    UInt32(SQLITE_PREPARE_PERSISTENT),
+                    &compiled,
+                    &tail
+                )
+                if let start = chars.baseAddress, let tail {
+                    isWhole = chars[(tail - start)...].allSatisfy { byte in
+                        byte == 0x20 || byte == 0x0a || byte == 0x09 || byte == 0x0d
+                    }
+                }
+                return code
+            }
         }
-        return statement
+        guard code == SQLITE_OK else { throw SQLError(sqlite: code, on: handle, sql: sql) }
+        guard let compiled, isWhole else {
+            sqlite3_finalize(compiled)
+            throw SQLError(kind: .other, message: "expected exactly one statement", sql: sql)
+        }
+        return compiled
     }
 
     private static func pragma(

@@ -1,16 +1,20 @@
 import CSQLite
 
-/// A statement compiled by SQLite and kept.
+/// A statement that is kept, and compiled by SQLite from its first use on.
+///
+/// Compiled, each holds some kilobytes, and there are hundreds on every connection of which most are
+/// seldom needed. So `init` compiles only to check.
 final class SQLiteStatement: SQLStatement {
     private let connection: SQLiteConnection
-    private let handle: OpaquePointer
+    /// Nil until the first use; `compiled` has it.
+    private var handle: OpaquePointer?
     private let sql: String
     private let isReadOnly: Bool
     /// SQLite's own number of `$n`, at place n - 1: it counts parameters by first appearance.
     private let positions: [Int32]
     private var state = State.ready
-    /// The first error of a bind since the last reset; `step` throws it.
-    private var bindCode = SQLITE_OK
+    /// The first error since the last reset of what cannot throw; `step` does.
+    private var failure: SQLError?
 
     private enum State {
         case ready
@@ -19,37 +23,9 @@ final class SQLiteStatement: SQLStatement {
     }
 
     init(_ sql: String, on connection: SQLiteConnection) throws(SQLError) {
-        var compiled: OpaquePointer?
-        var isWhole = false
-        var text = sql
-        let code = text.withUTF8 { utf8 in
-            utf8.withMemoryRebound(to: CChar.self) { chars in
-                var tail: UnsafePointer<CChar>?
-                let code = sqlite3_prepare_v3(
-                    connection.handle,
-                    chars.baseAddress,
-                    Int32(clamping: chars.count),
-                    UInt32(SQLITE_PREPARE_PERSISTENT),
-                    &compiled,
-                    &tail
-                )
-                if let start = chars.baseAddress, let tail {
-                    isWhole = chars[(tail - start)...].allSatisfy { byte in
-                        byte == 0x20 || byte == 0x0a || byte == 0x09 || byte == 0x0d
-                    }
-                }
-                return code
-            }
-        }
-        guard code == SQLITE_OK else {
-            throw SQLError(sqlite: code, on: connection.handle, sql: sql)
-        }
-        guard let compiled, isWhole else {
-            sqlite3_finalize(compiled)
-            throw SQLError(kind: .other, message: "expected exactly one statement", sql: sql)
-        }
+        let compiled = try SQLiteConnection.compile(sql, on: connection.handle)
+        defer { sqlite3_finalize(compiled) }
         guard let positions = SQLiteStatement.positions(of: compiled) else {
-            sqlite3_finalize(compiled)
             throw SQLError(
                 kind: .other,
                 message: "parameters must be $1 to $n without a gap",
@@ -57,13 +33,13 @@ final class SQLiteStatement: SQLStatement {
             )
         }
         self.connection = connection
-        self.handle = compiled
         self.sql = sql
         self.isReadOnly = sqlite3_stmt_readonly(compiled) != 0
         self.positions = positions
     }
 
     deinit {
+        guard let handle else { return }
         connection.stepsOfFinalizedStatements += Int(
             sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)
         )
@@ -73,11 +49,11 @@ final class SQLiteStatement: SQLStatement {
     // MARK: - Binding
 
     func bind(_ index: Int, _ value: Int64) {
-        note(sqlite3_bind_int64(handle, position(index), value))
+        note(sqlite3_bind_int64(compiled, position(index), value))
     }
 
     func bindNull(_ index: Int) {
-        note(sqlite3_bind_null(handle, position(index)))
+        note(sqlite3_bind_null(compiled, position(index)))
     }
 
     func bindText(_ index: Int, _ utf8: UnsafeRawBufferPointer) {
@@ -103,9 +79,8 @@ final class SQLiteStatement: SQLStatement {
         case .running: break
         case .finished: return false
         case .ready:
-            guard bindCode == SQLITE_OK else {
-                throw SQLError(sqlite: bindCode, on: nil, sql: sql)
-            }
+            _ = compiled
+            if let failure { throw failure }
             connection.statementCount += 1
             state = .running
         }
@@ -122,9 +97,11 @@ final class SQLiteStatement: SQLStatement {
     }
 
     func reset() {
-        sqlite3_reset(handle)
-        sqlite3_clear_bindings(handle)
-        bindCode = SQLITE_OK
+        if let handle {
+            sqlite3_reset(handle)
+            sqlite3_clear_bindings(handle)
+        }
+        failure = nil
         state = .ready
     }
 
@@ -137,7 +114,7 @@ final class SQLiteStatement: SQLStatement {
     // MARK: - Reading
 
     var columnCount: Int {
-        Int(sqlite3_column_count(handle))
+        Int(sqlite3_column_count(compiled))
     }
 
     func isNull(_ column: Int) -> Bool {
@@ -173,7 +150,7 @@ final class SQLiteStatement: SQLStatement {
         start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { chars in
             note(
                 sqlite3_bind_text64(
-                    handle,
+                    compiled,
                     position(index),
                     chars,
                     UInt64(utf8.count),
@@ -190,10 +167,24 @@ final class SQLiteStatement: SQLStatement {
         _ owner: sqlite3_destructor_type?
     ) {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
-            note(sqlite3_bind_zeroblob(handle, position(index), 0))
+            note(sqlite3_bind_zeroblob(compiled, position(index), 0))
             return
         }
-        note(sqlite3_bind_blob64(handle, position(index), start, UInt64(bytes.count), owner))
+        note(sqlite3_bind_blob64(compiled, position(index), start, UInt64(bytes.count), owner))
+    }
+
+    // Binding is most of what a send does here, so only the usual way is inlined.
+    @inline(__always)
+    private var compiled: OpaquePointer? { handle ?? compile() }
+
+    /// What fails here, `step` throws: by now that is memory, or a table that is gone.
+    private func compile() -> OpaquePointer? {
+        do {
+            handle = try SQLiteConnection.compile(sql, on: connection.handle)
+        } catch {
+            failure = failure ?? error
+        }
+        return handle
     }
 
     private func position(_ index: Int) -> Int32 {
@@ -201,8 +192,13 @@ final class SQLiteStatement: SQLStatement {
         return positions[index - 1]
     }
 
+    @inline(__always)
     private func note(_ code: Int32) {
-        if code != SQLITE_OK, bindCode == SQLITE_OK { bindCode = code }
+        if code != SQLITE_OK { fail(code) }
+    }
+
+    private func fail(_ code: Int32) {
+        failure = failure ?? SQLError(sqlite: code, on: nil, sql: sql)
     }
 
     /// SQLite's numbers of `$1` to `$n`; nil when a name has another form or a number is missing.

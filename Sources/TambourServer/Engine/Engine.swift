@@ -91,14 +91,15 @@ package final class Engine: Sendable {
         private let queue: DispatchQueue
         private var isWorkDue = false
         private var isStopped = false
-        /// When the last commands ran, and when the last step of spare work did.
+        /// When the last commands ran, and when a step of spare work is due however busy it is.
         private var lastRun = ContinuousClock.now
-        private var lastWork = ContinuousClock.now
+        private var workIsDueAt = ContinuousClock.now
 
-        /// So long nobody must have asked for anything before the engine does spare work ...
-        private static let pause: Duration = .milliseconds(10)
-        /// ... or so long it has not come to it: one step then costs a busy engine 2 % of its time.
-        private static let longestWait: Duration = .milliseconds(250)
+        /// So long nobody must have asked for anything before the engine does spare work: where all
+        /// processors are busy an engine may wait for its next commands without being idle ...
+        private static let pause: Duration = .milliseconds(50)
+        /// ... or so many times what its last step took: 1 % of the time of a busy engine.
+        private static let restPerWork = 99
 
         init(
             core: EngineCore,
@@ -118,18 +119,22 @@ package final class Engine: Sendable {
         func workLater() {
             guard core.hasSpareWork, !isWorkDue, !isStopped else { return }
             isWorkDue = true
-            queue.asyncAfter(deadline: .now() + .milliseconds(10)) { [weak self] in self?.work() }
+            let rest = min(lastRun + Self.pause, workIsDueAt) - .now
+            queue.asyncAfter(deadline: .now() + max(rest, .zero) / .seconds(1)) { [weak self] in
+                self?.work()
+            }
         }
 
         private func work() {
             isWorkDue = false
             guard !isStopped else { return }
-            let now = ContinuousClock.now
-            let isIdle = now - lastRun >= Self.pause
-            if isIdle || now - lastWork >= Self.longestWait {
+            let start = ContinuousClock.now
+            let isIdle = start - lastRun >= Self.pause
+            if isIdle || start >= workIsDueAt {
                 // A store that fails is asked again when it has served somebody.
                 guard core.runSpareWork(wall: environment.wallMs) else { return }
-                lastWork = .now
+                let end = ContinuousClock.now
+                workIsDueAt = end + (end - start) * Self.restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
             // Behind what was asked meanwhile.

@@ -435,23 +435,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .login(let login):
             startLogin(login, request)
         case .command(let asked):
-            let post = { @Sendable (password: HashedPassword?) in
-                let command = Command { tx in
-                    try shared.dispatcher.command(
-                        asked,
-                        from: requester,
-                        password: password,
-                        in: tx
-                    )
-                } done: { answer in
-                    gateway.post(.answered(self, request, answer))
-                }
-                shared.engine.post(command)
+            guard PasswordHasher.concerns(asked) else {
+                return post(asked, request, from: requester)
             }
-            guard PasswordHasher.concerns(asked) else { return post(nil) }
             let isTaken = shared.passwords.post(asked, from: requester) { result in
                 switch result {
-                case .success(let password): post(password)
+                case .success(let password):
+                    self.post(asked, request, from: requester, password: password)
                 case .failure(let error):
                     gateway.post(.answered(self, request, .refusal(error)))
                 }
@@ -481,6 +471,23 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             shared.previews.ask(asked.text, then: answer)
         }
+    }
+
+    /// Has the engine run a command; on any queue.
+    private func post(
+        _ asked: CommandRequest,
+        _ request: Request,
+        from requester: Requester,
+        password: HashedPassword? = nil
+    ) {
+        let shared = shared
+        let gateway = gateway
+        let command = Command { tx in
+            try shared.dispatcher.command(asked, from: requester, password: password, in: tx)
+        } done: { answer in
+            gateway.post(.answered(self, request, answer))
+        }
+        shared.engine.post(command)
     }
 
     private var requester: Requester {

@@ -64,6 +64,8 @@ struct CompareCommand: AsyncParsableCommand {
         let names = names.isEmpty ? ["W1", "W2", "W4", "W7"] : names
         let bench = try places.bench(measured: .seconds(seconds), isFull: false)
         let cache = URL(fileURLWithPath: places.cache)
+        let start = ContinuousClock.now
+        var birthplace = Birthplace(scratch: bench.scratch, corpus: bench.corpus)
         var hasFailed = false
         var isWorse = false
         var table = Table(["", "", "before", "after", "ratio", "spread", ""])
@@ -94,7 +96,7 @@ struct CompareCommand: AsyncParsableCommand {
                 table.add([workload.name] + row.cells)
             }
         }
-        let birthplace = Birthplace(scratch: bench.scratch, corpus: bench.corpus)
+        birthplace.seconds = (ContinuousClock.now - start) / .seconds(1)
         let text = birthplace.markdown + "\n" + table.markdown
         print(text, terminator: "")
         if let markdownOut { try Data(text.utf8).write(to: URL(fileURLWithPath: markdownOut)) }
