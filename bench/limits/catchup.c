@@ -3,14 +3,15 @@
 #include "reading.h"
 
 enum { PRESENCE_WATCH = 40 }; // limit `presenceWatch`
+static const int64_t PRESENCE_MS = 30LL * 86400000; // limit `presenceDays`
 
 struct view {
-    int64_t chat, read_time, read_n;
+    int64_t chat, read_time, read_n, floor;
     bool is_big;
 };
 
 static struct {
-    sqlite3_stmt *session, *account, *partners, *contacts, *changed, *changed_big;
+    sqlite3_stmt *session, *account, *partners, *contacts, *drafts, *left, *changed, *changed_big;
     sqlite3_stmt *head, *last_visible, *previous, *by_id, *marks, *removed_after, *hidden_after;
 } statements;
 
@@ -20,24 +21,34 @@ static size_t view_count, view_capacity;
 static void prepare_all(void) {
     statements.session = prepare("SELECT id, user_id, device, created, last_seen, client, info, address"
                                  " FROM session WHERE token_hash = ?1");
-    statements.account = prepare("SELECT id, phone, first_name, last_name, registered, updated, blocked, seen"
-                                 " FROM account WHERE id = ?1");
+    statements.account = prepare("SELECT " ACCOUNT_COLUMNS " FROM account a WHERE a.id = ?1");
     statements.partners = prepare(
         "SELECT a.id, a.seen"
-        " FROM (SELECT chat FROM member WHERE user_id = ?1 ORDER BY ct DESC LIMIT ?2) AS recent"
-        " JOIN chat c ON c.id = recent.chat JOIN account a ON a.id = c.low_user + c.high_user - ?1 WHERE c.kind = 0");
+        " FROM (SELECT chat FROM member WHERE user_id = ?1 AND ct > ?3 ORDER BY ct DESC LIMIT ?2) AS recent"
+        " JOIN chat c ON c.id = recent.chat JOIN account a ON a.id = c.low_user + c.high_user - ?1"
+        " WHERE c.kind = 0 AND a.privacy % 2 = 0 AND NOT EXISTS ("
+        "SELECT 1 FROM contact k WHERE k.owner = a.id AND k.user_id = ?1 AND k.blocked = 1)");
     statements.contacts = prepare(
-        "SELECT a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked, a.seen, m.contact_ct"
-        " FROM member m JOIN chat c ON c.id = m.chat JOIN account a ON a.id = c.low_user + c.high_user - m.user_id"
-        " WHERE m.user_id = ?1 AND m.contact_ct > ?2 AND m.contact_ct > 0 ORDER BY m.contact_ct DESC, a.id");
+        "SELECT " ACCOUNT_COLUMNS ", k.added, k.blocked, k.partner, k.first_name, k.last_name, k.ct,"
+        " (SELECT r.added FROM contact r WHERE r.owner = k.user_id AND r.user_id = k.owner)"
+        " FROM contact k JOIN account a ON a.id = k.user_id"
+        " WHERE k.owner = ?1 AND k.ct > ?2 ORDER BY k.ct DESC, a.id");
+    statements.drafts = prepare(
+        "SELECT d.peer, d.ct, d.saved, d.text, d.elements, d.reply_to, COALESCE(c.created, 0)"
+        " FROM draft d LEFT JOIN chat c ON c.low_user = CASE WHEN d.peer < d.user_id THEN d.peer ELSE d.user_id END"
+        " AND c.high_user = CASE WHEN d.peer < d.user_id THEN d.user_id ELSE d.peer END"
+        " WHERE d.user_id = ?1 AND d.ct > ?2 ORDER BY d.ct DESC, d.peer");
+    statements.left = prepare("SELECT f.chat, f.owner, f.joined, f.ct, c.created"
+                              " FROM former_member f JOIN chat c ON c.id = f.chat"
+                              " WHERE f.user_id = ?1 AND f.ct > ?2 ORDER BY f.ct DESC, f.chat");
     statements.changed = prepare("SELECT " VIEW_COLUMNS " FROM member m JOIN chat c ON c.id = m.chat"
-                                 " WHERE m.user_id = ?1 AND m.ct > ?2 ORDER BY m.ct DESC, m.chat");
+                                 " WHERE m.user_id = ?1 AND m.big = 0 AND m.ct > ?2 ORDER BY m.ct DESC, m.chat");
     statements.changed_big = prepare("SELECT " VIEW_COLUMNS " FROM member m JOIN chat c ON c.id = m.chat"
-                                     " WHERE m.user_id = ?1 AND m.big = 1 AND m.ct <= ?2 AND c.ct_head > ?2"
+                                     " WHERE m.user_id = ?1 AND m.big = 1 AND (m.ct > ?2 OR c.ct_head > ?2)"
                                      " ORDER BY c.ct_head DESC, m.chat");
     statements.head = prepare("SELECT id, n FROM message WHERE chat = ?1 ORDER BY id DESC LIMIT 1");
     statements.last_visible = prepare("SELECT " MESSAGE_COLUMNS " FROM message m"
-                                      " WHERE m.chat = ?1 AND m.status <> 2 AND " NOT_HIDDEN
+                                      " WHERE m.chat = ?1 AND m.id > ?3 AND m.status <> 2 AND " NOT_HIDDEN
                                       " ORDER BY m.id DESC LIMIT 1");
     statements.previous = prepare("SELECT id FROM message WHERE chat = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1");
     statements.by_id = prepare("SELECT " MESSAGE_COLUMNS " FROM message m WHERE m.chat = ?1 AND m.id = ?2");
@@ -56,6 +67,7 @@ static void read_views(sqlite3_stmt *statement, int64_t user, int64_t since) {
             .chat = number(statement, VIEW_CHAT),
             .read_time = number(statement, VIEW_READ_TIME),
             .read_n = number(statement, VIEW_READ_N),
+            .floor = number(statement, VIEW_FLOOR),
             .is_big = number(statement, VIEW_BIG) != 0,
         };
     }
@@ -71,7 +83,7 @@ static void read_unread(const struct view *view, int64_t user) {
 }
 
 static void read_last_message(const struct view *view, int64_t user) {
-    BIND(statements.last_visible, view->chat, user);
+    BIND(statements.last_visible, view->chat, user, view->floor);
     if (!read_row(statements.last_visible)) return;
     int64_t id = number(statements.last_visible, MESSAGE_ID);
     int64_t reply_to = number(statements.last_visible, MESSAGE_REPLY_TO);
@@ -105,10 +117,14 @@ static void read_login(int64_t user, int64_t since, sqlite3_value *token) {
     }
     BIND(statements.account, user);
     read_rows(statements.account);
-    BIND(statements.partners, user, PRESENCE_WATCH);
+    BIND(statements.partners, user, PRESENCE_WATCH, since - PRESENCE_MS);
     read_rows(statements.partners);
     BIND(statements.contacts, user, since);
     read_rows(statements.contacts);
+    BIND(statements.drafts, user, since);
+    read_rows(statements.drafts);
+    BIND(statements.left, user, since);
+    read_rows(statements.left);
     view_count = 0;
     read_views(statements.changed, user, since);
     read_views(statements.changed_big, user, since);

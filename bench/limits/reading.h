@@ -68,18 +68,23 @@ static inline void end_snapshot(void) {
     run(end_statement);
 }
 
+#define ACCOUNT_COLUMNS                                                                          \
+    "a.id, a.phone, a.first_name, a.last_name, a.registered, a.updated, a.blocked, a.seen, "     \
+    "a.description, a.privacy, a.settings_ct"
 #define MESSAGE_COLUMNS                                                                          \
     "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "    \
-    "m.elements, m.attaches, m.forward"
+    "m.elements, m.attaches, m.forward, m.reactions, m.poll"
 #define NOT_HIDDEN                                                                               \
     "NOT EXISTS (SELECT 1 FROM message_hidden h"                                                 \
     " WHERE h.user_id = ?2 AND h.chat = m.chat AND h.message = m.id)"
 #define VIEW_COLUMNS                                                                             \
     "c.id, c.kind, c.low_user, c.high_user, c.owner, c.title, c.created, c.member_count, "       \
-    "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big"
+    "c.ct_head, m.user_id, m.joined, m.read_time, m.read_n, m.ct, m.big, c.description, "         \
+    "c.options, c.pinned, m.permissions, m.floor, c.link, c.reactions, c.is_public, m.hidden_n, " \
+    "m.delayed_updated, m.delayed_failed"
 
 // Columns of a message and of a view that steer what is read next.
 enum { MESSAGE_ID = 1, MESSAGE_REPLY_TO = 8 };
-enum { VIEW_CHAT = 0, VIEW_READ_TIME = 11, VIEW_READ_N = 12, VIEW_BIG = 14 };
+enum { VIEW_CHAT = 0, VIEW_READ_TIME = 11, VIEW_READ_N = 12, VIEW_BIG = 14, VIEW_FLOOR = 19 };
 
 #endif
