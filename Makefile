@@ -20,7 +20,8 @@ export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 # With the allocator of a release; sanitizers bring their own, so the tests do without.
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
-TEST := swift test --skip-build --disable-xctest --traits PostgreSQL
+# What failed is said once more at the end: between thousands of lines nobody finds it.
+TEST = scripts/tests --disable-xctest --traits PostgreSQL
 
 # Recordings of releases that are out are never made again.
 SESSIONS = protocol-spec/released/$(shell sed -n 's/^version: \([0-9]*\).*/\1/p' protocol-spec/protocol.yaml)/sessions

@@ -116,7 +116,7 @@ package final class ChildProcess: Sendable {
     /// Waits for a line of output that begins with `prefix`; ends the program when it takes too long.
     ///
     /// - Returns: the rest of the line; nil when the program ended before it.
-    package func line(after prefix: String, within deadline: Duration = .seconds(30)) async
+    package func line(after prefix: String, within deadline: Duration = .seconds(120)) async
         -> String?
     {
         let killer = killer(after: deadline)

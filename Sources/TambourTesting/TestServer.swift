@@ -28,7 +28,7 @@ package final class TestServer: Sendable {
         }
 
         func wait(for recipient: CodeRecipient) throws -> String {
-            let deadline = DispatchTime.now() + 20
+            let deadline = DispatchTime.now() + 120
             while true {
                 if let code = known.withLock({ $0.removeValue(forKey: recipient) }) { return code }
                 guard arrived.wait(timeout: deadline) == .success else {

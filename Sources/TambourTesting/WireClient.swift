@@ -43,7 +43,7 @@ package final class WireClient {
     /// Whole packets in the order they came, replies and pushes.
     package private(set) var receivedPackets = 0
     package private(set) var receivedBytes = 0
-    package var deadline: Duration = .seconds(20)
+    package var deadline: Duration = .seconds(120)
     /// Who it is logged in as, filled in by whoever logs it in.
     package var userID = UserID(0)
     package var token = ""

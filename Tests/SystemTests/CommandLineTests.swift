@@ -64,7 +64,7 @@ struct CommandLineTests {
 
     private func stop(_ child: ChildProcess) async throws {
         child.signal(SIGTERM)
-        #expect(try await child.exitStatus(within: .seconds(30)) == 0)
+        #expect(try await child.exitStatus(within: .seconds(120)) == 0)
     }
 
     @Test("a flag wins over the environment, the environment over the file")

@@ -320,7 +320,7 @@ private final class Victim {
     func waitForSlowReaders(_ count: Int) throws {
         let admin = AdminClient(dataDirectory: server.dataDirectory)
         let name = "tambour_slow_readers_closed_total "
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(120)
         var closed = 0
         while closed < count {
             guard ContinuousClock.now < deadline else {

@@ -91,7 +91,7 @@ struct LinkPreviewProgramTests {
         }
 
         func wait(_ failure: String, until condition: () -> Bool) async throws {
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + .seconds(120)
             while !condition() {
                 try #require(ContinuousClock.now < deadline, "\(failure): \(child.errors)")
                 try await Task.sleep(for: .milliseconds(5))
@@ -113,7 +113,7 @@ struct LinkPreviewProgramTests {
 
         func stop() async throws {
             child.signal(SIGTERM)
-            let status = try await child.exitStatus(within: .seconds(60))
+            let status = try await child.exitStatus(within: .seconds(120))
             #expect(status == 0, "\(child.errors)")
         }
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import TambourNet
 
 /// How long anything may take before a test gives up; nothing waits for it to pass.
-let patience = DispatchTimeInterval.seconds(20)
+let patience = DispatchTimeInterval.seconds(120)
 
 /// Values that arrive on other threads, awaited one by one.
 final class Arrivals<Value: Sendable>: Sendable {

@@ -525,7 +525,7 @@ struct DecodeTests {
             try #require(write(end, input, input.count) == input.count)
             #expect(await decoder.line(after: "offset 0: ") == "PING request, seq 2", "\(name)")
             close(end)
-            #expect(try await decoder.exitStatus(within: .seconds(30)) == 0, "\(decoder.errors)")
+            #expect(try await decoder.exitStatus(within: .seconds(120)) == 0, "\(decoder.errors)")
         }
     }
 

@@ -132,7 +132,7 @@ final class CrashWorld: @unchecked Sendable {
         )
         if address == nil { cutsBeforeListening += 1 }
         process.signal(SIGUSR2)
-        let status = try await process.exitStatus(within: .seconds(30))
+        let status = try await process.exitStatus(within: .seconds(120))
         try check(status == 128 + SIGKILL, "the server ended with \(status): \(process.errors)")
     }
 
@@ -169,7 +169,7 @@ final class CrashWorld: @unchecked Sendable {
     /// Stops a server that nobody uses any more.
     private func stop(_ process: ChildProcess) async throws {
         process.signal(SIGTERM)
-        let status = try await process.exitStatus(within: .seconds(30))
+        let status = try await process.exitStatus(within: .seconds(120))
         try check(status == 0, "SIGTERM ended the server with \(status): \(process.errors)")
         try checkStopped()
     }
@@ -228,7 +228,7 @@ final class CrashWorld: @unchecked Sendable {
                 throw failure("user \(writer.userID.rawValue): \(error)")
             }
         }
-        let status = try await process.exitStatus(within: .seconds(60))
+        let status = try await process.exitStatus(within: .seconds(120))
         switch ending {
         case .stop:
             try check(status == 0, "SIGTERM ended the server with \(status): \(process.errors)")

@@ -46,7 +46,7 @@ from wire import (
 )
 
 #: Seconds until a thing that should come counts as not coming. Generous: the machine may be busy.
-DEADLINE = float(os.environ.get("TAMBOUR_REPLAY_DEADLINE", "30"))
+DEADLINE = float(os.environ.get("TAMBOUR_REPLAY_DEADLINE", "120"))
 
 #: The replayer's own PING: what was pushed before its answer has come. No client counts so far.
 FENCE = packet(bytes([10, REQUEST, 0xFF, 0xFF, 0, 1, 0]), b"\x80")

@@ -20,10 +20,10 @@ from pymax import ApiError, AuthFlow, Client, ExtraConfig, RegistrationConfig, S
 from pymax.protocol import Command, Opcode
 
 #: Seconds until a thing that should happen counts as not happening. Generous: the machine may be busy.
-DEADLINE = float(os.environ.get("TAMBOUR_STOCK_DEADLINE", "30"))
+DEADLINE = float(os.environ.get("TAMBOUR_STOCK_DEADLINE", "120"))
 
 #: Seconds the library waits for a reply.
-REQUEST_TIMEOUT = 15
+REQUEST_TIMEOUT = 60
 
 #: Seconds after which a client that was refused a login counts as stuck; see `Device.past_refusal`.
 STUCK = 3

@@ -82,14 +82,14 @@ final class TambourdProcess: Sendable {
     /// Kills the server with SIGKILL and starts it again on the same port and the same data.
     func killAndRestart() async throws {
         current.signal(SIGKILL)
-        _ = try await current.exitStatus(within: .seconds(30))
+        _ = try await current.exitStatus(within: .seconds(120))
         try await startAgain()
     }
 
     /// Stops the server by SIGTERM, as systemd does; it must end with status 0.
     private func stop() async throws {
         current.signal(SIGTERM)
-        let status = try await current.exitStatus(within: .seconds(30))
+        let status = try await current.exitStatus(within: .seconds(120))
         guard status == 0 else {
             throw ChildProcess.Failed(description: "SIGTERM ended it with \(status)\n\(errors)")
         }

@@ -19,7 +19,7 @@ struct LinkPreviewTests {
 
     /// Waits until a source is asked.
     private func wait(for links: [String], _ client: WireClient) throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(120)
         while desk.open != links {
             try #require(ContinuousClock.now < deadline, "\(desk.open)")
             try client.call(PingRequest())

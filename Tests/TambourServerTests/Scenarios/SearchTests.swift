@@ -156,7 +156,7 @@ struct ChatSearchTests {
                 mode: .readOnly
             )
             let indexed = try store.prepare("SELECT count(*) FROM search_part")
-            let deadline = ContinuousClock.now + .seconds(20)
+            let deadline = ContinuousClock.now + .seconds(120)
             var parts: Int64 = 0
             while parts == 0, .now < deadline {
                 #expect(try bob.found("needle") == ["needle"])
