@@ -6,6 +6,8 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "tambourd", targets: ["tambourd"]),
+        .executable(name: "tambour", targets: ["tambour"]),
+        .library(name: "TambourClient", targets: ["TambourClient"]),
         .executable(name: "tambour-spec", targets: ["tambour-spec"]),
     ],
     traits: [
@@ -26,6 +28,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", exact: "0.2.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2", traits: []),
@@ -64,7 +67,23 @@ let package = Package(
             ]
         ),
 
+        .target(
+            name: "TambourClient",
+            dependencies: [
+                "TambourNet", "TambourProtocol",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+
         // Programs.
+        .executableTarget(
+            name: "tambour",
+            dependencies: [
+                "TambourClient",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .executableTarget(
             name: "tambourd",
             dependencies: [
@@ -136,6 +155,13 @@ let package = Package(
             dependencies: [
                 "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
                 "TambourTesting",
+            ]
+        ),
+        .testTarget(
+            name: "TambourClientTests",
+            dependencies: [
+                "TambourClient", "TambourNet", "TambourProtocol", "TambourServer", "TambourTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
         .testTarget(

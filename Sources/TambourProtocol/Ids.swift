@@ -7,10 +7,6 @@ package protocol WireID: WireValue, Hashable, Comparable, CustomStringConvertibl
 }
 
 extension WireID {
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-
-    package var description: String { String(rawValue) }
-
     /// Reads an integer or a string of decimal digits: existing clients send both.
     package static func read(
         from reader: inout MessagePackReader
@@ -24,38 +20,46 @@ extension WireID {
 }
 
 /// Who: a person or a bot.
-package struct UserID: WireID {
-    package let rawValue: Int64
+public struct UserID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: Int64
 
-    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    public var description: String { String(rawValue) }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Where: groups and channels are negative, a dialog is named by both its users (`A xor B`).
 ///
 /// So a dialog's id is the same number for both, but unique only for the user who asks: `1 xor 2` is
 /// `4 xor 7`. The dialog with oneself, the saved messages, is 0 for everybody.
-package struct ChatID: WireID {
-    package let rawValue: Int64
+public struct ChatID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: Int64
 
-    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    public var description: String { String(rawValue) }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     /// The dialog of two users, or the saved messages of one.
-    package static func dialog(_ a: UserID, _ b: UserID) -> ChatID {
+    public static func dialog(_ a: UserID, _ b: UserID) -> ChatID {
         ChatID(a.rawValue ^ b.rawValue)
     }
 
     /// Whether it names a group or a channel, whoever asks.
-    package var isGroup: Bool { rawValue < 0 }
+    public var isGroup: Bool { rawValue < 0 }
 
     /// The bit that tells the ids of channels from those of groups, in their magnitude.
     package static let channelBit: Int64 = 2_048
 
     /// Whether it names a channel: its messages name no sender.
-    package var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
+    public var isChannel: Bool { isGroup && rawValue.magnitude & UInt64(Self.channelBit) != 0 }
 
     /// Who is on the other side of the dialog that this id means to `user`: the user itself in saved
     /// messages, nil where it names a group.
-    package func partner(of user: UserID) -> UserID? {
+    public func partner(of user: UserID) -> UserID? {
         isGroup ? nil : UserID(rawValue ^ user.rawValue)
     }
 }
@@ -68,10 +72,14 @@ package struct ChatID: WireID {
 ///     └───────────────────────────────────────────┴──────────────┘
 ///
 /// Clients rely on the layout: they take the time of a message they do not hold from its id.
-package struct MessageID: WireID {
-    package let rawValue: Int64
+public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: Int64
 
-    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    public var description: String { String(rawValue) }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     /// The id of a message of that millisecond; `timeMs` fits 48 bits until the year 6429.
     package init(timeMs: Int64, counter: UInt16) {
@@ -79,5 +87,5 @@ package struct MessageID: WireID {
     }
 
     /// The time of the message, Unix milliseconds.
-    package var timeMs: Int64 { rawValue >> 16 }
+    public var timeMs: Int64 { rawValue >> 16 }
 }

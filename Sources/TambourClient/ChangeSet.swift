@@ -1,0 +1,35 @@
+public import TambourProtocol
+
+/// What has changed in the local store: whoever shows it reads it again.
+public struct ChangeSet: Hashable, Sendable {
+    /// Chats of the list whose line has changed, or that came or went.
+    public internal(set) var chats: Set<ChatID> = []
+    /// Chats in whose history messages, gaps or what waits to be sent have changed.
+    public internal(set) var histories: Set<ChatID> = []
+    /// People whose names, presence or being a contact has changed.
+    public internal(set) var people: Set<UserID> = []
+    /// Chats whose draft was changed elsewhere.
+    public internal(set) var drafts: Set<ChatID> = []
+    /// What waits to be done has changed.
+    public internal(set) var queue = false
+    /// The account itself or its settings have changed.
+    public internal(set) var account = false
+    /// Anything may have changed: another process has written.
+    public internal(set) var everything = false
+
+    public init() {}
+
+    /// Whether nothing has changed.
+    public var isEmpty: Bool { self == ChangeSet() }
+
+    /// Adds what another one says.
+    public mutating func formUnion(_ other: ChangeSet) {
+        chats.formUnion(other.chats)
+        histories.formUnion(other.histories)
+        people.formUnion(other.people)
+        drafts.formUnion(other.drafts)
+        queue = queue || other.queue
+        account = account || other.account
+        everything = everything || other.everything
+    }
+}

@@ -1,0 +1,211 @@
+import GRDB
+public import TambourProtocol
+
+/// What is on this device. Nothing here waits for the network.
+extension Client {
+    /// Who is signed in; nil when nobody is.
+    public func me() throws(ClientError) -> UserID? {
+        try store.read { db in
+            try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user'")
+                .map(UserID.init)
+        }
+    }
+
+    /// The list of chats: what is pinned first, then by time, the newest first.
+    public func chats(includingHidden: Bool = false) throws(ClientError) -> [ChatSummary] {
+        try store.read { try Reader($0).chats(includingHidden: includingHidden) }
+    }
+
+    /// One chat of the list; nil when there is none.
+    public func chat(_ chat: ChatID) throws(ClientError) -> ChatSummary? {
+        try store.read { try Reader($0).chat(chat) }
+    }
+
+    /// Where a stretch of a history begins.
+    public enum HistoryAnchor: Hashable, Sendable {
+        /// The newest messages.
+        case newest
+        /// The messages before one, which does not come with them.
+        case before(MessageID)
+        /// The messages behind one, which does not come with them.
+        case after(MessageID)
+        /// The messages on both sides of one, and the one.
+        case around(MessageID)
+        /// The messages on both sides of a time, Unix milliseconds.
+        case time(Int64)
+        /// The first message that was not read yet, and what is around it.
+        case firstUnread
+    }
+
+    /// A stretch of a chat's history as it is held here, gaps marked. To have gaps filled, `look` at them.
+    public func history(
+        of chat: ChatID,
+        _ anchor: HistoryAnchor = .newest,
+        count: Int = 50
+    ) throws(ClientError) -> HistoryPage {
+        try store.read { db in
+            let reader = try Reader(db)
+            let anchor: Reader.Anchor =
+                switch anchor {
+                case .newest: .newest
+                case .before(let message): .before(message)
+                case .after(let message): .after(message)
+                case .around(let message): .around(message)
+                case .time(let time): .around(MessageID(timeMs: time, counter: 0))
+                case .firstUnread: try reader.firstUnread(in: chat).map { .around($0) } ?? .newest
+                }
+            return try reader.history(of: chat, anchor, count: count)
+        }
+    }
+
+    /// Contacts, by name.
+    public func people() throws(ClientError) -> [Person] {
+        try store.read { try Reader($0).people() }
+    }
+
+    /// A person, if anything is known of them.
+    public func person(_ user: UserID) throws(ClientError) -> Person? {
+        try store.read { try Reader($0).person(user) }
+    }
+
+    /// What waits to be done, in the order in which it will be.
+    public func queueLength() throws(ClientError) -> Int {
+        try store.read { db in
+            try Int.fetchOne(
+                db,
+                sql:
+                    "SELECT count(*) FROM task WHERE state IN ('blocked', 'ready', 'running', 'waiting')"
+            ) ?? 0
+        }
+    }
+
+    /// Whether something that was asked for is still to be done.
+    public func isWaiting(_ outgoing: OutgoingID) throws(ClientError) -> Bool {
+        try store.read { db in
+            let state = try String.fetchOne(
+                db,
+                sql: "SELECT state FROM task WHERE id = ?",
+                arguments: [outgoing.rawValue]
+            )
+            return state.map { TaskState(storedText: $0).isTerminal == false } ?? false
+        }
+    }
+
+    /// Why something that was asked for was refused; nil when it was not.
+    public func failure(of outgoing: OutgoingID) throws(ClientError) -> String? {
+        try store.read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: "SELECT state, lastError FROM task WHERE id = ?",
+                arguments: [outgoing.rawValue]
+            )
+            guard let row, TaskState(storedText: row["state"]).isFailed else { return nil }
+            return row["lastError"] ?? "it was refused"
+        }
+    }
+
+    /// A message that a search found.
+    public struct Found: Hashable, Sendable {
+        public let chat: ChatID
+        public let chatTitle: String
+        public let row: HistoryRow
+    }
+
+    /// Messages held here with words that begin with those of `query`, the newest first.
+    ///
+    /// - Parameter chat: nil for all chats.
+    public func search(
+        _ query: String,
+        in chat: ChatID? = nil,
+        count: Int = 50
+    ) throws(ClientError) -> [Found] {
+        try store.read { try Reader($0).search(query, in: chat, count: count) }
+    }
+
+    // MARK: - What is on the screen
+
+    /// Says what of a chat somebody looks at: what is missing there is fetched, and what comes next before they get to it.
+    ///
+    /// - Parameters:
+    ///   - position: the message at the edge of the screen to which the reader moves; nil at the newest end.
+    ///   - visible: the messages on the screen, oldest first.
+    public func look(
+        at chat: ChatID,
+        position: MessageID? = nil,
+        isGoingBack: Bool = true,
+        rowsOnScreen: Int,
+        visible: [MessageID] = []
+    ) {
+        perform { core in
+            core.run { tx in
+                try core.look(
+                    at: chat,
+                    position: position,
+                    isGoingBack: isGoingBack,
+                    rowsOnScreen: rowsOnScreen,
+                    visible: visible,
+                    tx
+                )
+            }
+        }
+    }
+
+    /// Says that nobody looks at a chat any more.
+    public func lookAway(from chat: ChatID) {
+        perform { $0.lookAway(from: chat) }
+    }
+
+    /// How many pages of history were asked for since the client was made.
+    public func historyRequests() async -> Int {
+        (try? await call { $0.historyRequests }) ?? 0
+    }
+}
+
+extension Reader {
+    /// The first message of others behind the account's read mark.
+    func firstUnread(in chat: ChatID) throws -> MessageID? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id FROM message
+                WHERE chat = ? AND sender IS NOT ?
+                  AND id > (SELECT (readMark << 16) | 65535 FROM chat WHERE id = ?)
+                ORDER BY id LIMIT 1
+                """
+        )
+        let arguments: StatementArguments = [chat.rawValue, me.rawValue, chat.rawValue]
+        return try Int64.fetchOne(statement, arguments: arguments).map(MessageID.init)
+    }
+
+    func search(_ query: String, in chat: ChatID?, count: Int) throws -> [Client.Found] {
+        guard let pattern = FTS5Pattern(matchingAllPrefixesIn: query) else { return [] }
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT message.chat, message.data, chat.title, chat.othersReadMark
+                    FROM message_search
+                    JOIN message ON message.row = message_search.rowid
+                    LEFT JOIN chat ON chat.id = message.chat
+                    WHERE message_search MATCH ? AND (? IS NULL OR message.chat = ?)
+                    ORDER BY message.id DESC LIMIT ?
+                    """
+            ),
+            arguments: [pattern, chat?.rawValue, chat?.rawValue, count]
+        )
+        return try rows.compactMap { row in
+            guard let message = Message(stored: row["data"]) else { return nil }
+            let id = ChatID(row["chat"])
+            let context = Context(
+                chat: id,
+                title: row["title"] ?? "",
+                readMark: row["othersReadMark"] ?? 0
+            )
+            var overlays = try Overlays(of: id, db)
+            if overlays.isDeleted(message.id) { return nil }
+            return Client.Found(
+                chat: id,
+                chatTitle: try self.chat(id)?.title ?? "",
+                row: self.row(message, context, &overlays)
+            )
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import TambourProtocol
+
+/// The devices that are signed in to the account.
+extension Client {
+    public struct SignedInDevice: Hashable, Sendable {
+        /// App and version.
+        public let client: String
+        /// Device and system.
+        public let device: String
+        /// The address it was last seen at.
+        public let address: String
+        /// When it was last seen, Unix milliseconds.
+        public let seenMs: Int64
+        /// Whether it is this one.
+        public let isCurrent: Bool
+    }
+
+    /// All devices, this one first. Waits for the server.
+    public func sessions() async throws(ClientError) -> [SignedInDevice] {
+        try await askLoggedIn(SessionsInfoRequest()).sessions.map {
+            SignedInDevice(
+                client: $0.client,
+                device: $0.info,
+                address: $0.location,
+                seenMs: $0.time,
+                isCurrent: $0.current
+            )
+        }
+    }
+
+    /// Signs all other devices out. Waits for the server.
+    public func closeOtherSessions() async throws(ClientError) {
+        let reply = try await askLoggedIn(SessionsCloseRequest())
+        guard let token = reply.token else { return }
+        try await wish { _, tx in try tx.set(.token, token) }
+    }
+
+    /// Asks something that is only served to who is logged in.
+    func askLoggedIn<Request: WireRequest & Sendable>(
+        _ request: Request
+    ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
+        for await state in states() {
+            switch state {
+            case .online: return try await ask(request)
+            case .signedOut: throw .signedOut
+            case .elsewhere:
+                throw .invalid(reason: "another process of this account is connected")
+            case .stopped, .connecting, .syncing: continue
+            }
+        }
+        throw .disconnected
+    }
+}

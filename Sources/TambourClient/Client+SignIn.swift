@@ -1,0 +1,143 @@
+import TambourProtocol
+
+/// Signing in and out. These wait for the server.
+extension Client {
+    /// A code that was asked for.
+    public struct CodeRequest: Sendable {
+        /// Digits of the code.
+        public let digits: Int
+        let phone: String
+        let token: String
+    }
+
+    /// What a right code leads to.
+    public enum SignInStep: Sendable {
+        /// The account is signed in.
+        case done
+        /// The phone is new: somebody has to say what they are called.
+        case nameWanted(Registration)
+        /// The account has a password beside the code.
+        case passwordWanted(PasswordRequest)
+    }
+
+    /// An account that is about to be made.
+    public struct Registration: Sendable {
+        let phone: String
+        let token: String
+    }
+
+    /// A password that is asked for.
+    public struct PasswordRequest: Sendable {
+        /// What its owner wrote down to remember it.
+        public let hint: String?
+        let phone: String
+        let track: String
+    }
+
+    /// Asks for a login code, which reaches the phone's owner by another way.
+    ///
+    /// - Parameter phone: 5 to 15 digits, with or without a plus.
+    public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
+        let reply = try await ask(AuthRequestRequest(phone: phone, type: "START_AUTH"))
+        return CodeRequest(digits: Int(reply.codeLength), phone: phone, token: reply.token)
+    }
+
+    /// Signs in with a code.
+    public func signIn(
+        code: String,
+        for request: CodeRequest
+    ) async throws(ClientError) -> SignInStep {
+        let reply = try await ask(
+            AuthCodeRequest(
+                token: request.token,
+                verifyCode: code,
+                authTokenType: "CHECK_CODE"
+            )
+        )
+        if let challenge = reply.passwordChallenge {
+            return .passwordWanted(
+                PasswordRequest(
+                    hint: challenge.hint.map { "\($0)" },
+                    phone: request.phone,
+                    track: challenge.trackID
+                )
+            )
+        }
+        if let token = reply.tokenAttrs.login?.token {
+            try await signIn(token: token, phone: request.phone)
+            return .done
+        }
+        guard let token = reply.tokenAttrs.register?.token else {
+            throw .unreadable(reason: "neither a login nor a registration")
+        }
+        return .nameWanted(Registration(phone: request.phone, token: token))
+    }
+
+    /// Makes the account of a new phone, and signs in.
+    public func register(
+        _ registration: Registration,
+        firstName: String,
+        lastName: String? = nil
+    ) async throws(ClientError) {
+        let reply = try await ask(
+            AuthConfirmRequest(
+                firstName: Text(firstName),
+                lastName: lastName.map { Text($0) },
+                token: registration.token,
+                tokenType: "REGISTER"
+            )
+        )
+        try await signIn(token: reply.token, phone: registration.phone)
+    }
+
+    /// Signs in with the password that was asked for beside the code.
+    public func signIn(
+        password: String,
+        for request: PasswordRequest
+    ) async throws(ClientError) {
+        let reply = try await ask(
+            AuthLoginCheckPasswordRequest(trackID: request.track, password: password)
+        )
+        guard let token = reply.tokenAttrs.login?.token else {
+            throw .unreadable(reason: "no login")
+        }
+        try await signIn(token: token, phone: request.phone)
+    }
+
+    /// Signs in with a token, as an operator's `admin users create` prints it.
+    public func signIn(token: String, phone: String? = nil) async throws(ClientError) {
+        try await call { (core: ClientCore) throws(ClientError) in
+            try core.signIn(token: token, phone: phone)
+        }
+    }
+
+    /// Signs out: everything of the account on this device is erased.
+    public func signOut() async throws(ClientError) {
+        try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
+    }
+
+    /// Waits until everything that has happened is here, and what was asked for is done or refused.
+    ///
+    /// - Returns: false when that took longer than `limit`.
+    public func settle(within limit: Duration) async -> Bool {
+        let states = states()
+        let changes = changes()
+        return await withTaskGroup(of: Bool?.self) { group in
+            group.addTask {
+                for await state in states where state == .online || state == .elsewhere { break }
+                if (try? self.queueLength()) == 0 { return true }
+                for await change in changes where change.queue || change.everything {
+                    if (try? self.queueLength()) == 0 { return true }
+                }
+                return false
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first ?? false
+        }
+    }
+}

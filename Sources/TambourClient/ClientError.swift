@@ -1,0 +1,53 @@
+import TambourProtocol
+
+/// Why something did not work.
+public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The server said no. `code` is one of the protocol's, as `chat.not.found`; `text` is for people.
+    case refused(code: String, text: String, retryAfter: Duration? = nil)
+    /// The connection went away before an answer came; what was asked may have been done.
+    case disconnected
+    /// No answer came in time; what was asked may have been done.
+    case timedOut
+    /// The answer cannot be read: `reason` says what is wrong with it.
+    case unreadable(reason: String)
+    /// Nobody is signed in.
+    case signedOut
+    /// The local store could not be read or written, as when the disk is full.
+    case store(reason: String)
+    /// What was asked for is not there, or makes no sense.
+    case invalid(reason: String)
+    /// It was given up before it was done.
+    case cancelled
+
+    public var description: String {
+        switch self {
+        case .refused(_, let text, let wait?): "\(text) (again in \(wait))"
+        case .refused(_, let text, nil): text
+        case .disconnected: "the connection was lost"
+        case .timedOut: "the server did not answer in time"
+        case .unreadable(let reason): "the server's answer cannot be read: \(reason)"
+        case .signedOut: "nobody is signed in"
+        case .store(let reason): "the local store: \(reason)"
+        case .invalid(let reason): reason
+        case .cancelled: "it was cancelled"
+        }
+    }
+}
+
+extension ClientError {
+    /// What a server's refusal says.
+    init(_ reply: ErrorReply) {
+        let text = reply.localizedMessage ?? reply.title ?? reply.message
+        self = .refused(
+            code: String(describing: reply.error),
+            text: String(describing: text),
+            retryAfter: reply.retryAfter.map { .milliseconds($0) }
+        )
+    }
+
+    /// The protocol's code of a refusal, if this client knows it.
+    var code: RequestError.Code? {
+        guard case .refused(let code, _, _) = self else { return nil }
+        return RequestError.Code(rawValue: code)
+    }
+}

@@ -1,0 +1,337 @@
+import GRDB
+import TambourProtocol
+
+/// What is learned of histories, and what is asked for.
+extension ClientCore {
+    /// A chat that somebody looks at.
+    struct Screen {
+        /// The row to which the reader moves; nil for the newest.
+        var position: Position?
+        var direction: HistoryViewport.Direction
+        var rowsOnScreen: Int
+        /// The stored messages that are shown, oldest first.
+        var visible: [Position]
+        var reader: HistoryReader
+        /// Whether the server was asked what became of the messages held.
+        var hasAskedChanges = false
+    }
+
+    /// What is said of the place of a message in its chat.
+    enum Predecessor {
+        case unknown
+        /// The id before it, visible or not; nil when it is the chat's first.
+        case known(MessageID?)
+    }
+
+    // MARK: - Learning
+
+    /// A message is there, and nothing lies between it and the one before it.
+    ///
+    /// - Returns: whether it was not held before.
+    @discardableResult
+    func learn(
+        _ message: Message,
+        after previous: Predecessor,
+        in chat: ChatID,
+        isPushed: Bool = false,
+        _ tx: StoreTransaction
+    ) throws -> Bool {
+        let position = Position(message.id.rawValue)
+        let isHeld = try tx.row(
+            "SELECT 1 FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.id.rawValue]
+        )
+        try change(chat, with: [message], isPushed: isPushed, tx) { history in
+            guard case .known(let before) = previous else { return history.island(position) }
+            let evidence = Evidence.message(position, after: before.map { Position($0.rawValue) })
+            return evidence.map { history.apply($0) } ?? HistoryEffects()
+        }
+        try startChanges(of: chat, tx)
+        return isHeld == nil
+    }
+
+    /// The newest message of a chat, as a list of chats tells it.
+    func learnNewest(
+        _ message: Message?,
+        after previous: MessageID?,
+        in chat: ChatID,
+        _ tx: StoreTransaction
+    ) throws {
+        guard let safe: Int64 = try tx.value(of: .chatsMark) else { return }
+        let evidence = Evidence.newest(
+            message.map { Position($0.id.rawValue) },
+            after: previous.map { Position($0.rawValue) },
+            safeTimeMs: safe
+        )
+        guard let evidence else { return }
+        try change(chat, with: message.map { [$0] } ?? [], isPushed: false, tx) {
+            $0.apply(evidence)
+        }
+        try startChanges(of: chat, tx)
+    }
+
+    /// A message that may be held has changed.
+    func learnEdit(
+        of message: Message,
+        in chat: ChatID,
+        isPushed: Bool = true,
+        _ tx: StoreTransaction
+    ) throws {
+        let isReading = screens[chat]?.reader.isReading ?? false
+        let position = Position(message.id.rawValue)
+        try change(chat, with: [message], isPushed: isPushed, tx) {
+            $0.edit([position], isReading: isReading)
+        }
+    }
+
+    /// Messages are no more.
+    func forget(_ messages: [MessageID], in chat: ChatID, _ tx: StoreTransaction) throws {
+        try change(chat, with: [], isPushed: false, tx) {
+            $0.delete(messages.map { Position($0.rawValue) })
+        }
+        let newest = try tx.int("SELECT lastMessage FROM chat WHERE id = ?", [chat.rawValue])
+        if let newest, messages.contains(MessageID(newest)) { refresh(chat) }
+    }
+
+    /// Everything between two times is no more.
+    func empty(_ chat: ChatID, fromMs: Int64, throughMs: Int64, _ tx: StoreTransaction) throws {
+        guard let evidence = Evidence.emptied(fromMs: fromMs, throughMs: throughMs) else { return }
+        try change(chat, with: [], isPushed: false, tx) { $0.apply(evidence) }
+        refresh(chat)
+    }
+
+    /// The chat is gone, and its rows with it.
+    func forgetHistory(of chat: ChatID) {
+        histories[chat] = nil
+        screens[chat] = nil
+    }
+
+    /// The server knows less than it did: what is held is shown, and proves nothing.
+    func distrustHistories(_ tx: StoreTransaction) throws {
+        histories = [:]
+        try tx.execute("DELETE FROM history_chunk")
+        try tx.execute("DELETE FROM history_tomb")
+        try tx.execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
+        tx.changes.everything = true
+    }
+
+    private func change(
+        _ chat: ChatID,
+        with messages: [Message],
+        revision: Int64? = nil,
+        isPushed: Bool,
+        _ tx: StoreTransaction,
+        _ body: (inout ChatHistory) -> HistoryEffects
+    ) throws {
+        var history = try histories[chat] ?? tx.history(of: chat)
+        let effects = body(&history)
+        try tx.carryOut(
+            effects,
+            with: messages,
+            in: chat,
+            revision: revision ?? tx.nextRevision(),
+            isPushed: isPushed
+        )
+        histories[chat] = history
+    }
+
+    /// What became of a chat's messages is asked for from the login on before which the first was held.
+    private func startChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
+        guard let mark: Int64 = try tx.value(of: .chatsMark) else { return }
+        try tx.execute(
+            "UPDATE chat SET changesMark = ?, changesWanted = 0 WHERE id = ? AND changesMark = 0",
+            [mark, chat.rawValue]
+        )
+    }
+
+    // MARK: - Asking
+
+    /// Somebody looks at a chat: what is missing there is asked for.
+    ///
+    /// - Parameters:
+    ///   - position: the message at the edge of the screen to which the reader moves; nil at the newest end.
+    ///   - visible: the messages on the screen, oldest first: gaps between them are filled.
+    func look(
+        at chat: ChatID,
+        position: MessageID?,
+        isGoingBack: Bool,
+        rowsOnScreen: Int,
+        visible: [MessageID],
+        _ tx: StoreTransaction
+    ) throws {
+        var screen =
+            screens[chat]
+            ?? Screen(
+                direction: .backward,
+                rowsOnScreen: rowsOnScreen,
+                visible: [],
+                reader: HistoryReader(pageSize: options.historyPage)
+            )
+        screen.position = position.map { Position($0.rawValue) }
+        screen.direction = isGoingBack ? .backward : .forward
+        screen.rowsOnScreen = rowsOnScreen
+        screen.visible = visible.map { Position($0.rawValue) }
+        screens[chat] = screen
+        try readHistory(of: chat, tx)
+    }
+
+    /// Nobody looks at the chat any more.
+    func lookAway(from chat: ChatID) {
+        screens[chat] = nil
+    }
+
+    /// What is on screens is asked for again: the connection is a new one.
+    func readHistories(_ tx: StoreTransaction) throws {
+        for chat in screens.keys {
+            screens[chat]?.reader.disconnected()
+            screens[chat]?.hasAskedChanges = false
+            try readHistory(of: chat, tx)
+        }
+    }
+
+    private func readHistory(of chat: ChatID, _ tx: StoreTransaction) throws {
+        guard isLive, var screen = screens[chat] else { return }
+        let row = try tx.row(
+            "SELECT lastMessage, changesWanted FROM chat WHERE id = ?",
+            [chat.rawValue]
+        )
+        guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else { return }
+        let end = ChatEnd(
+            newest: (row["lastMessage"] as Int64?).map { Position($0) },
+            safeTimeMs: safe
+        )
+        let history = try histories[chat] ?? tx.history(of: chat)
+        histories[chat] = history
+        if row["changesWanted"], !screen.hasAskedChanges {
+            screen.hasAskedChanges = true
+            try askChanges(of: chat, tx)
+        }
+        let gap = screen.reader.request(toFillGapsBetween: screen.visible, in: history, end: end)
+        if let gap { ask(gap, of: chat, try tx.nextRevision()) }
+        let viewport = try viewport(of: screen, in: chat, history, end, tx)
+        if let more = screen.reader.request(for: viewport, in: history, end: end) {
+            ask(more, of: chat, try tx.nextRevision())
+        }
+        screens[chat] = screen
+    }
+
+    private func viewport(
+        of screen: Screen,
+        in chat: ChatID,
+        _ history: ChatHistory,
+        _ end: ChatEnd,
+        _ tx: StoreTransaction
+    ) throws -> HistoryViewport {
+        let position = screen.position ?? end.position
+        var ahead: [Int64] = []
+        if let chunk = history.chunk(containing: position) {
+            let limit = screen.rowsOnScreen * 2 + 2
+            let isBack = screen.direction == .backward
+            ahead = try Int64.fetchAll(
+                tx.db.cachedStatement(
+                    sql: isBack
+                        ? "SELECT id FROM message WHERE chat = ? AND id < ? AND id >= ? ORDER BY id DESC LIMIT ?"
+                        : "SELECT id FROM message WHERE chat = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?"
+                ),
+                arguments: [
+                    chat.rawValue, position.rawValue,
+                    isBack ? chunk.lower.rawValue : chunk.upper.rawValue, limit,
+                ]
+            )
+        }
+        return HistoryViewport(
+            position: screen.position,
+            direction: screen.direction,
+            rowsOnScreen: screen.rowsOnScreen,
+            rowsAhead: ahead.count,
+            lastRowAhead: ahead.last.map { Position($0) }
+        )
+    }
+
+    private func ask(_ request: HistoryRequest, of chat: ChatID, _ revision: Int64) {
+        historyRequests += 1
+        let query = ChatHistoryRequest(
+            chatID: chat,
+            from: request.fromMs,
+            forward: Int64(request.forward),
+            backward: Int64(request.backward),
+            backwardTime: request.backwardTimeMs,
+            forwardTime: request.forwardTimeMs
+        )
+        call(query) { [self] answer, tx in
+            guard case .success(let reply) = answer else {
+                screens[chat]?.reader.ended(request)
+                return
+            }
+            let messages = reply.messages ?? []
+            let found = messages.map { Position($0.id.rawValue) }
+            // Nobody may look any more: what the page proves is as good.
+            let evidence =
+                screens[chat]?.reader.answered(request, found: found, more: reply.more)
+                ?? request.evidence(found: found, more: reply.more)
+            if let evidence {
+                try change(chat, with: messages, revision: revision, isPushed: false, tx) {
+                    $0.apply(evidence)
+                }
+                try startChanges(of: chat, tx)
+            }
+            try readHistory(of: chat, tx)
+        }
+    }
+
+    /// Asks what became of the messages that are held.
+    func askChanges(of chat: ChatID, _ tx: StoreTransaction) throws {
+        let row = try tx.row(
+            "SELECT changesMark, changesMessage FROM chat WHERE id = ?",
+            [chat.rawValue]
+        )
+        guard let row, row["changesMark"] > 0 else { return }
+        let asked = ChangeCursor(
+            sinceMs: row["changesMark"],
+            behind: (row["changesMessage"] as Int64?).map { Position($0) }
+        )
+        let revision = try tx.nextRevision()
+        let request = ChatChangesRequest(
+            chatID: chat,
+            since: asked.sinceMs,
+            messageID: asked.behind.map { MessageID($0.rawValue) }
+        )
+        call(request) { [self] answer, tx in
+            guard case .success(let reply) = answer else { return }
+            let changes = MessageChanges(
+                changed: reply.messages.map { Position($0.id.rawValue) },
+                removed: reply.removedIDs.map { Position($0.rawValue) },
+                clearedThrough: reply.clearedID.map { Position($0.rawValue) },
+                isResync: reply.resync == true,
+                timeMs: reply.time,
+                next: reply.messageID.map { Position($0.rawValue) }
+            )
+            let isReading = screens[chat]?.reader.isReading ?? false
+            try change(chat, with: reply.messages, revision: revision, isPushed: false, tx) {
+                $0.apply(changes, isReading: isReading)
+            }
+            var cursor = asked
+            cursor.advance(past: changes, asked: asked)
+            try tx.execute(
+                "UPDATE chat SET changesMark = ?, changesMessage = ?, changesWanted = ? WHERE id = ?",
+                [cursor.sinceMs, cursor.behind?.rawValue, cursor.behind != nil, chat.rawValue]
+            )
+            if cursor.behind != nil { try askChanges(of: chat, tx) }
+            try readHistory(of: chat, tx)
+        }
+    }
+
+    /// The login and what it left out are here: the chats on top of the list are brought up to date.
+    func synced(_ tx: StoreTransaction) throws {
+        try readHistories(tx)
+        let chats = try tx.rows(
+            """
+            SELECT id FROM chat WHERE changesWanted AND changesMark > 0 AND status = 'ACTIVE'
+            ORDER BY lastEventTime DESC LIMIT 20
+            """
+        )
+        for row in chats where screens[ChatID(row[0])] == nil {
+            try askChanges(of: ChatID(row[0]), tx)
+        }
+    }
+}

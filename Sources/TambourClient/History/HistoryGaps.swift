@@ -1,0 +1,31 @@
+/// Where a list of stored rows has to show that something may be missing.
+package struct HistoryGaps: Equatable, Sendable {
+    /// Somewhere before the first row.
+    package var before: Bool
+    /// Between each row and the next: one less than there are rows.
+    package var between: [Bool]
+    /// Somewhere behind the last row.
+    package var behind: Bool
+}
+
+extension ChatHistory {
+    /// Whether everything between two positions is held, with both of them.
+    package func isWithoutGap(from older: Position, to newer: Position) -> Bool {
+        chunk(containing: older)?.contains(newer) ?? false
+    }
+
+    /// - Parameters:
+    ///   - rows: stored rows that follow each other, smallest first.
+    ///   - end: nil until a login has told what is the newest message.
+    package func gaps(in rows: [Position], end: ChatEnd?) -> HistoryGaps {
+        guard let first = rows.first, let last = rows.last else {
+            let isWhole = end.map { isWithoutGap(from: .min, to: $0.position) } ?? false
+            return HistoryGaps(before: !isWhole, between: [], behind: !isWhole)
+        }
+        return HistoryGaps(
+            before: !isWithoutGap(from: .min, to: first),
+            between: zip(rows, rows.dropFirst()).map { !isWithoutGap(from: $0, to: $1) },
+            behind: end.map { !isWithoutGap(from: last, to: max(last, $0.position)) } ?? true
+        )
+    }
+}

@@ -1,0 +1,82 @@
+/// One CHAT_HISTORY request, and what its reply will prove.
+package struct HistoryRequest: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// Towards older messages.
+        case backward
+        /// Towards newer messages.
+        case forward
+        /// Both ways from a message that no chunk holds.
+        case around
+    }
+
+    package let kind: Kind
+    /// The last position of its millisecond: `backward` messages at or before it, `forward` behind it.
+    package let pivot: Position
+    /// How many messages at or before the pivot.
+    package let backward: Int
+    /// How many messages behind the pivot.
+    package let forward: Int
+    /// Where the next chunk begins in the direction of the request; nil when there is none.
+    package let bound: Position?
+    /// Up to it no message could appear any more when the request was planned.
+    package let closed: Position
+    /// `ChatHistory.generation` when the request was planned.
+    package let generation: Int64
+
+    /// `from`, Unix milliseconds; nil for the newest.
+    package var fromMs: Int64? { pivot == .max ? nil : pivot.timeMs }
+    /// `backwardTime`, Unix milliseconds.
+    package var backwardTimeMs: Int64? { kind == .backward ? bound?.timeMs : nil }
+    /// `forwardTime`, Unix milliseconds.
+    package var forwardTimeMs: Int64? { kind == .forward ? bound?.timeMs : nil }
+
+    init(
+        _ kind: Kind,
+        from pivot: Position,
+        count: Int,
+        bound: Position? = nil,
+        closed: Position,
+        generation: Int64
+    ) {
+        self.kind = kind
+        self.pivot = .last(at: pivot.timeMs)
+        switch kind {
+        case .backward: (backward, forward) = (count, 0)
+        case .forward: (backward, forward) = (0, count)
+        case .around: (backward, forward) = (max(1, count - count / 2), max(1, count / 2))
+        }
+        self.bound = bound
+        self.closed = closed
+        self.generation = generation
+    }
+
+    /// What the reply proves.
+    ///
+    /// - Parameters:
+    ///   - found: the messages of the page.
+    ///   - more: nil from a server without the capability `history-more`.
+    package func evidence(found: [Position], more: Bool?) -> Evidence? {
+        switch kind {
+        case .backward:
+            .backwardPage(
+                upTo: pivot,
+                downTo: bound ?? .min,
+                found: found,
+                more: more,
+                closed: closed,
+                generation: generation
+            )
+        case .forward:
+            .forwardPage(
+                after: pivot,
+                upTo: bound ?? .max,
+                found: found,
+                more: more,
+                closed: closed,
+                generation: generation
+            )
+        case .around:
+            .pageAround(pivot, found: found, more: more, closed: closed, generation: generation)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import Synchronization
+
+/// Those who listen to a client.
+final class Listeners: Sendable {
+    private struct State {
+        var changes: [Int: AsyncStream<ChangeSet>.Continuation] = [:]
+        var states: [Int: AsyncStream<ConnectionState>.Continuation] = [:]
+        var events: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
+        var state = ConnectionState.stopped
+        var lastID = 0
+        /// Changes that a listener has not taken yet.
+        var untold: [Int: ChangeSet] = [:]
+    }
+
+    private static let keptEvents = 256
+    private let guarded = Mutex(State())
+
+    var state: ConnectionState { guarded.withLock { $0.state } }
+
+    func tell(_ notice: ClientDriver.Notice) {
+        guarded.withLock { guarded in
+            switch notice {
+            case .changes(let changes):
+                for (id, listener) in guarded.changes {
+                    // What it did not take is replaced by it and this together, so nothing is missing.
+                    var whole = guarded.untold[id] ?? ChangeSet()
+                    whole.formUnion(changes)
+                    if case .dropped = listener.yield(whole) {
+                        guarded.untold[id] = whole
+                    } else {
+                        guarded.untold[id] = changes
+                    }
+                }
+            case .state(let state):
+                guarded.state = state
+                for listener in guarded.states.values { listener.yield(state) }
+            case .event(let event):
+                for listener in guarded.events.values { listener.yield(event) }
+            }
+        }
+    }
+
+    func changes() -> AsyncStream<ChangeSet> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let id = guarded.withLock { guarded in
+                guarded.lastID += 1
+                guarded.changes[guarded.lastID] = continuation
+                return guarded.lastID
+            }
+            continuation.onTermination = { [weak self] _ in
+                self?.guarded.withLock {
+                    $0.changes[id] = nil
+                    $0.untold[id] = nil
+                }
+            }
+        }
+    }
+
+    func states() -> AsyncStream<ConnectionState> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let id = guarded.withLock { guarded in
+                guarded.lastID += 1
+                guarded.states[guarded.lastID] = continuation
+                continuation.yield(guarded.state)
+                return guarded.lastID
+            }
+            continuation.onTermination = { [weak self] _ in
+                self?.guarded.withLock { $0.states[id] = nil }
+            }
+        }
+    }
+
+    func events() -> AsyncStream<ClientEvent> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(Self.keptEvents)) { continuation in
+            let id = guarded.withLock { guarded in
+                guarded.lastID += 1
+                guarded.events[guarded.lastID] = continuation
+                return guarded.lastID
+            }
+            continuation.onTermination = { [weak self] _ in
+                self?.guarded.withLock { $0.events[id] = nil }
+            }
+        }
+    }
+
+    /// Nothing will happen any more.
+    func finish() {
+        let state = guarded.withLock { guarded in
+            defer { guarded = State() }
+            return guarded
+        }
+        for listener in state.changes.values { listener.finish() }
+        for listener in state.states.values { listener.finish() }
+        for listener in state.events.values { listener.finish() }
+    }
+}

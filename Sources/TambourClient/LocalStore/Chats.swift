@@ -1,0 +1,148 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// The list of chats.
+extension StoreTransaction {
+    /// Where a chat's description comes from.
+    enum ChatSource {
+        /// Asked for by this account: everything in it is meant for it.
+        case own
+        /// Pushed to all members in the same bytes: what differs between them is missing.
+        case push
+    }
+
+    /// Stores a chat as the server describes it; one that is left or deleted is forgotten.
+    ///
+    /// - Returns: whether it is in the list now.
+    @discardableResult
+    func put(_ chat: Chat, from source: ChatSource, me: UserID) throws -> Bool {
+        changes.chats.insert(chat.id)
+        switch chat.status {
+        case .removed, .left:
+            try removeChat(chat.id)
+            return false
+        default: break
+        }
+        let known = try row(
+            "SELECT status, readMark, unread, data FROM chat WHERE id = ?",
+            [chat.id.rawValue]
+        )
+        var merged = chat
+        var readMark = chat.participants[me] ?? 0
+        var unread = chat.newMessages ?? 0
+        if source == .push, let known {
+            readMark = max(readMark, known["readMark"])
+            unread = known["unread"]
+            // A push says ACTIVE of a chat that only its receiver has put away.
+            if known["status"] == ChatStatus.hidden.name.description { merged.status = .hidden }
+            if let old = Chat(stored: known["data"]) { merged.keepOwn(of: old) }
+        }
+        let others = chat.participants.pairs.lazy.filter { $0.0 != me }.map(\.1).max() ?? 0
+        merged.lastMessage = nil
+        try execute(
+            """
+            INSERT INTO chat (
+              id, type, status, title, lastEventTime, lastMessage, readMark, othersReadMark, unread, data
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+              type = excluded.type, status = excluded.status, title = excluded.title,
+              lastEventTime = max(lastEventTime, excluded.lastEventTime),
+              lastMessage = coalesce(excluded.lastMessage, lastMessage),
+              readMark = excluded.readMark,
+              othersReadMark = max(othersReadMark, excluded.othersReadMark),
+              unread = excluded.unread, isStale = 0, data = excluded.data
+            """,
+            [
+                chat.id.rawValue, chat.type.name.description, merged.status.name.description,
+                chat.title?.description, chat.lastEventTime, chat.lastMessage?.id.rawValue,
+                readMark,
+                others, unread, merged.storedBytes,
+            ]
+        )
+        return true
+    }
+
+    /// Forgets a chat and all that is held of it but what waits to be sent there.
+    func removeChat(_ chat: ChatID) throws {
+        changes.chats.insert(chat)
+        changes.histories.insert(chat)
+        try execute("DELETE FROM chat WHERE id = ?", [chat.rawValue])
+        try execute("DELETE FROM message WHERE chat = ?", [chat.rawValue])
+        try execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
+        try execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
+        try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
+    }
+
+    /// Settings of chats, as who is muted and what is pinned to the top of the list.
+    func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
+        for (chat, settings) in chatSettings.pairs {
+            guard let names = NameMap<AnyValue>(stored: Data(settings.bytes.array)) else {
+                continue
+            }
+            let muted = names["dontDisturbUntil"]?.int
+            let favourite = names["favIndex"]?.int
+            try execute(
+                "UPDATE chat SET mutedUntil = coalesce(?, mutedUntil), favourite = coalesce(?, favourite) WHERE id = ?",
+                [muted, favourite, chat.rawValue]
+            )
+            changes.chats.insert(chat)
+        }
+    }
+
+    /// Somebody has read a chat up to a time.
+    ///
+    /// - Returns: whether the number of unread messages is not known any more.
+    func put(mark: Int64, of user: UserID, in chat: ChatID, isLowered: Bool, me: UserID) throws
+        -> Bool
+    {
+        changes.chats.insert(chat)
+        changes.histories.insert(chat)
+        if user != me {
+            try execute(
+                "UPDATE chat SET othersReadMark = max(othersReadMark, ?) WHERE id = ?",
+                [mark, chat.rawValue]
+            )
+            return false
+        }
+        try execute(
+            "UPDATE chat SET readMark = \(isLowered ? "?" : "max(readMark, ?)") WHERE id = ?",
+            [mark, chat.rawValue]
+        )
+        let last = try row("SELECT lastMessage, readMark FROM chat WHERE id = ?", [chat.rawValue])
+        guard let last, let newest = last["lastMessage"] as Int64? else { return false }
+        guard !isLowered, MessageID(newest).timeMs <= last["readMark"] else { return true }
+        try execute("UPDATE chat SET unread = 0 WHERE id = ?", [chat.rawValue])
+        return false
+    }
+
+    /// A message is new in a chat: its line moves up.
+    func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws {
+        changes.chats.insert(chat)
+        let isOwn = message.sender == me
+        try execute(
+            """
+            UPDATE chat SET
+              unread = unread + CASE WHEN ? OR ? <= readMark THEN 0 ELSE 1 END,
+              readMark = CASE WHEN ? THEN max(readMark, ?) ELSE readMark END,
+              lastMessage = ?, lastEventTime = max(lastEventTime, ?),
+              status = CASE WHEN status = 'HIDDEN' THEN 'ACTIVE' ELSE status END
+            WHERE id = ? AND coalesce(lastMessage, 0) < ?
+            """,
+            [
+                isOwn, message.time, isOwn, message.time, message.id.rawValue, message.time,
+                chat.rawValue, message.id.rawValue,
+            ]
+        )
+    }
+}
+
+extension Chat {
+    /// Takes over from an older description what a push to all members does not say.
+    fileprivate mutating func keepOwn(of old: Chat) {
+        joinTime = old.joinTime
+        newMessages = old.newMessages
+        lastDelayedUpdateTime = max(lastDelayedUpdateTime, old.lastDelayedUpdateTime)
+        lastFireDelayedErrorTime = max(lastFireDelayedErrorTime, old.lastFireDelayedErrorTime)
+    }
+}

@@ -1,0 +1,155 @@
+import GRDB
+
+/// The tables of an account's file. Migrations are only ever added.
+enum LocalSchema {
+    static let migrator: DatabaseMigrator = {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { try $0.execute(sql: first) }
+        return migrator
+    }()
+
+    /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the object
+    /// as it travels.
+    private static let first = """
+        CREATE TABLE setting (
+          name TEXT PRIMARY KEY,
+          value BLOB NOT NULL
+        ) WITHOUT ROWID;
+
+        -- What the marks of the next login promise but the store does not hold yet.
+        CREATE TABLE sync_range (
+          kind TEXT NOT NULL,
+          since INTEGER NOT NULL,
+          upTo INTEGER NOT NULL,
+          PRIMARY KEY (kind, since)
+        ) WITHOUT ROWID;
+
+        CREATE TABLE person (
+          id INTEGER PRIMARY KEY,
+          name TEXT NOT NULL,
+          isContact INTEGER NOT NULL,
+          isStale INTEGER NOT NULL DEFAULT 0,
+          updateTime INTEGER NOT NULL,
+          seen INTEGER,
+          isOnline INTEGER NOT NULL DEFAULT 0,
+          data BLOB NOT NULL
+        );
+
+        CREATE TABLE chat (
+          id INTEGER PRIMARY KEY,
+          type TEXT NOT NULL,
+          status TEXT NOT NULL,
+          title TEXT,
+          lastEventTime INTEGER NOT NULL,
+          lastMessage INTEGER,
+          readMark INTEGER NOT NULL,
+          othersReadMark INTEGER NOT NULL,
+          unread INTEGER NOT NULL,
+          mutedUntil INTEGER NOT NULL DEFAULT 0,
+          favourite INTEGER NOT NULL DEFAULT 0,
+          isStale INTEGER NOT NULL DEFAULT 0,
+          changesMark INTEGER NOT NULL DEFAULT 0,
+          changesMessage INTEGER,
+          changesWanted INTEGER NOT NULL DEFAULT 0,
+          historyGeneration INTEGER NOT NULL DEFAULT 0,
+          data BLOB NOT NULL
+        );
+        CREATE INDEX chat_by_time ON chat (lastEventTime DESC, id);
+
+        CREATE TABLE message (
+          row INTEGER PRIMARY KEY,
+          chat INTEGER NOT NULL,
+          id INTEGER NOT NULL,
+          sender INTEGER,
+          cid INTEGER,
+          updateTime INTEGER NOT NULL,
+          revision INTEGER NOT NULL,
+          text TEXT NOT NULL,
+          data BLOB NOT NULL,
+          UNIQUE (chat, id)
+        );
+        CREATE INDEX message_by_cid ON message (chat, cid) WHERE cid IS NOT NULL;
+
+        CREATE VIRTUAL TABLE message_search USING fts5 (
+          text, content = 'message', content_rowid = 'row',
+          tokenize = "unicode61 remove_diacritics 2", prefix = '2 3'
+        );
+        CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
+          INSERT INTO message_search (rowid, text) VALUES (new.row, new.text);
+        END;
+        CREATE TRIGGER message_removed AFTER DELETE ON message BEGIN
+          INSERT INTO message_search (message_search, rowid, text) VALUES ('delete', old.row, old.text);
+        END;
+        CREATE TRIGGER message_changed AFTER UPDATE OF text ON message
+        WHEN old.text IS NOT new.text BEGIN
+          INSERT INTO message_search (message_search, rowid, text) VALUES ('delete', old.row, old.text);
+          INSERT INTO message_search (rowid, text) VALUES (new.row, new.text);
+        END;
+
+        -- Which stretches of a chat's history are held whole, and what is known to be deleted
+        -- outside of them.
+        CREATE TABLE history_chunk (
+          chat INTEGER NOT NULL,
+          low INTEGER NOT NULL,
+          high INTEGER NOT NULL,
+          PRIMARY KEY (chat, low)
+        ) WITHOUT ROWID;
+        CREATE TABLE history_tomb (
+          chat INTEGER NOT NULL,
+          id INTEGER NOT NULL,
+          PRIMARY KEY (chat, id)
+        ) WITHOUT ROWID;
+
+        CREATE TABLE draft (
+          chat INTEGER PRIMARY KEY,
+          text TEXT NOT NULL,
+          replyTo INTEGER,
+          time INTEGER NOT NULL
+        );
+
+        CREATE TABLE task (
+          id INTEGER PRIMARY KEY,
+          kind TEXT NOT NULL,
+          codecVersion INTEGER NOT NULL,
+          payload BLOB NOT NULL,
+          lane TEXT,
+          coalescingKey TEXT,
+          requires INTEGER NOT NULL,
+          place INTEGER NOT NULL,
+          state TEXT NOT NULL,
+          attempts INTEGER NOT NULL,
+          runs INTEGER NOT NULL,
+          round INTEGER NOT NULL,
+          nextAtHere INTEGER,
+          wakesOn INTEGER NOT NULL,
+          createdAtHere INTEGER NOT NULL,
+          deadlineHere INTEGER,
+          opKey TEXT NOT NULL,
+          leaseOwner TEXT,
+          leaseUntilHere INTEGER,
+          isCancelRequested INTEGER NOT NULL,
+          hasNewInput INTEGER NOT NULL,
+          lastError TEXT,
+          output BLOB
+        );
+        CREATE TABLE task_dependency (
+          task INTEGER NOT NULL,
+          dependsOn INTEGER NOT NULL,
+          mode TEXT NOT NULL,
+          PRIMARY KEY (task, dependsOn)
+        ) WITHOUT ROWID;
+
+        -- What tasks have changed on the screen before the server knows of it.
+        CREATE TABLE overlay (
+          task INTEGER NOT NULL,
+          chat INTEGER NOT NULL,
+          message INTEGER,
+          kind TEXT NOT NULL,
+          cid INTEGER,
+          createdAtHere INTEGER NOT NULL,
+          value BLOB NOT NULL,
+          PRIMARY KEY (task, kind)
+        ) WITHOUT ROWID;
+        CREATE INDEX overlay_by_chat ON overlay (chat);
+        """
+}

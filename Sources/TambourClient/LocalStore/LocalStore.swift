@@ -1,0 +1,117 @@
+package import GRDB
+import Glibc
+
+/// What one account holds on this device: one SQLite file, readable by its owner only.
+///
+/// Everything that is acknowledged to somebody, as a message put into the queue, has been flushed to
+/// the disk: the writing connection runs with `synchronous = FULL`, where GRDB would take NORMAL.
+package final class LocalStore: Sendable {
+    package let path: String
+    private let database: any DatabaseWriter
+
+    /// Opens the file, makes it if need be, and brings its tables up to date.
+    ///
+    /// - Throws: `ClientError.store`.
+    package init(path: String) throws(ClientError) {
+        self.path = path
+        do {
+            // SQLite gives its other files the mode of the first.
+            let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else {
+                throw ClientError.store(reason: "\(path): \(String(cString: strerror(errno)))")
+            }
+            fchmod(descriptor, 0o600)
+            Glibc.close(descriptor)
+            var configuration = Configuration()
+            configuration.label = "tambour.store"
+            configuration.busyMode = .timeout(10)
+            configuration.maximumReaderCount = 3
+            configuration.prepareDatabase { db in
+                try db.execute(sql: "PRAGMA synchronous = FULL")
+            }
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            try LocalSchema.migrator.migrate(pool)
+            database = pool
+        } catch let error as ClientError {
+            throw error
+        } catch {
+            throw .store(reason: "\(path): \(error)")
+        }
+    }
+
+    /// A store that lives as long as this object, in memory.
+    package init() throws(ClientError) {
+        path = ":memory:"
+        do {
+            let queue = try DatabaseQueue()
+            try LocalSchema.migrator.migrate(queue)
+            database = queue
+        } catch {
+            throw .store(reason: "\(error)")
+        }
+    }
+
+    /// Runs `body` in a transaction of its own and commits, or rolls back what it did when it throws.
+    package func write<Value>(
+        _ body: (StoreTransaction) throws -> Value
+    ) throws(ClientError) -> Value {
+        do {
+            return try database.write { try body(StoreTransaction($0)) }
+        } catch let error as ClientError {
+            throw error
+        } catch {
+            throw .store(reason: "\(error)")
+        }
+    }
+
+    /// Runs `body` over one state of the store, beside whoever writes.
+    package func read<Value>(_ body: (Database) throws -> Value) throws(ClientError) -> Value {
+        do {
+            return try database.read(body)
+        } catch let error as ClientError {
+            throw error
+        } catch {
+            throw .store(reason: "\(error)")
+        }
+    }
+
+    /// A number that changes when another process has written.
+    package func dataVersion() -> Int64? {
+        try? database.writeWithoutTransaction {
+            try Int64.fetchOne($0, sql: "PRAGMA data_version")
+        }
+    }
+
+    package func close() {
+        try? database.close()
+    }
+}
+
+/// One transaction on the store: what it changes, and what has to be done once it is committed.
+package final class StoreTransaction {
+    package let db: Database
+    /// What readers will find changed.
+    package var changes = ChangeSet()
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    func execute(_ sql: String, _ arguments: StatementArguments = []) throws {
+        let statement = try db.cachedStatement(sql: sql)
+        try statement.execute(arguments: arguments)
+    }
+
+    /// The first row of a query; nil when there is none.
+    func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
+        try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Row] {
+        try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func int(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// Messages as the server has them; what this device has changed and not told yet is in overlays.
+extension StoreTransaction {
+    /// Stores a message unless what is held is newer.
+    ///
+    /// Edits say by themselves which is newer; of two with the same edit the one learned later wins, for
+    /// reactions carry no time.
+    /// - Parameters:
+    ///   - revision: when it was learned; that of a page is when it was asked for.
+    ///   - isPushed: sent to all members in the same bytes, so without the reaction of who reads it.
+    func put(_ message: Message, in chat: ChatID, revision: Int64, isPushed: Bool) throws {
+        let version = message.updateTime ?? 0
+        let known = try row(
+            "SELECT updateTime, revision, data FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.id.rawValue]
+        )
+        var message = message
+        if let known {
+            let held: (version: Int64, revision: Int64) = (known["updateTime"], known["revision"])
+            guard (version, revision) >= held else { return }
+            if isPushed, let old = Message(stored: known["data"]) { message.keepReaction(of: old) }
+        }
+        message.chatID = nil
+        try execute(
+            """
+            INSERT INTO message (chat, id, sender, cid, updateTime, revision, text, data)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (chat, id) DO UPDATE SET
+              updateTime = excluded.updateTime, revision = excluded.revision, text = excluded.text,
+              data = excluded.data, cid = coalesce(excluded.cid, cid)
+            """,
+            [
+                chat.rawValue, message.id.rawValue, message.sender?.rawValue, message.cid, version,
+                revision, "\(message.text)", message.storedBytes,
+            ]
+        )
+        changes.histories.insert(chat)
+    }
+
+    /// Changes a message that is held; nothing when it is not.
+    func change(
+        _ message: MessageID,
+        in chat: ChatID,
+        revision: Int64,
+        _ body: (inout Message) -> Void
+    ) throws {
+        let known = try row(
+            "SELECT data FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.rawValue]
+        )
+        guard let known, var held = Message(stored: known["data"]) else { return }
+        body(&held)
+        try execute(
+            "UPDATE message SET revision = ?, data = ? WHERE chat = ? AND id = ?",
+            [revision, held.storedBytes, chat.rawValue, message.rawValue]
+        )
+        changes.histories.insert(chat)
+    }
+
+    func removeMessage(_ message: MessageID, in chat: ChatID) throws {
+        try execute(
+            "DELETE FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.rawValue]
+        )
+        changes.histories.insert(chat)
+    }
+}
+
+extension Message {
+    /// Keeps what the reader itself said, which a push does not know.
+    fileprivate mutating func keepReaction(of old: Message) {
+        guard let own = old.reactionInfo?.stored?.yourReaction else { return }
+        guard var info = reactionInfo?.stored else { return }
+        info.yourReaction = own
+        reactionInfo = Packed(info)
+    }
+}

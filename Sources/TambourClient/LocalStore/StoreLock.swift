@@ -1,0 +1,37 @@
+import Glibc
+
+/// Which of the processes that share a store talks to the server: whoever holds the lock.
+///
+/// The kernel lets go of it when the process ends, however it ends.
+final class StoreLock {
+    private var descriptor: Int32 = -1
+    private let path: String
+
+    /// - Parameter path: the store's.
+    init(path: String) {
+        self.path = path + ".lock"
+    }
+
+    deinit { release() }
+
+    var isHeld: Bool { descriptor >= 0 }
+
+    /// Takes the lock if nobody has it.
+    func take() -> Bool {
+        if isHeld { return true }
+        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard opened >= 0 else { return false }
+        guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+            close(opened)
+            return false
+        }
+        descriptor = opened
+        return true
+    }
+
+    func release() {
+        guard isHeld else { return }
+        close(descriptor)
+        descriptor = -1
+    }
+}

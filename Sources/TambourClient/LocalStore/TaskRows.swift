@@ -1,0 +1,95 @@
+import Foundation
+import GRDB
+
+/// The rows of tasks.
+extension StoreTransaction {
+    /// Writes what a call of the scheduler changed.
+    func apply(_ changed: [TaskChange]) throws {
+        if !changed.isEmpty { changes.queue = true }
+        for change in changed {
+            switch change {
+            case .insert(let record), .update(let record): try put(record)
+            case .remove(let task):
+                try execute("DELETE FROM task WHERE id = ?", [task.rawValue])
+                try removeOverlays(of: task)
+            case .insertDependency(let dependency):
+                try execute(
+                    "INSERT INTO task_dependency VALUES (?, ?, ?)",
+                    [dependency.task.rawValue, dependency.on.rawValue, dependency.mode.rawValue]
+                )
+            case .removeDependency(let dependency):
+                try execute(
+                    "DELETE FROM task_dependency WHERE task = ? AND dependsOn = ?",
+                    [dependency.task.rawValue, dependency.on.rawValue]
+                )
+            }
+        }
+    }
+
+    /// The scheduler of what is stored.
+    func scheduler() throws -> TaskScheduler {
+        let dependencies = try rows("SELECT task, dependsOn, mode FROM task_dependency")
+            .compactMap { row in
+                TaskDependency.Mode(rawValue: row[2]).map {
+                    TaskDependency(task: TaskID(row[0]), on: TaskID(row[1]), mode: $0)
+                }
+            }
+        return TaskScheduler(
+            records: try rows("SELECT * FROM task").map { TaskRecord($0) },
+            dependencies: dependencies
+        )
+    }
+
+    private func put(_ record: TaskRecord) throws {
+        try execute(
+            """
+            INSERT OR REPLACE INTO task VALUES (
+              ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+            )
+            """,
+            [
+                record.id.rawValue, record.kind, record.codecVersion, Data(record.payload),
+                record.lane, record.coalescingKey, record.requires.rawValue, record.place,
+                record.state.storedText, record.attempts, record.runs, record.round,
+                record.nextAtMs, record.wakesOn.rawValue, record.createdAtMs, record.deadlineMs,
+                record.opKey, record.lease?.owner, record.lease?.untilMs, record.isCancelRequested,
+                record.hasNewInput, record.lastError, record.output.map { Data($0) },
+            ]
+        )
+    }
+}
+
+extension TaskRecord {
+    init(_ row: Row) {
+        let payload: Data = row["payload"]
+        let output: Data? = row["output"]
+        var lease: TaskLease?
+        if let owner = row["leaseOwner"] as String?, let until = row["leaseUntilHere"] as Int64? {
+            lease = TaskLease(owner: owner, untilMs: until)
+        }
+        self.init(
+            id: TaskID(row["id"]),
+            kind: row["kind"],
+            codecVersion: row["codecVersion"],
+            payload: [UInt8](payload),
+            lane: row["lane"],
+            coalescingKey: row["coalescingKey"],
+            requires: TaskConditions(rawValue: row["requires"]),
+            place: row["place"],
+            state: TaskState(storedText: row["state"]),
+            attempts: row["attempts"],
+            runs: row["runs"],
+            round: row["round"],
+            nextAtMs: row["nextAtHere"],
+            wakesOn: TaskConditions(rawValue: row["wakesOn"]),
+            createdAtMs: row["createdAtHere"],
+            deadlineMs: row["deadlineHere"],
+            opKey: row["opKey"],
+            lease: lease,
+            isCancelRequested: row["isCancelRequested"],
+            hasNewInput: row["hasNewInput"],
+            lastError: row["lastError"],
+            output: output.map { [UInt8]($0) }
+        )
+    }
+}

@@ -1,0 +1,104 @@
+import TambourProtocol
+
+/// What people see of a message: its kind of words, its formatting, its attachments.
+extension Message {
+    /// The attachments; none when the bytes went bad.
+    var shownAttaches: [Attach] { attaches.stored ?? [] }
+
+    /// What happened in the chat, in words; nil when this is a message of a person.
+    func eventText(name: (UserID) -> String) -> String? {
+        guard let event = shownAttaches.first(where: { $0.type == .control }) else { return nil }
+        let who = sender.map(name) ?? ""
+        let others = (event.userIDs ?? []).map(name).joined(separator: ", ")
+        let other = event.userID.map(name) ?? others
+        let title = event.title.map { "\($0)" } ?? ""
+        let words =
+            switch "\(event.event ?? .empty)" {
+            case "new": "\(who) created “\(title)”"
+            case "add": "\(who) added \(other)"
+            case "remove": "\(who) removed \(other)"
+            case "leave": "\(who) left"
+            case "joinByLink": "\(who) joined by a link"
+            case "title": "\(who) named it “\(title)”"
+            case "icon": "\(who) changed the picture"
+            case "pin": "\(who) pinned a message"
+            case "unpin": "\(who) took the pinned message down"
+            default: event.shortMessage.map { "\($0)" } ?? "something happened"
+            }
+        return words.first == " " ? String(words.dropFirst()) : words
+    }
+
+    /// What is attached, in words.
+    func attachmentTexts(name: (UserID) -> String) -> [String] {
+        shownAttaches.compactMap { attach in
+            switch attach.type {
+            case .control, .inlineKeyboard: nil
+            case .photo: "[photo]"
+            case .video: "[video]"
+            case .file: "[file\(attach.name.map { " \($0)" } ?? "")]"
+            case .audio: "[voice]"
+            case .sticker: "[sticker]"
+            case .call: "[call]"
+            case .contact:
+                "[contact \(attach.contactID.map(name) ?? attach.name.map { "\($0)" } ?? "")]"
+            case .location:
+                "[place \(attach.latitude ?? 0), \(attach.longitude ?? 0)]"
+            case .share: "[link \(attach.title ?? attach.url ?? .empty)]"
+            case .poll: Self.text(ofPoll: attach)
+            case .other(let type): "[\(type)]"
+            }
+        }
+    }
+
+    private static func text(ofPoll poll: Attach) -> String {
+        let answers = (poll.answers ?? []).map { "• \($0.text)" }
+        return (["[poll] \(poll.title ?? .empty)"] + answers).joined(separator: "\n")
+    }
+
+    /// One line for lists and quotes.
+    func line(name: (UserID) -> String) -> String {
+        if let event = eventText(name: name) { return event }
+        let words = ["\(text)"] + attachmentTexts(name: name)
+        let whole = words.filter { !$0.isEmpty }.joined(separator: " ")
+        if whole.isEmpty, let link = link?.stored, link.type == .forward {
+            return link.message.line(name: name)
+        }
+        return String(whole.map { $0.isNewline ? " " : $0 })
+    }
+
+    /// The formatting of the text, what lies outside of it left out.
+    var shownSpans: [HistoryRow.TextSpan] {
+        let length = text.utf16Count
+        return (elements?.stored ?? []).compactMap { element in
+            let from = Int(clamping: element.from)
+            let end = from.addingReportingOverflow(Int(clamping: element.length ?? 0)).partialValue
+            guard 0 <= from, from < end, end <= length, let style = element.style else {
+                return nil
+            }
+            return HistoryRow.TextSpan(style: style, range: from..<end)
+        }
+    }
+}
+
+extension Element {
+    fileprivate var style: HistoryRow.TextSpan.Style? {
+        switch "\(type)" {
+        case "STRONG": .strong
+        case "EMPHASIZED": .emphasized
+        case "UNDERLINE": .underlined
+        case "STRIKETHROUGH": .struckThrough
+        case "MONOSPACED", "CODE": .monospaced
+        case "HEADING": .heading
+        case "QUOTE": .quote
+        case "USER_MENTION": .mention(entityID)
+        case "LINK": .link(url ?? "")
+        default: nil
+        }
+    }
+
+    private var url: String? {
+        guard let attributes else { return nil }
+        let names = Packed<NameMap<AnyValue>>(unchecked: attributes.bytes).stored
+        return names?["url"]?.text.map { "\($0)" }
+    }
+}

@@ -1,0 +1,189 @@
+import Dispatch
+import Glibc
+import Synchronization
+import TambourNet
+
+/// Drives a core by a real network and a real clock, all on one lane.
+///
+/// `@unchecked Sendable`: everything but what the lock guards is touched on the lane only.
+final class ClientDriver: ClientHost, @unchecked Sendable {
+    private let lane = Lane(index: 0, label: "tambour.client")
+    private let report: @Sendable (Notice) -> Void
+    private var made: ClientCore?
+    private var connection: Connection?
+    private var ear: Ear?
+    private var dialing: Dialer.Attempt?
+    private var timer: TimerToken?
+    private let lock: StoreLock
+    private var isStarted = false
+
+    /// How often it looks whether another process that shares the store has written, or is gone.
+    private static let pollInterval: Duration = .milliseconds(250)
+
+    /// What the core tells those who listen.
+    enum Notice: Sendable {
+        case changes(ChangeSet)
+        case state(ConnectionState)
+        case event(ClientEvent)
+    }
+
+    /// - Parameter report: called on the lane.
+    init(store: LocalStore, options: ClientOptions, report: @escaping @Sendable (Notice) -> Void) {
+        self.report = report
+        lock = StoreLock(path: store.path)
+        let environment = ClientEnvironment(
+            wallMs: { milliseconds(of: CLOCK_REALTIME) },
+            nowMs: { milliseconds(of: CLOCK_MONOTONIC) },
+            random: { UInt64.random(in: .min ... .max) }
+        )
+        made = ClientCore(store: store, host: self, environment: environment, options: options)
+        lane.start()
+    }
+
+    private var core: ClientCore {
+        guard let made else { preconditionFailure("the core is made with its driver") }
+        return made
+    }
+
+    /// Connects if no other process of this account does, else as soon as that one is gone.
+    func start() {
+        perform { [self] _ in
+            guard !isStarted else { return }
+            isStarted = true
+            if lock.take() { core.start() } else { report(.state(.elsewhere)) }
+            poll()
+        }
+    }
+
+    private func poll() {
+        _ = lane.schedule(after: Self.pollInterval) { [weak self] in
+            guard let self, isStarted else { return }
+            if !lock.isHeld, lock.take() { core.start() }
+            core.noticeOthers()
+            poll()
+        }
+    }
+
+    /// Runs `body` with the core, on its lane.
+    func perform(_ body: @escaping @Sendable (ClientCore) -> Void) {
+        lane.queue.async { [self] in lane.round { body(core) } }
+    }
+
+    /// Runs `body` with the core and returns what it returns; not for the lane to call.
+    func call<Value: Sendable>(
+        _ body: @escaping @Sendable (ClientCore) throws(ClientError) -> Value
+    ) async throws(ClientError) -> Value {
+        let result: Result<Value, ClientError> = await withCheckedContinuation { continuation in
+            perform { core in
+                do throws(ClientError) {
+                    continuation.resume(returning: .success(try body(core)))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    /// Closes the connection and gives up the lane; nothing may be called afterwards.
+    func stop() async {
+        await withCheckedContinuation { continuation in
+            perform { [self] core in
+                isStarted = false
+                core.stop()
+                lock.release()
+                lane.stop { continuation.resume() }
+            }
+        }
+    }
+
+    // MARK: - What the core asks for
+
+    func connect(to server: String) {
+        disconnect()
+        dialing = Dialer.connect(to: server) { [self] socket, attempt in
+            lane.queue.async { [self] in
+                lane.round { dialed(socket, attempt) }
+            }
+        }
+    }
+
+    private func dialed(_ socket: Int32?, _ attempt: Dialer.Attempt) {
+        guard dialing === attempt else {
+            if let socket { close(socket) }
+            return
+        }
+        dialing = nil
+        guard let socket else { return core.connectionClosed() }
+        let ear = Ear(self)
+        self.ear = ear
+        lane.adopt(fileDescriptor: socket, peer: "server", delegate: ear)
+    }
+
+    func disconnect() {
+        dialing?.giveUp()
+        dialing = nil
+        // Whatever the old connection still says is nobody's business.
+        let old = connection
+        connection = nil
+        ear = nil
+        old?.close(.local("the client closes"))
+    }
+
+    func send(_ bytes: [UInt8]) {
+        connection?.write(bytes)
+    }
+
+    func wake(afterMs: Int64?) {
+        if let timer { lane.cancel(timer) }
+        timer = nil
+        guard let afterMs else { return }
+        timer = lane.schedule(after: .milliseconds(afterMs)) { [weak self] in
+            self?.timer = nil
+            self?.core.wake()
+        }
+    }
+
+    func publish(_ changes: ChangeSet) { report(.changes(changes)) }
+
+    func publish(_ state: ConnectionState) { report(.state(state)) }
+
+    func publish(_ event: ClientEvent) { report(.event(event)) }
+
+    // MARK: - What the connection tells
+
+    /// Hears one connection, and is not listened to once the driver has another.
+    ///
+    /// `@unchecked Sendable`: touched on the lane only, which `adopt` hands it to.
+    private final class Ear: ConnectionDelegate, @unchecked Sendable {
+        private weak var driver: ClientDriver?
+
+        init(_ driver: ClientDriver) { self.driver = driver }
+
+        private var current: ClientDriver? { driver?.ear === self ? driver : nil }
+
+        func connectionOpened(_ connection: Connection) {
+            guard let current else { return connection.close(.local("nobody wants it any more")) }
+            current.connection = connection
+            current.core.connectionOpened()
+        }
+
+        func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int {
+            current?.core.connectionReceived(bytes)
+            return bytes.count
+        }
+
+        func connectionClosed(_ connection: Connection, reason: CloseReason) {
+            guard let current else { return }
+            current.connection = nil
+            current.ear = nil
+            current.core.connectionClosed()
+        }
+    }
+}
+
+private func milliseconds(of clock: clockid_t) -> Int64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+}

@@ -1,0 +1,78 @@
+import Dispatch
+import Glibc
+import Synchronization
+import TambourNet
+
+/// Opens TCP connections away from the lane: names are looked up and addresses tried one after the other.
+enum Dialer {
+    /// How long one address is tried.
+    private static let patienceMs: Int32 = 10_000
+
+    /// An attempt that can be given up.
+    final class Attempt: Sendable {
+        private let isGivenUp = Mutex(false)
+
+        func giveUp() { isGivenUp.withLock { $0 = true } }
+
+        var wasGivenUp: Bool { isGivenUp.withLock { $0 } }
+    }
+
+    /// Connects to `HOST:PORT`.
+    ///
+    /// - Parameter completion: called once, on some queue, with a connected socket that is the caller's to close, or
+    ///   nil; not called at all once the attempt is given up.
+    static func connect(
+        to server: String,
+        completion: @escaping @Sendable (_ socket: Int32?, _ attempt: Attempt) -> Void
+    ) -> Attempt {
+        let attempt = Attempt()
+        DispatchQueue.global(qos: .userInitiated).async {
+            let socket = open(server, attempt)
+            if attempt.wasGivenUp {
+                if let socket { close(socket) }
+            } else {
+                completion(socket, attempt)
+            }
+        }
+        return attempt
+    }
+
+    private static func open(_ server: String, _ attempt: Attempt) -> Int32? {
+        guard let address = try? ListenAddress(server) else { return nil }
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_ADDRCONFIG
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(address.host, "\(address.port)", &hints, &found) == 0 else { return nil }
+        defer { freeaddrinfo(found) }
+        var next = found
+        while let candidate = next, !attempt.wasGivenUp {
+            if let socket = open(candidate.pointee) { return socket }
+            next = candidate.pointee.ai_next
+        }
+        return nil
+    }
+
+    private static func open(_ address: addrinfo) -> Int32? {
+        let type =
+            address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(address.ai_family, type, address.ai_protocol)
+        guard descriptor >= 0 else { return nil }
+        var on: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(4))
+        let result = Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen)
+        if result == 0 || (errno == EINPROGRESS && isConnected(descriptor)) { return descriptor }
+        close(descriptor)
+        return nil
+    }
+
+    /// Waits for a connect under way.
+    private static func isConnected(_ descriptor: Int32) -> Bool {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard poll(&waiting, 1, patienceMs) == 1 else { return false }
+        var error: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length)
+        return error == 0
+    }
+}

@@ -1,0 +1,46 @@
+package import TambourProtocol
+
+/// The requests of one connection that are not answered yet.
+struct RequestTable {
+    struct Entry {
+        let opcode: Opcode
+        let dueMs: Int64
+        let answer: (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
+    }
+
+    private var entries: [UInt16: Entry] = [:]
+    private var lastSequence: UInt16 = 0
+
+    var count: Int { entries.count }
+
+    /// When the first of them is overdue.
+    var nextDueMs: Int64? { entries.values.lazy.map(\.dueMs).min() }
+
+    /// Takes a request up.
+    ///
+    /// - Returns: the number it travels under, one that no request under way has.
+    mutating func add(_ entry: Entry) -> UInt16 {
+        repeat { lastSequence &+= 1 } while entries[lastSequence] != nil
+        entries[lastSequence] = entry
+        return lastSequence
+    }
+
+    /// The request with that number, which is answered now; nil for an answer to nothing.
+    mutating func take(_ sequence: UInt16, _ opcode: Opcode) -> Entry? {
+        guard let entry = entries[sequence], entry.opcode == opcode else { return nil }
+        return entries.removeValue(forKey: sequence)
+    }
+
+    /// Those that are overdue, oldest first.
+    mutating func takeOverdue(nowMs: Int64) -> [Entry] {
+        let overdue = entries.filter { $0.value.dueMs <= nowMs }
+        for sequence in overdue.keys { entries[sequence] = nil }
+        return overdue.values.sorted { $0.dueMs < $1.dueMs }
+    }
+
+    /// All of them: the connection is gone.
+    mutating func takeAll() -> [Entry] {
+        defer { entries = [:] }
+        return entries.sorted { $0.key < $1.key }.map(\.value)
+    }
+}

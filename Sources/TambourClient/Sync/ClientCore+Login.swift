@@ -1,0 +1,246 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// From the first packet of a connection until everything that happened meanwhile is here.
+extension ClientCore {
+    /// What this client reads beyond the classic surface.
+    private static let capabilities: Capabilities = [.lz4Large, .historyMore, .resync, .syncMore]
+
+    /// Says who this is and, if somebody is signed in, logs in by the same packet of the network.
+    func greet(_ tx: StoreTransaction) throws {
+        let hello = SessionInitRequest(
+            userAgent: UserAgent(
+                deviceType: "DESKTOP",
+                appVersion: options.appVersion,
+                deviceName: options.deviceName.isEmpty ? options.appName : options.deviceName,
+                locale: options.locale.isEmpty ? nil : options.locale
+            ),
+            deviceID: try tx.deviceID(random: environment.random),
+            capabilities: Self.capabilities.names
+        )
+        call(hello) { [self] answer, _ in
+            switch answer {
+            case .success:
+                isGreeted = true
+                let waiters = greetingWaiters
+                greetingWaiters = []
+                whenCommitted { for waiter in waiters { waiter(.success(())) } }
+            case .failure(.disconnected): break
+            case .failure: breakConnection()
+            }
+        }
+        try logIn(tx)
+    }
+
+    /// Logs in with the stored token; without one the connection waits for somebody to sign in.
+    func logIn(_ tx: StoreTransaction) throws {
+        guard let token: String = try tx.value(of: .token) else { return awaitsSignIn() }
+        let request = LoginRequest(
+            token: token,
+            interactive: true,
+            chatsSync: try tx.value(of: .chatsMark) ?? 0,
+            contactsSync: try tx.value(of: .contactsMark) ?? 0,
+            draftsSync: try tx.value(of: .draftsMark) ?? 0,
+            presenceSync: try tx.value(of: .presenceMark) ?? 0,
+            chatsCount: Int64(options.chatsAtOnce),
+            configHash: try (tx.value(of: .configHash) as String?).map { Text($0) }
+        )
+        call(request) { [self] answer, tx in
+            switch answer {
+            case .success(let reply):
+                try apply(reply, to: request, tx)
+                loggedIn()
+                try wakeTasks(tx)
+                try syncRest(tx)
+            case .failure(let error): try loginFailed(error, tx)
+            }
+        }
+    }
+
+    private func loginFailed(_ error: ClientError, _ tx: StoreTransaction) throws {
+        switch error {
+        case .refused(let code, let text, let wait):
+            switch error.code {
+            case .loginToken, .loginBlocked:
+                // What is held and what waits to be sent stays: the same person may sign in again.
+                try tx.set(.token, nil)
+                tx.changes.account = true
+                awaitsSignIn()
+                publish(.signedOut(reason: text.isEmpty ? code : text))
+            default:
+                let pause = wait.map { $0 / .milliseconds(1) } ?? 10_000
+                try rest(forMs: Int64(pause), tx)
+            }
+        case .disconnected: break
+        default: breakConnection()
+        }
+    }
+
+    /// Takes over what a login brought, all of it or, should the store fail, nothing.
+    private func apply(_ reply: LoginReply, to request: LoginRequest, _ tx: StoreTransaction) throws
+    {
+        let me = reply.profile.contact.id
+        if let before = try tx.userID(), before != me {
+            throw ClientError.invalid(reason: "the token belongs to another account")
+        }
+        try tx.set(.user, me.rawValue)
+        try tx.set(.profile, reply.profile.storedBytes)
+        if let token = reply.token { try tx.set(.token, token) }
+        tx.changes.account = true
+        try tx.put(reply.profile.contact)
+
+        let resync = reply.resync ?? []
+        let isWholeList = (request.chatsSync ?? 0) <= 0 || resync.contains(.chats)
+        if isWholeList {
+            try tx.execute("UPDATE chat SET isStale = 1")
+            try tx.execute("DELETE FROM sync_range WHERE kind = 'CHATS'")
+            let next = reply.chatMarker ?? 0
+            try tx.set(.chatsMarker, next > 0 ? next : nil)
+        }
+        if resync.contains(.chats) { try distrustHistories(tx) }
+        if (request.contactsSync ?? 0) <= 0 || resync.contains(.contacts) {
+            try tx.execute("UPDATE person SET isContact = 0, isStale = 1")
+        }
+        if resync.contains(.drafts) { try tx.execute("DELETE FROM draft") }
+
+        // What is learned of histories below goes by what this login calls safe.
+        for mark in [
+            StoreTransaction.Setting.chatsMark, .contactsMark, .draftsMark, .presenceMark,
+        ] {
+            try tx.set(mark, reply.time)
+        }
+
+        for user in reply.contacts { try tx.put(user, isContact: true) }
+        try put(reply.chats, tx, me)
+        for (chat, messages) in reply.messages.pairs {
+            for message in messages { try learn(message, after: .unknown, in: chat, tx) }
+        }
+        if let drafts = reply.drafts { try tx.put(drafts, me: me) }
+        try tx.forgetWhoIsOnline()
+        for (user, presence) in reply.presence.pairs { try tx.put(presence, of: user) }
+        if let config = reply.config { try tx.put(config) }
+        if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
+
+        for range in reply.more ?? [] {
+            try tx.execute(
+                "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
+                ["\(range.kind.name)", range.since, range.upTo]
+            )
+        }
+    }
+
+    /// Chats with the newest message of each.
+    private func put(_ chats: [Chat], _ tx: StoreTransaction, _ me: UserID) throws {
+        for chat in chats {
+            guard try tx.put(chat, from: .own, me: me) else {
+                forgetHistory(of: chat.id)
+                continue
+            }
+            try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
+            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
+        }
+    }
+
+    // MARK: - What a login leaves to be asked for
+
+    /// Asks for the next part of what the login left out; nothing when nothing is.
+    func syncRest(_ tx: StoreTransaction) throws {
+        if let marker: Int64 = try tx.value(of: .chatsMarker) {
+            return call(ChatsListRequest(marker: marker, count: Int64(options.chatsAtOnce))) {
+                [self] answer, tx in
+                guard case .success(let reply) = answer, let me = try tx.userID() else { return }
+                // A push may have moved the marker's base meanwhile: what is asked for is asked for once.
+                guard try tx.value(of: .chatsMarker) == marker else { return }
+                try put(reply.chats, tx, me)
+                try tx.set(.chatsMarker, reply.marker > 0 ? reply.marker : nil)
+                if reply.marker == 0 { try forgetStaleChats(tx) }
+                try syncRest(tx)
+            }
+        }
+        guard
+            let row = try tx.row(
+                "SELECT kind, since, upTo FROM sync_range ORDER BY upTo DESC LIMIT 1"
+            )
+        else { return try synced(tx) }
+        let (kind, since, upTo): (String, Int64, Int64) = (row[0], row[1], row[2])
+        let request = SyncMoreRequest(
+            kind: SyncKind(name: Text(kind)),
+            since: since,
+            upTo: upTo,
+            count: Int64(options.chatsAtOnce)
+        )
+        call(request) { [self] answer, tx in
+            guard case .success(let reply) = answer, let me = try tx.userID() else { return }
+            for user in reply.contacts { try tx.put(user, isContact: true) }
+            try put(reply.chats, tx, me)
+            if let drafts = reply.drafts { try tx.put(drafts, me: me) }
+            try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
+            if reply.resync == true {
+                try startOver(kind, tx)
+            } else if let next = reply.upTo {
+                try tx.execute("INSERT INTO sync_range VALUES (?, ?, ?)", [kind, since, next])
+            }
+            try syncRest(tx)
+        }
+    }
+
+    /// Parts of a list cannot be had: the next login brings it whole.
+    private func startOver(_ kind: String, _ tx: StoreTransaction) throws {
+        switch SyncKind(name: Text(kind)) {
+        case .chats: try tx.set(.chatsMark, 0)
+        case .contacts: try tx.set(.contactsMark, 0)
+        case .drafts: try tx.set(.draftsMark, 0)
+        case .other: return
+        }
+        try logIn(tx)
+    }
+
+    /// The whole list was read: what was not in it is no more.
+    private func forgetStaleChats(_ tx: StoreTransaction) throws {
+        for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
+            let chat = ChatID(row[0])
+            try tx.removeChat(chat)
+            forgetHistory(of: chat)
+        }
+    }
+}
+
+extension StoreTransaction {
+    /// Settings of the user and of chats.
+    func put(_ config: LoginConfig) throws {
+        try set(.configHash, config.hash.description)
+        if let user = config.user { try set(.userSettings, user.storedBytes) }
+        if let chats = config.chats { try put(chatSettings: chats) }
+        changes.account = true
+    }
+
+    /// Drafts as other devices left them.
+    func put(_ drafts: Drafts, me: UserID) throws {
+        func put(_ draft: Draft, in chat: ChatID) throws {
+            try execute(
+                """
+                INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+                  text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
+                WHERE excluded.time >= time
+                """,
+                [chat.rawValue, "\(draft.text)", draft.replyTo?.rawValue, draft.time]
+            )
+            changes.drafts.insert(chat)
+            changes.chats.insert(chat)
+        }
+        func discard(_ time: Int64, in chat: ChatID) throws {
+            try execute("DELETE FROM draft WHERE chat = ? AND time <= ?", [chat.rawValue, time])
+            changes.drafts.insert(chat)
+            changes.chats.insert(chat)
+        }
+        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
+        for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
+        for (user, draft) in drafts.users?.saved.pairs ?? [] {
+            try put(draft, in: .dialog(me, user))
+        }
+        for (user, time) in drafts.users?.discarded.pairs ?? [] {
+            try discard(time, in: .dialog(me, user))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import GRDB
+import TambourProtocol
+
+/// What the server tells by itself, in the order in which it happened.
+extension ClientCore {
+    /// Takes a push over. What this build does not know is skipped: the next login brings what it changed.
+    func push(_ opcode: Opcode, _ payload: [UInt8], _ tx: StoreTransaction) throws {
+        guard let me = try tx.userID() else { return }
+        func read<Push: WirePayload>(_ type: Push.Type) throws -> Push {
+            try type.decode(payload, limits: .standard)
+        }
+        do {
+            switch opcode {
+            case .notifMessage: try message(read(NotifMessage.self), me, tx)
+            case .notifMsgDelete:
+                let push = try read(NotifMsgDelete.self)
+                try forget(push.messageIDs, in: push.chatID, tx)
+            case .notifMsgDeleteRange:
+                let push = try read(NotifMsgDeleteRange.self)
+                try empty(
+                    push.chatID,
+                    fromMs: push.startTime,
+                    throughMs: push.endTime,
+                    tx
+                )
+            case .notifChat:
+                let chat = try read(NotifChat.self).chat
+                if try !tx.put(chat, from: .push, me: me) { forgetHistory(of: chat.id) }
+            case .notifMark: try mark(read(NotifMark.self), me, tx)
+            case .notifContact: try tx.put(read(NotifContact.self).contact, isContact: true)
+            case .notifProfile:
+                let profile = try read(NotifProfile.self).profile
+                try tx.set(.profile, profile.storedBytes)
+                try tx.put(profile.contact)
+                tx.changes.account = true
+            case .notifPresence:
+                let push = try read(NotifPresence.self)
+                try tx.put(push.presence, of: push.userID)
+            case .notifTyping:
+                let push = try read(NotifTyping.self)
+                publish(.typing(push.chatID, push.userID))
+            case .notifConfig: try config(read(NotifConfig.self).config, tx)
+            case .notifDraft:
+                let push = try read(NotifDraft.self)
+                guard let chat = push.chatID ?? push.userID.map({ .dialog(me, $0) }) else { return }
+                let saved = ChatDrafts(saved: IDMap([(chat, push.draft)]))
+                try tx.put(Drafts(chats: saved), me: me)
+            case .notifDraftDiscard:
+                let push = try read(NotifDraftDiscard.self)
+                guard let chat = push.chatID ?? push.userID.map({ .dialog(me, $0) }) else { return }
+                let discarded = ChatDrafts(discarded: IDMap([(chat, push.time)]))
+                try tx.put(Drafts(chats: discarded), me: me)
+            case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
+            case .notifMsgYouReacted:
+                let push = try read(NotifMsgYouReacted.self)
+                let revision = try tx.nextRevision()
+                try tx.change(push.messageID, in: push.chatID, revision: revision) {
+                    $0.reactionInfo = Packed(push.reactionInfo)
+                }
+            default: break
+            }
+        } catch is PayloadError {
+            // One push that cannot be read must not cost those behind it; its chat is asked for at the next login.
+        }
+    }
+
+    private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
+        let chat = push.chatID
+        if let described = push.chat {
+            guard try tx.put(described, from: .push, me: me) else { return forgetHistory(of: chat) }
+        } else if try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil {
+            refresh(chat)
+        }
+        switch push.message.status {
+        case .removed: try forget([push.message.id], in: chat, tx)
+        case .edited: try learnEdit(of: push.message, in: chat, tx)
+        default:
+            let isNew = try learn(
+                push.message,
+                after: .known(push.prevMessageID),
+                in: chat,
+                isPushed: true,
+                tx
+            )
+            if isNew { try tx.noteNew(push.message, in: chat, me: me) }
+        }
+        if let mark = push.mark {
+            _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
+        }
+        if let unread = push.unread {
+            try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
+        }
+    }
+
+    private func mark(_ push: NotifMark, _ me: UserID, _ tx: StoreTransaction) throws {
+        let isUnknown = try tx.put(
+            mark: push.mark,
+            of: push.userID,
+            in: push.chatID,
+            isLowered: push.setAsUnread,
+            me: me
+        )
+        if isUnknown { refresh(push.chatID) }
+    }
+
+    private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
+        // It holds what has changed, so the hash of the whole is not known until the next login.
+        try tx.set(.configHash, nil)
+        if let chats = config.chats { try tx.put(chatSettings: chats) }
+        tx.changes.account = true
+    }
+
+    private func reactions(_ push: NotifMsgReactionsChanged, _ tx: StoreTransaction) throws {
+        let revision = try tx.nextRevision()
+        try tx.change(push.messageID, in: push.chatID, revision: revision) { message in
+            message.reactionInfo = Packed(
+                ReactionInfo(
+                    totalCount: push.totalCount,
+                    counters: push.counters,
+                    yourReaction: message.reactionInfo?.stored?.yourReaction
+                )
+            )
+        }
+    }
+
+    /// Asks for a chat as it is for this account.
+    func refresh(_ chat: ChatID) {
+        call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
+            guard case .success(let reply) = answer, let me = try tx.userID() else { return }
+            for chat in reply.chats {
+                guard try tx.put(chat, from: .own, me: me) else { continue }
+                if let message = chat.lastMessage {
+                    let before = chat.prevMessageID.map { Predecessor.known($0) } ?? .unknown
+                    try learn(message, after: before, in: chat.id, tx)
+                }
+            }
+        }
+    }
+}

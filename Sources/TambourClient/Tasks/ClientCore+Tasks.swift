@@ -1,0 +1,186 @@
+import GRDB
+import TambourProtocol
+
+/// What this account wants done, from the wish until the server has done it.
+extension ClientCore {
+    /// How long a run may take before another process may take the task over.
+    private static let leaseMs: Int64 = 120_000
+
+    /// Queues a task, and shows what it will bring about.
+    @discardableResult
+    func queue(_ task: some ClientTask, _ tx: StoreTransaction) throws -> OutgoingID {
+        let now = environment.wallMs()
+        let id = TaskID(clientIDs.next(nowMs: now, random: environment.random()).rawValue)
+        let new = NewTask(
+            id: id,
+            kind: type(of: task).kind,
+            codecVersion: type(of: task).version,
+            payload: try TaskKinds.write(task),
+            opKey: "\(id)",
+            lane: task.lane,
+            coalescingKey: task.coalescingKey,
+            requires: .loggedIn,
+            deadlineMs: task.patience.map { now + Int64($0 / .milliseconds(1)) }
+        )
+        var next = try scheduler(tx)
+        try tx.apply(next.insert([new], nowMs: now))
+        tasks = next
+        try task.prepare(id, in: self, tx)
+        return OutgoingID(id.rawValue)
+    }
+
+    /// Gives up what is not done yet; what is under way is decided by the server's answer.
+    func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        let id = TaskID(outgoing.rawValue)
+        if next.tasks.first(where: { $0.id == id })?.state.isFailed == true {
+            try tx.apply(next.discard(id))
+        } else {
+            try tx.apply(next.cancel([id]))
+        }
+        tasks = next
+    }
+
+    /// Tries again what the server refused.
+    func retry(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        try tx.apply(next.retry(TaskID(outgoing.rawValue)))
+        tasks = next
+    }
+
+    /// The tasks as they are stored.
+    func scheduler(_ tx: StoreTransaction) throws -> TaskScheduler {
+        if let tasks { return tasks }
+        let read = try tx.scheduler()
+        tasks = read
+        return read
+    }
+
+    /// Takes over what a process left behind that ran this store before: nobody else runs it now.
+    func adoptTasks(_ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        for record in next.tasks {
+            if let run = record.run { try tx.apply(next.released(run)) }
+        }
+        try tx.apply(next.review { TaskKinds.read($0) == nil ? .unknown : .known })
+        tasks = next
+    }
+
+    /// The account is logged in: what waited for that may start.
+    func wakeTasks(_ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        try tx.apply(next.wake([.connected, .loggedIn]))
+        tasks = next
+    }
+
+    /// Starts what can be started now.
+    func runTasks(_ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        let now = environment.wallMs()
+        try tx.apply(next.advance(nowMs: now))
+        tasks = next
+        guard isLive else { return }
+        for id in next.startable(nowMs: now, conditions: [.connected, .loggedIn]) {
+            try tx.apply(next.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs))
+            tasks = next
+            guard let record = next.tasks.first(where: { $0.id == id }), let run = record.run else {
+                continue
+            }
+            if let task = TaskKinds.read(record) {
+                try start(task, run, tx)
+            } else {
+                try end(run, .unreadable, "an unknown kind of task", nil, tx)
+            }
+            next = try scheduler(tx)
+        }
+    }
+
+    private func start<Kind: ClientTask>(
+        _ task: Kind,
+        _ run: TaskRun,
+        _ tx: StoreTransaction
+    ) throws {
+        let request: Kind.Request
+        do {
+            request = try task.request(tx)
+        } catch ClientError.invalid(let reason) {
+            try task.refused(in: self, tx)
+            return try end(run, .never, reason, nil, tx)
+        }
+        call(request) { [self] answer, tx in
+            switch answer {
+            case .success(let reply):
+                var next = try scheduler(tx)
+                // A run that is over has no say: its task was taken over meanwhile.
+                guard next.tasks.contains(where: { $0.run == run }) else { return }
+                try task.succeeded(reply, in: self, tx)
+                try tx.removeOverlays(of: run.task)
+                try tx.apply(next.completed(run))
+                tasks = next
+            case .failure(let error): try failed(task, run, error, tx)
+            }
+        }
+    }
+
+    private func failed(
+        _ task: some ClientTask,
+        _ run: TaskRun,
+        _ error: ClientError,
+        _ tx: StoreTransaction
+    ) throws {
+        switch error {
+        case .refused(_, _, let wait):
+            let pause = wait.map { Int64($0 / .milliseconds(1)) }
+            switch error.code?.retry {
+            case .later: return try end(run, .later, error.description, pause, tx)
+            case .afterLogin: return try end(run, .afterLogin, error.description, nil, tx)
+            case .never, .refresh, nil: break
+            }
+            // A code that is not known may well pass: its pause says so.
+            if error.code == nil, let pause {
+                return try end(run, .later, error.description, pause, tx)
+            }
+            try end(run, .never, error.description, nil, tx)
+            if !task.staysWhenRefused {
+                var next = try scheduler(tx)
+                try tx.apply(next.discard(run.task))
+                tasks = next
+                try tx.removeOverlays(of: run.task)
+                publish(.refused(String(describing: error)))
+            }
+            try task.refused(in: self, tx)
+        case .disconnected, .timedOut:
+            try end(run, .networkLost, error.description, nil, tx)
+        default:
+            try end(run, .later, error.description, nil, tx)
+        }
+    }
+
+    private func end(
+        _ run: TaskRun,
+        _ retry: RetryClass,
+        _ error: String,
+        _ retryAfterMs: Int64?,
+        _ tx: StoreTransaction
+    ) throws {
+        var next = try scheduler(tx)
+        guard next.tasks.contains(where: { $0.run == run }) else { return }
+        try tx.apply(
+            next.failed(
+                run,
+                retry,
+                error: error,
+                retryAfterMs: retryAfterMs,
+                nowMs: environment.wallMs(),
+                random: environment.random()
+            )
+        )
+        tasks = next
+    }
+
+    /// In how many milliseconds time alone changes something; nil for never.
+    var tasksWakeAfterMs: Int64? {
+        let now = environment.wallMs()
+        return tasks?.nextWakeMs(nowMs: now).map { max(0, $0 - now) }
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// Something the account wants done on the server, that survives everything but its own success.
+///
+/// The fields are what is stored; a change of their layout takes a new `version` and reads the old one.
+protocol ClientTask: Codable, Sendable {
+    associatedtype Request: WireRequest
+
+    /// What names it in the store, for ever.
+    static var kind: String { get }
+    /// The layout of the stored fields.
+    static var version: Int { get }
+
+    /// Tasks of one lane are done one after the other, in the order they were asked for.
+    var lane: String? { get }
+    /// A newer one with the same key takes the place of one that still waits.
+    var coalescingKey: String? { get }
+    /// How long it makes sense to try; nil for as long as it takes.
+    var patience: Duration? { get }
+    /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
+    var staysWhenRefused: Bool { get }
+
+    /// Shows what it will bring about before the server knows of it, in the transaction that queues it.
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws
+
+    /// What to ask the server for.
+    /// - Throws: `ClientError.invalid` when there is nothing to ask for any more.
+    func request(_ tx: StoreTransaction) throws -> Request
+
+    /// Takes over what the server answered, in the transaction that ends the task.
+    func succeeded(_ reply: Request.Reply, in core: ClientCore, _ tx: StoreTransaction) throws
+
+    /// Takes back what `prepare` showed: the server refused.
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws
+}
+
+extension ClientTask {
+    static var version: Int { 1 }
+    var coalescingKey: String? { nil }
+    var patience: Duration? { nil }
+    var staysWhenRefused: Bool { false }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {}
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
+}
+
+/// The lane in which what happens in one chat is done.
+func chatLane(_ chat: ChatID) -> String { "chat:\(chat)" }
+
+/// All kinds of tasks there are.
+enum TaskKinds {
+    private static let all: [any ClientTask.Type] = [
+        SendTask.self, EditTask.self, DeleteTask.self, MarkTask.self, ReactTask.self,
+        CancelReactionTask.self, SaveDraftTask.self, DiscardDraftTask.self, CreateChatTask.self,
+        UpdateChatTask.self, UpdateMembersTask.self, LeaveChatTask.self, HideChatTask.self,
+        ConfigureChatTask.self, UpdateContactTask.self, UpdateProfileTask.self,
+    ]
+
+    /// Reads a stored task.
+    ///
+    /// - Returns: nil for a kind or a layout that this version does not know.
+    static func read(_ record: TaskRecord) -> (any ClientTask)? {
+        guard let type = all.first(where: { $0.kind == record.kind }),
+            type.version == record.codecVersion
+        else { return nil }
+        return read(type, record.payload)
+    }
+
+    private static func read<Kind: ClientTask>(_ type: Kind.Type, _ payload: [UInt8]) -> Kind? {
+        try? JSONDecoder().decode(type, from: Data(payload))
+    }
+
+    static func write(_ task: some ClientTask) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return [UInt8](try encoder.encode(task))
+    }
+}
+
+/// What a task has changed on the screen.
+enum OverlayKind: String {
+    case send
+    case edit
+    case delete
+    case react
+}
+
+extension StoreTransaction {
+    /// Shows something until its task has ended.
+    func addOverlay(
+        _ kind: OverlayKind,
+        of task: TaskID,
+        chat: ChatID,
+        message: MessageID? = nil,
+        cid: Int64? = nil,
+        atHereMs: Int64,
+        _ value: some Encodable
+    ) throws {
+        try execute(
+            "INSERT INTO overlay VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                task.rawValue, chat.rawValue, message?.rawValue, kind.rawValue, cid, atHereMs,
+                try JSONEncoder().encode(value),
+            ]
+        )
+        changes.histories.insert(chat)
+        changes.chats.insert(chat)
+    }
+
+    func removeOverlays(of task: TaskID) throws {
+        for row in try rows("SELECT DISTINCT chat FROM overlay WHERE task = ?", [task.rawValue]) {
+            changes.histories.insert(ChatID(row[0]))
+            changes.chats.insert(ChatID(row[0]))
+        }
+        try execute("DELETE FROM overlay WHERE task = ?", [task.rawValue])
+    }
+}

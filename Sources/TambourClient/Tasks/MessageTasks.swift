@@ -1,0 +1,256 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// A message that is written here and not stored by the server yet.
+struct SendTask: ClientTask {
+    static let kind = "message.send"
+
+    let chat: Int64
+    /// What the server knows a second sending by.
+    let cid: Int64
+    let text: String
+    var elements: Data?
+    var replyTo: Int64?
+    var forwardOf: Int64?
+    var forwardFrom: Int64?
+    var isSilent = false
+
+    var lane: String? { chatLane(ChatID(chat)) }
+    var staysWhenRefused: Bool { true }
+
+    /// What is shown of it before the server has it.
+    struct Shown: Codable {
+        let text: String
+        let elements: Data?
+        let replyTo: Int64?
+        let forwardOf: Int64?
+        let forwardFrom: Int64?
+    }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let shown = Shown(
+            text: text,
+            elements: elements,
+            replyTo: replyTo,
+            forwardOf: forwardOf,
+            forwardFrom: forwardFrom
+        )
+        let now = core.environment.wallMs()
+        try tx.addOverlay(.send, of: task, chat: ChatID(chat), cid: cid, atHereMs: now, shown)
+    }
+
+    func request(_ tx: StoreTransaction) throws -> MsgSendRequest {
+        var link: NewLink?
+        if let replyTo { link = NewLink(type: .reply, messageID: MessageID(replyTo)) }
+        if let forwardOf {
+            link = NewLink(
+                type: .forward,
+                messageID: MessageID(forwardOf),
+                chatID: forwardFrom.map(ChatID.init)
+            )
+        }
+        return MsgSendRequest(
+            chatID: ChatID(chat),
+            notify: !isSilent,
+            message: NewMessage(
+                cid: cid,
+                text: text.isEmpty ? nil : Text(text),
+                elements: elements.flatMap { [Element](stored: $0) } ?? [],
+                link: link
+            )
+        )
+    }
+
+    func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        guard let me = try tx.userID() else { return }
+        if let described = reply.chat { try tx.put(described, from: .own, me: me) }
+        guard reply.message.status != .removed else { return }
+        try core.learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
+        try tx.noteNew(reply.message, in: reply.chatID, me: me)
+        if let mark = reply.mark {
+            _ = try tx.put(mark: mark, of: me, in: reply.chatID, isLowered: false, me: me)
+        }
+        if let unread = reply.unread {
+            try tx.execute(
+                "UPDATE chat SET unread = ? WHERE id = ?",
+                [unread, reply.chatID.rawValue]
+            )
+        }
+    }
+}
+
+/// A new text for an own message.
+struct EditTask: ClientTask {
+    static let kind = "message.edit"
+
+    let chat: Int64
+    let message: Int64
+    let text: String
+    var elements: Data?
+
+    var lane: String? { chatLane(ChatID(chat)) }
+    var coalescingKey: String? { "edit:\(message)" }
+
+    struct Shown: Codable {
+        let text: String
+        let elements: Data?
+    }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let now = core.environment.wallMs()
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        let shown = Shown(text: text, elements: elements)
+        try tx.addOverlay(.edit, of: task, chat: chat, message: message, atHereMs: now, shown)
+    }
+
+    func request(_ tx: StoreTransaction) throws -> MsgEditRequest {
+        MsgEditRequest(
+            chatID: ChatID(chat),
+            messageID: MessageID(message),
+            text: Text(text),
+            elements: elements.flatMap { [Element](stored: $0) } ?? []
+        )
+    }
+
+    func succeeded(_ reply: MsgEditReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.learnEdit(of: reply.message, in: ChatID(chat), isPushed: false, tx)
+    }
+}
+
+/// Messages to be deleted, for everybody or for oneself.
+struct DeleteTask: ClientTask {
+    static let kind = "message.delete"
+
+    let chat: Int64
+    let messages: [Int64]
+    let isForMe: Bool
+
+    var lane: String? { chatLane(ChatID(chat)) }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let now = core.environment.wallMs()
+        // One row of the table for each would need a key of its own: the value names them all.
+        try tx.addOverlay(.delete, of: task, chat: ChatID(chat), atHereMs: now, messages)
+    }
+
+    func request(_ tx: StoreTransaction) throws -> MsgDeleteRequest {
+        MsgDeleteRequest(
+            chatID: ChatID(chat),
+            messageIDs: messages.map(MessageID.init),
+            forMe: isForMe
+        )
+    }
+
+    func succeeded(_ reply: MsgDeleteReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.forget(reply.messageIDs, in: ChatID(chat), tx)
+    }
+}
+
+/// How far the account has read a chat.
+struct MarkTask: ClientTask {
+    static let kind = "chat.mark"
+
+    let chat: Int64
+    let message: Int64
+    /// Lowers the mark: the message and those after it are unread again.
+    let isUnread: Bool
+
+    var lane: String? { "mark:\(chat)" }
+    /// Only the newest counts.
+    var coalescingKey: String? { "mark" }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        guard let me = try tx.userID() else { return }
+        let time = MessageID(message).timeMs
+        _ = try tx.put(
+            mark: isUnread ? time - 1 : time,
+            of: me,
+            in: ChatID(chat),
+            isLowered: isUnread,
+            me: me
+        )
+    }
+
+    func request(_ tx: StoreTransaction) throws -> ChatMarkRequest {
+        ChatMarkRequest(
+            type: isUnread ? .setAsUnread : .readMessage,
+            chatID: ChatID(chat),
+            messageID: MessageID(message),
+            mark: MessageID(message).timeMs
+        )
+    }
+
+    func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try tx.execute(
+            "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
+            [reply.unread, reply.mark, chat]
+        )
+        tx.changes.chats.insert(ChatID(chat))
+    }
+
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
+        core.refresh(ChatID(chat))
+    }
+}
+
+/// A reaction to a message.
+struct ReactTask: ClientTask {
+    static let kind = "message.react"
+
+    let chat: Int64
+    let message: Int64
+    let emoji: String
+
+    var lane: String? { chatLane(ChatID(chat)) }
+    var coalescingKey: String? { "react:\(message)" }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let now = core.environment.wallMs()
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        try tx.addOverlay(.react, of: task, chat: chat, message: message, atHereMs: now, [emoji])
+    }
+
+    func request(_ tx: StoreTransaction) throws -> MsgReactionRequest {
+        MsgReactionRequest(
+            chatID: ChatID(chat),
+            messageID: MessageID(message),
+            reaction: NewReaction(id: Text(emoji))
+        )
+    }
+
+    func succeeded(_ reply: MsgReactionReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try tx.change(MessageID(message), in: ChatID(chat), revision: tx.nextRevision()) {
+            $0.reactionInfo = Packed(reply.reactionInfo)
+        }
+    }
+}
+
+/// A reaction that is taken back.
+struct CancelReactionTask: ClientTask {
+    static let kind = "message.react.cancel"
+
+    let chat: Int64
+    let message: Int64
+
+    var lane: String? { chatLane(ChatID(chat)) }
+    var coalescingKey: String? { "react:\(message)" }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let now = core.environment.wallMs()
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        try tx.addOverlay(.react, of: task, chat: chat, message: message, atHereMs: now, [String]())
+    }
+
+    func request(_ tx: StoreTransaction) throws -> MsgCancelReactionRequest {
+        MsgCancelReactionRequest(chatID: ChatID(chat), messageID: MessageID(message))
+    }
+
+    func succeeded(_ reply: MsgCancelReactionReply, in core: ClientCore, _ tx: StoreTransaction)
+        throws
+    {
+        try tx.change(MessageID(message), in: ChatID(chat), revision: tx.nextRevision()) {
+            $0.reactionInfo = Packed(reply.reactionInfo)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+extension TaskScheduler {
+    /// Queues tasks, which may depend on each other and on held ones (T1, T6).
+    ///
+    /// A queued task that has the coalescing key of a new one in the same lane is replaced: the new
+    /// one stands in its place and before whatever depended on it. One that runs is left to end; if
+    /// it fails it is not tried again. One that failed is dropped unless something depends on it.
+    ///
+    /// A dependency that failed or was cancelled before does at once to the new task what T5 says.
+    ///
+    /// - Throws: `TaskError`; then none of them is queued.
+    package mutating func insert(
+        _ tasks: [NewTask],
+        nowMs: Int64
+    ) throws(TaskError) -> [TaskChange] {
+        let before = self
+        do {
+            try queue(tasks, nowMs: nowMs)
+        } catch {
+            self = before
+            throw error
+        }
+        return commit()
+    }
+
+    private mutating func queue(_ tasks: [NewTask], nowMs: Int64) throws(TaskError) {
+        let ids = tasks.map(\.id)
+        var keys: Set<[String]> = []
+        var scope: Set<TaskID>? = Set(ids)
+        var adopted: [TaskID] = []
+        for task in tasks {
+            if table[task.id] != nil { throw .duplicateID(task.id) }
+            if let other = table.id(ofOpKey: task.opKey) { throw .duplicateOpKey(other) }
+            guard let key = task.coalescingKey else {
+                table.insert(record(of: task, place: table.nextPlace, nowMs: nowMs))
+                continue
+            }
+            guard let lane = task.lane else { throw .coalescingWithoutLane(task.id) }
+            if !keys.insert([lane, key]).inserted { throw .duplicateCoalescingKey(task.id) }
+            dropFailed(inLane: lane, coalescingKey: key)
+            guard let old = lastQueued(inLane: lane, coalescingKey: key) else {
+                table.insert(record(of: task, place: table.nextPlace, nowMs: nowMs))
+                continue
+            }
+            let dependents = table.dependents(of: old.id)
+            table.remove(old.id)
+            table.insert(record(of: task, place: old.place, nowMs: nowMs))
+            for dependent in dependents {
+                table.link(
+                    TaskDependency(task: dependent.task, on: task.id, mode: dependent.mode)
+                )
+            }
+            adopted += dependents.map(\.task)
+            // It stands before older tasks, so it may wait for one that waits for it.
+            if !task.dependencies.isEmpty { scope = nil }
+        }
+        for task in tasks {
+            for (on, mode) in task.dependencies {
+                if table[on] == nil { throw .unknownDependency(on) }
+                table.link(TaskDependency(task: task.id, on: on, mode: mode))
+            }
+        }
+        if let id = taskInCycle(from: ids, within: scope) { throw .cycle(id) }
+        for id in ids + adopted { evaluate(id) }
+        propagate(from: ids)
+    }
+
+    private func record(of task: NewTask, place: Int64, nowMs: Int64) -> TaskRecord {
+        TaskRecord(
+            id: task.id,
+            kind: task.kind,
+            codecVersion: task.codecVersion,
+            payload: task.payload,
+            lane: task.lane,
+            coalescingKey: task.coalescingKey,
+            requires: task.requires,
+            place: place,
+            state: .blocked,
+            attempts: 0,
+            runs: 0,
+            round: 0,
+            nextAtMs: nil,
+            wakesOn: [],
+            createdAtMs: nowMs,
+            deadlineMs: task.deadlineMs,
+            opKey: task.opKey,
+            lease: nil,
+            isCancelRequested: false,
+            hasNewInput: false,
+            lastError: nil,
+            output: nil
+        )
+    }
+
+    private func lastQueued(inLane lane: String, coalescingKey: String) -> TaskRecord? {
+        let records = tasks(inLane: lane)
+        return records.last { $0.coalescingKey == coalescingKey && $0.state.isQueued }
+    }
+
+    private mutating func dropFailed(inLane lane: String, coalescingKey: String) {
+        for record in tasks(inLane: lane)
+        where record.coalescingKey == coalescingKey && record.state.isFailed
+            && table.dependents(of: record.id).isEmpty
+        {
+            table.remove(record.id)
+        }
+    }
+
+    /// A task that waits for itself: for what it depends on, and for what is before it in its lane.
+    ///
+    /// The lane counts because a task can only start when those before it have ended. Tasks that have
+    /// ended count too: they may be retried, or run again for a new output. So what is acyclic here
+    /// stays so, and there is always a task that waits for no other.
+    ///
+    /// - Parameter scope: the tasks a cycle can go through; nil for all. A new task at the end of its
+    ///   lane is waited for by new ones alone.
+    private func taskInCycle(from ids: [TaskID], within scope: Set<TaskID>?) -> TaskID? {
+        var open: Set<TaskID> = []
+        var finished: Set<TaskID> = []
+        // A stack of our own: a lane may be longer than the thread's stack is deep.
+        var path: [(id: TaskID, rest: [TaskID])] = []
+        for start in ids where !finished.contains(start) {
+            var next: TaskID? = start
+            while true {
+                if let id = next {
+                    if open.contains(id) { return id }
+                    if !finished.contains(id), scope?.contains(id) ?? true {
+                        open.insert(id)
+                        let lane = table.predecessor(of: id).map { [$0] } ?? []
+                        path.append((id, table.dependencies(of: id).map(\.on) + lane))
+                    }
+                }
+                guard let top = path.indices.last else { break }
+                next = path[top].rest.popLast()
+                if next == nil {
+                    open.remove(path[top].id)
+                    finished.insert(path[top].id)
+                    path.removeLast()
+                }
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,41 @@
+extension TaskScheduler {
+    /// A held task.
+    package subscript(id: TaskID) -> TaskRecord? { table[id] }
+
+    /// The held task of this operation; nil when there was none, or it is done or cancelled and left.
+    package func task(opKey: String) -> TaskRecord? {
+        table.id(ofOpKey: opKey).flatMap { table[$0] }
+    }
+
+    /// All held tasks, oldest first.
+    package var tasks: [TaskRecord] { table.records.values.sorted { $0.place < $1.place } }
+
+    /// How many tasks have not ended.
+    package var queueLength: Int { table.records.values.count { !$0.state.isTerminal } }
+
+    /// The held tasks of a lane in their order, those that have ended included.
+    package func tasks(inLane lane: String) -> [TaskRecord] {
+        (table.lanes[lane] ?? []).compactMap { table[$0] }
+    }
+
+    /// What a run of the task gets from the tasks before it: the outputs of those it needs.
+    package func inputs(of id: TaskID) -> [TaskID: [UInt8]] {
+        var inputs: [TaskID: [UInt8]] = [:]
+        for dependency in table.dependencies(of: id) where dependency.mode != .after {
+            inputs[dependency.on] = table[dependency.on]?.output
+        }
+        return inputs
+    }
+
+    /// The held tasks that it needs, directly or not, oldest first.
+    package func needed(for id: TaskID) -> [TaskID] {
+        var found: Set<TaskID> = []
+        var upwards = [id]
+        while let next = upwards.popLast() {
+            for dependency in table.dependencies(of: next) where dependency.mode != .after {
+                if found.insert(dependency.on).inserted { upwards.append(dependency.on) }
+            }
+        }
+        return found.sorted { (table[$0]?.place ?? 0) < (table[$1]?.place ?? 0) }
+    }
+}

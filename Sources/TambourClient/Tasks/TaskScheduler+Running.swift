@@ -1,0 +1,246 @@
+extension TaskScheduler {
+    /// The tasks that may start now, oldest first, no more than there are free slots (T4, T12).
+    ///
+    /// Only tasks that are `ready` are meant, so `advance` comes first. A task whose conditions do not
+    /// hold keeps its lane waiting: what follows it must not overtake.
+    package func startable(nowMs: Int64, conditions: TaskConditions) -> [TaskID] {
+        let free = Self.maxRunning - table.running.count
+        guard free > 0 else { return [] }
+        var found: [TaskRecord] = []
+        for (lane, members) in table.lanes {
+            for id in lane == nil ? members : [head(of: lane)].compactMap(\.self) {
+                guard let record = table[id], record.state == .ready,
+                    record.requires.isSubset(of: conditions), !record.isLate(nowMs: nowMs)
+                else { continue }
+                found.append(record)
+            }
+        }
+        found.sort { $0.place < $1.place }
+        return found.prefix(free).map(\.id)
+    }
+
+    /// Gives a task to a process, which from now on holds its lease.
+    ///
+    /// `self[id]?.run` then names the run. The row must be stored before the run begins: another
+    /// process would start it too.
+    ///
+    /// - Parameter owner: names this life of this process and no other.
+    /// - Parameter leaseUntilMs: when others may take the task unless the lease is prolonged; at most
+    ///   `maxLeaseMs` from now.
+    /// - Throws: `TaskError.notStartable`.
+    package mutating func started(
+        _ id: TaskID,
+        owner: String,
+        leaseUntilMs: Int64
+    ) throws(TaskError) -> [TaskChange] {
+        guard let record = table[id], record.state == .ready,
+            table.running.count < Self.maxRunning,
+            record.lane == nil || head(of: record.lane) == id
+        else { throw .notStartable(id) }
+        table.update(id) { record in
+            record.state = .running
+            record.runs += 1
+            record.lease = TaskLease(owner: owner, untilMs: leaseUntilMs)
+            record.hasNewInput = false
+        }
+        return commit()
+    }
+
+    /// Prolongs a lease; `isCancelRequested` of the row says whether the run is still wanted.
+    ///
+    /// - Throws: `TaskError.runIsOver`: somebody else may be running the task now.
+    package mutating func extend(
+        _ run: TaskRun,
+        leaseUntilMs: Int64
+    ) throws(TaskError) -> [TaskChange] {
+        try check(run)
+        table.update(run.task) { $0.lease?.untilMs = leaseUntilMs }
+        return commit()
+    }
+
+    /// Gives a task back that was not run to its end, as before the process sleeps. Not an attempt.
+    ///
+    /// - Throws: `TaskError.runIsOver`.
+    package mutating func released(_ run: TaskRun) throws(TaskError) -> [TaskChange] {
+        try check(run)
+        endRun(run.task) { $0.state = .blocked }
+        return commit()
+    }
+
+    /// Ends a task that has been done, in the transaction that stores its result (T2).
+    ///
+    /// That somebody cancelled it in the meantime is of no consequence: the effect is there (T9).
+    ///
+    /// - Parameter output: what dependent tasks need to know; they read it with `inputs(of:)`.
+    /// - Throws: `TaskError.runIsOver`; the result must then not be stored.
+    package mutating func completed(
+        _ run: TaskRun,
+        output: [UInt8]? = nil
+    ) throws(TaskError) -> [TaskChange] {
+        let record = try check(run)
+        table.update(run.task) { record in
+            record.state = .done
+            record.lease = nil
+            record.isCancelRequested = false
+            record.hasNewInput = false
+            record.lastError = nil
+            record.output = output
+        }
+        if output != record.output { tellNewInput(of: run.task) }
+        propagate(from: [run.task])
+        return commit()
+    }
+
+    /// Ends a run that did not succeed; what becomes of the task depends on the class (T7).
+    ///
+    /// Whatever the class, a task that somebody cancelled is now cancelled (T9), and one for which a
+    /// newer one is queued under the same coalescing key goes too.
+    ///
+    /// - Parameter error: for people and logs.
+    /// - Parameter retryAfterMs: the pause the server asked for, in milliseconds; of `.later` only.
+    /// - Parameter random: spreads the pause; see `Backoff`.
+    /// - Throws: `TaskError.runIsOver`.
+    package mutating func failed(
+        _ run: TaskRun,
+        _ retry: RetryClass,
+        error: String,
+        retryAfterMs: Int64? = nil,
+        nowMs: Int64,
+        random: UInt64
+    ) throws(TaskError) -> [TaskChange] {
+        let record = try check(run)
+        let backoffMs = Backoff.delayMs(attempts: record.attempts, random: random)
+        endRun(run.task) { record in
+            record.state = .waiting
+            record.lastError = error
+            switch retry {
+            case .never:
+                record.state = .failed(.rejected)
+            case .unreadable:
+                record.state = .failed(.unknown)
+            case .later:
+                let pauseMs = retryAfterMs.map { min(max($0, 0), Self.maxWaitMs) }
+                record.attempts += 1
+                record.nextAtMs = nowMs + (pauseMs ?? backoffMs)
+                // Another input may be the cure, but not for a server that asked for a pause.
+                record.wakesOn = pauseMs == nil ? .newInput : []
+            case .networkLost:
+                // Also by time: one request may be lost while the connection stands.
+                record.nextAtMs = nowMs + backoffMs
+                record.wakesOn = [.connected, .newInput]
+            case .afterLogin:
+                record.attempts += 1
+                record.wakesOn = .loggedIn
+            case .metered:
+                record.wakesOn = .unmetered
+            }
+            if record.state == .waiting, record.isLate(nowMs: nowMs) {
+                record.state = .failed(.deadline)
+            }
+        }
+        return commit()
+    }
+
+    /// Ends a run whose input has expired: what made the input is run again, then this task (T5).
+    ///
+    /// Counts as an attempt. From the second attempt on, what makes the input waits as after a failure
+    /// of class `later`, so that an input which expires at once does not keep client and server busy.
+    /// When the input is being renewed already, or has been since this run began, nothing is run
+    /// twice. A task that has no dependency to refresh fails: nothing can renew its input.
+    ///
+    /// - Parameter expired: whose output has expired; nil when the server does not tell.
+    /// - Throws: `TaskError.runIsOver`.
+    package mutating func refresh(
+        _ run: TaskRun,
+        expired: Set<TaskID>? = nil,
+        error: String,
+        nowMs: Int64,
+        random: UInt64
+    ) throws(TaskError) -> [TaskChange] {
+        let record = try check(run)
+        let sources = table.dependencies(of: run.task).compactMap { dependency -> TaskID? in
+            guard dependency.mode == .refresh else { return nil }
+            return expired?.contains(dependency.on) ?? true ? dependency.on : nil
+        }
+        if sources.isEmpty {
+            return try failed(run, .never, error: error, nowMs: nowMs, random: random)
+        }
+        if !record.hasNewInput, !record.isCancelRequested, !isSuperseded(record) {
+            let pauseMs = Backoff.delayMs(attempts: record.attempts - 1, random: random)
+            for source in sources where table[source]?.state == .done {
+                runAgain(source, atMs: record.attempts == 0 ? nil : nowMs + pauseMs)
+            }
+        }
+        endRun(run.task) { record in
+            record.state = .blocked
+            record.lastError = error
+            if !record.hasNewInput { record.attempts += 1 }
+        }
+        return commit()
+    }
+
+    /// The first task of a lane that has not ended, unless one of the lane is running.
+    private func head(of lane: String?) -> TaskID? {
+        // Not always its first: a retried task comes back to its place, before one that is running.
+        if table.running.contains(where: { table[$0]?.lane == lane }) { return nil }
+        return table.lanes[lane]?.first { table[$0]?.state.isTerminal == false }
+    }
+
+    @discardableResult
+    private func check(_ run: TaskRun) throws(TaskError) -> TaskRecord {
+        guard let record = table[run.task], record.run == run else { throw .runIsOver(run) }
+        return record
+    }
+
+    /// Ends a run without success: gives the lease back and changes the row as told, unless the task
+    /// is not wanted any more.
+    mutating func endRun(_ id: TaskID, _ change: (inout TaskRecord) -> Void) {
+        guard let record = table[id] else { return }
+        let isWanted = !record.isCancelRequested && !isSuperseded(record)
+        table.update(id) { record in
+            change(&record)
+            record.lease = nil
+            record.hasNewInput = false
+            record.isCancelRequested = false
+            if !isWanted {
+                record.state = .cancelled
+                record.nextAtMs = nil
+                record.wakesOn = []
+            }
+        }
+        evaluate(id)
+        propagate(from: [id])
+    }
+
+    /// Whether a newer queued task says all that this one would; never while others wait for this.
+    private func isSuperseded(_ record: TaskRecord) -> Bool {
+        guard let key = record.coalescingKey, let lane = record.lane,
+            table.dependents(of: record.id).isEmpty
+        else { return false }
+        return tasks(inLane: lane).contains {
+            $0.coalescingKey == key && $0.place > record.place && $0.state.isQueued
+        }
+    }
+
+    private mutating func runAgain(_ id: TaskID, atMs: Int64?) {
+        table.update(id) { record in
+            record.state = atMs == nil ? .blocked : .waiting
+            record.nextAtMs = atMs
+            record.round += 1
+            record.attempts = 0
+        }
+        evaluate(id)
+        propagate(from: [id])
+    }
+
+    private mutating func tellNewInput(of id: TaskID) {
+        for dependency in table.dependents(of: id) where dependency.mode != .after {
+            guard let record = table[dependency.task] else { continue }
+            if record.state == .running {
+                table.update(record.id) { $0.hasNewInput = true }
+            } else if record.state == .waiting, record.wakesOn.contains(.newInput) {
+                requeue(record.id)
+            }
+        }
+    }
+}

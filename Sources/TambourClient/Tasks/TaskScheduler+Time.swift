@@ -1,0 +1,85 @@
+extension TaskScheduler {
+    /// Does what time has brought: `recover`, deadlines (T8), and waiting tasks whose time has come.
+    package mutating func advance(nowMs: Int64) -> [TaskChange] {
+        recoverExpired(nowMs: nowMs)
+        var late: [TaskID] = []
+        for record in table.records.values where record.state.isQueued {
+            if record.isLate(nowMs: nowMs) { late.append(record.id) }
+        }
+        for id in late {
+            table.update(id) { record in
+                record.state = .failed(.deadline)
+                record.nextAtMs = nil
+                record.wakesOn = []
+            }
+        }
+        propagate(from: late.sorted())
+        for record in table.records.values where record.state == .waiting {
+            if record.isDue(nowMs: nowMs) { requeue(record.id) }
+        }
+        return commit()
+    }
+
+    /// Takes back running tasks whose lease has run out: whoever ran them is dead or asleep (T3).
+    ///
+    /// Not an attempt. Cancelled ones are cancelled now; the others become ready.
+    package mutating func recover(nowMs: Int64) -> [TaskChange] {
+        recoverExpired(nowMs: nowMs)
+        return commit()
+    }
+
+    /// Tells what has just become possible; tasks that wait for any of it become ready.
+    package mutating func wake(_ events: TaskConditions) -> [TaskChange] {
+        for record in table.records.values where record.state == .waiting {
+            if !record.wakesOn.isDisjoint(with: events) { requeue(record.id) }
+        }
+        return commit()
+    }
+
+    /// When `advance` will next have something to do, in Unix milliseconds and not before now.
+    ///
+    /// Nil: time alone changes nothing. What is startable is not counted.
+    package func nextWakeMs(nowMs: Int64) -> Int64? {
+        var next: Int64?
+        for record in table.records.values {
+            var times: [Int64] = []
+            if record.state == .running {
+                let isFree = record.isLeaseFree(nowMs: nowMs)
+                times.append(isFree ? nowMs : record.lease?.untilMs ?? nowMs)
+            }
+            if record.state == .waiting, let nextAtMs = record.nextAtMs {
+                times.append(record.isDue(nowMs: nowMs) ? nowMs : nextAtMs)
+            }
+            if record.state.isQueued, let deadlineMs = record.deadlineMs {
+                times.append(max(deadlineMs, nowMs))
+            }
+            for time in times { next = min(next ?? time, time) }
+        }
+        return next
+    }
+
+    private mutating func recoverExpired(nowMs: Int64) {
+        var expired: [TaskID] = []
+        for id in table.running where table[id]?.isLeaseFree(nowMs: nowMs) == true {
+            expired.append(id)
+        }
+        for id in expired.sorted() { endRun(id) { $0.state = .blocked } }
+    }
+}
+
+extension TaskRecord {
+    /// Whether its deadline has passed.
+    func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
+
+    /// Whether a waiting task has waited long enough.
+    func isDue(nowMs: Int64) -> Bool {
+        guard let nextAtMs else { return false }
+        return nextAtMs <= nowMs || nextAtMs - TaskScheduler.maxWaitMs > nowMs
+    }
+
+    /// Whether anybody may take it from whoever ran it.
+    func isLeaseFree(nowMs: Int64) -> Bool {
+        guard let lease else { return true }
+        return lease.untilMs <= nowMs || lease.untilMs - TaskScheduler.maxLeaseMs > nowMs
+    }
+}

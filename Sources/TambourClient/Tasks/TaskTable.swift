@@ -1,0 +1,164 @@
+/// The rows of a `TaskScheduler`, their indexes, and a journal of what changed.
+///
+/// It knows which rows there are and nothing about the rules. All of it but the journal follows from
+/// the rows, so two tables of the same rows are equal when neither has changes to hand out.
+struct TaskTable: Equatable, Sendable {
+    private(set) var records: [TaskID: TaskRecord] = [:]
+    /// The held tasks of each lane, and of none, in the order of their places.
+    private(set) var lanes: [String?: [TaskID]] = [:]
+    private(set) var running: Set<TaskID> = []
+    private var idsByOpKey: [String: TaskID] = [:]
+    /// Both ways, in the order of ids.
+    private var dependencies: [TaskID: [TaskDependency]] = [:]
+    private var dependents: [TaskID: [TaskDependency]] = [:]
+    private var journal = Journal()
+
+    private struct Journal: Equatable, Sendable {
+        /// The rows as they were before the first change; nil stands for a row that was not there.
+        var originals: [TaskID: TaskRecord?] = [:]
+        var linked: Set<TaskDependency> = []
+        var unlinked: Set<TaskDependency> = []
+    }
+
+    init() {}
+
+    /// Takes rows as they were stored. Dependencies without both their tasks are left out.
+    init(records: some Sequence<TaskRecord>, dependencies: some Sequence<TaskDependency>) {
+        for record in records where self.records[record.id] == nil { put(record) }
+        for dependency in dependencies
+        where self.records[dependency.task] != nil && self.records[dependency.on] != nil {
+            join(dependency)
+        }
+    }
+
+    subscript(id: TaskID) -> TaskRecord? { records[id] }
+
+    /// A place behind every task that is held.
+    var nextPlace: Int64 {
+        var last: Int64 = 0
+        for lane in lanes.values {
+            if let id = lane.last, let record = records[id] { last = max(last, record.place) }
+        }
+        return last + 1
+    }
+
+    /// The task before this one in its lane; nil for the first, and for one without a lane.
+    func predecessor(of id: TaskID) -> TaskID? {
+        guard let record = records[id], record.lane != nil else { return nil }
+        let index = index(of: record)
+        return index == 0 ? nil : lanes[record.lane]?[index - 1]
+    }
+
+    func id(ofOpKey opKey: String) -> TaskID? { idsByOpKey[opKey] }
+
+    /// What the task depends on.
+    func dependencies(of id: TaskID) -> [TaskDependency] { dependencies[id] ?? [] }
+
+    /// What depends on the task.
+    func dependents(of id: TaskID) -> [TaskDependency] { dependents[id] ?? [] }
+
+    mutating func insert(_ record: TaskRecord) {
+        note(record.id)
+        put(record)
+    }
+
+    mutating func update(_ id: TaskID, _ change: (inout TaskRecord) -> Void) {
+        guard var record = records[id] else { return }
+        note(id)
+        change(&record)
+        records[id] = record
+        if record.state == .running { running.insert(id) } else { running.remove(id) }
+    }
+
+    /// Takes the task and its dependencies in both directions out.
+    mutating func remove(_ id: TaskID) {
+        guard let record = records[id] else { return }
+        for dependency in dependencies(of: id) + dependents(of: id) { unlink(dependency) }
+        note(id)
+        running.remove(id)
+        idsByOpKey[record.opKey] = nil
+        let position = index(of: record)
+        lanes[record.lane]?.remove(at: position)
+        if lanes[record.lane]?.isEmpty == true { lanes[record.lane] = nil }
+        records[id] = nil
+    }
+
+    mutating func link(_ dependency: TaskDependency) {
+        join(dependency)
+        if journal.unlinked.remove(dependency) == nil { journal.linked.insert(dependency) }
+    }
+
+    mutating func unlink(_ dependency: TaskDependency) {
+        dependencies[dependency.task]?.removeAll { $0 == dependency }
+        if dependencies[dependency.task]?.isEmpty == true { dependencies[dependency.task] = nil }
+        dependents[dependency.on]?.removeAll { $0 == dependency }
+        if dependents[dependency.on]?.isEmpty == true { dependents[dependency.on] = nil }
+        if journal.linked.remove(dependency) == nil { journal.unlinked.insert(dependency) }
+    }
+
+    /// The tasks changed since the last `takeChanges`, in the order of ids.
+    var touched: [TaskID] { journal.originals.keys.sorted() }
+
+    /// The tasks on which fewer tasks depend than at the last `takeChanges`.
+    var loosened: [TaskID] { journal.unlinked.map(\.on) }
+
+    /// Hands out what differs from the rows as they were at the last call.
+    mutating func takeChanges() -> [TaskChange] {
+        var removals: [TaskChange] = []
+        var writes: [TaskChange] = []
+        for id in touched {
+            switch (journal.originals[id] ?? nil, records[id]) {
+            case (nil, let record?): writes.append(.insert(record))
+            case (let original?, let record?):
+                if record != original { writes.append(.update(record)) }
+            case (.some, nil): removals.append(.remove(id))
+            case (nil, nil): break
+            }
+        }
+        let unlinked = journal.unlinked.sorted(by: Self.precedes).map(TaskChange.removeDependency)
+        let linked = journal.linked.sorted(by: Self.precedes).map(TaskChange.insertDependency)
+        journal = Journal()
+        return unlinked + removals + writes + linked
+    }
+
+    private mutating func note(_ id: TaskID) {
+        if journal.originals.index(forKey: id) == nil {
+            journal.originals.updateValue(records[id], forKey: id)
+        }
+    }
+
+    private mutating func put(_ record: TaskRecord) {
+        records[record.id] = record
+        idsByOpKey[record.opKey] = record.id
+        if record.state == .running { running.insert(record.id) }
+        let index = index(of: record)
+        lanes[record.lane, default: []].insert(record.id, at: index)
+    }
+
+    private mutating func join(_ dependency: TaskDependency) {
+        dependencies[dependency.task, default: []].append(dependency)
+        dependencies[dependency.task]?.sort(by: Self.precedes)
+        dependents[dependency.on, default: []].append(dependency)
+        dependents[dependency.on]?.sort(by: Self.precedes)
+    }
+
+    /// Where the task stands in its lane, or belongs.
+    private func index(of record: TaskRecord) -> Int {
+        let members = lanes[record.lane] ?? []
+        var low = 0
+        var high = members.count
+        while low < high {
+            let middle = (low + high) / 2
+            if let other = records[members[middle]], other.place < record.place {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        return low
+    }
+
+    private static func precedes(_ left: TaskDependency, _ right: TaskDependency) -> Bool {
+        (left.task, left.on) < (right.task, right.on)
+    }
+}

@@ -1,0 +1,104 @@
+import ArgumentParser
+import Foundation
+import TambourClient
+import TambourProtocol
+
+/// Which account a command is for, and where its file is.
+struct AccountOptions: ParsableArguments {
+    @Option(help: "The account on this device, when there are several.")
+    var account = "default"
+
+    @Option(help: "The folder of the accounts' files.")
+    var home: String?
+
+    var folder: String {
+        if let home { return home }
+        let environment = ProcessInfo.processInfo.environment
+        if let home = environment["TAMBOUR_HOME"] { return home }
+        if let data = environment["XDG_DATA_HOME"] { return "\(data)/tambour" }
+        return "\(environment["HOME"] ?? ".")/.local/share/tambour"
+    }
+
+    func path() throws -> String {
+        guard !account.isEmpty, !account.contains("/"), !account.hasPrefix(".") else {
+            throw ValidationError("“\(account)” is no name for an account")
+        }
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+        return "\(folder)/\(account).db"
+    }
+
+    /// The account's client; nothing is connected yet.
+    func client(server: String? = nil) throws -> Client {
+        let path = try path()
+        if server == nil, !FileManager.default.fileExists(atPath: path) {
+            throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
+        }
+        var options = ClientOptions()
+        options.appName = "tambour"
+        options.deviceName = ProcessInfo.processInfo.hostName
+        options.locale = Locale.current.language.languageCode?.identifier ?? ""
+        return try Client(store: path, server: server, options: options)
+    }
+
+    /// The client of an account that somebody is signed in to.
+    func signedIn() throws -> Client {
+        let client = try client()
+        guard try client.me() != nil else {
+            throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
+        }
+        return client
+    }
+}
+
+/// Something to tell the person, and then to end with 1.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+extension Client {
+    /// The chat that somebody means: its id, its title, or a name or phone of a contact.
+    ///
+    /// A beginning will do when it fits only one.
+    func chat(named name: String) throws -> ChatID {
+        if let number = Int64(name), let chat = try chat(ChatID(number)) { return chat.id }
+        let chats = try chats(includingHidden: true)
+        let wanted = name.lowercased()
+        let same = chats.filter { $0.title.lowercased() == wanted }
+        if same.count == 1 { return same[0].id }
+        let people = try people()
+        let digits = name.filter(\.isNumber)
+        if digits.count >= 5, let me = try me(),
+            let person = people.first(where: { $0.phone == digits })
+        {
+            return .dialog(me, person.id)
+        }
+        let similar = chats.filter { $0.title.lowercased().hasPrefix(wanted) }
+        if similar.count == 1 { return similar[0].id }
+        if same.isEmpty, similar.isEmpty, let me = try me() {
+            let named = people.filter { $0.name.lowercased().hasPrefix(wanted) }
+            if named.count == 1 { return .dialog(me, named[0].id) }
+        }
+        let candidates = same.isEmpty ? similar : same
+        if candidates.isEmpty { throw Failure("there is no chat “\(name)”: see `tambour chats`") }
+        let list = candidates.prefix(5).map { "\($0.id) \($0.title)" }.joined(separator: ", ")
+        throw Failure("“\(name)” may be \(list)")
+    }
+
+    /// The chat that somebody means; the server is asked for a phone that nobody here has.
+    func chat(named name: String, orFoundWithin isAsking: Bool) async throws -> ChatID {
+        do {
+            return try chat(named: name)
+        } catch let failure as Failure {
+            let isPhone = name.allSatisfy { $0.isNumber || "+- ()".contains($0) }
+            guard isAsking, isPhone, let me = try me() else { throw failure }
+            start()
+            return .dialog(me, try await find(phone: name).id)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import TambourClient
+
+struct LogIn: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "login",
+        abstract: "Signs in, and makes the account of a new phone.",
+        discussion:
+            "Codes, names and passwords are asked for on the terminal, or read from standard input, a line each."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Argument(help: "The server, as chat.example.org:7770.")
+    var server: String
+
+    @Argument(help: "The phone: digits, with or without a plus.")
+    var phone: String?
+
+    @Flag(help: "Reads a token from standard input, instead of asking for a code.")
+    var token = false
+
+    func run() async throws {
+        let client = try account.client(server: server)
+        if try client.me() != nil {
+            throw Failure("somebody is signed in already: `tambour logout` ends that")
+        }
+        client.start()
+        if token {
+            guard let token = askPerson("Token: ", isSecret: true) else {
+                throw Failure("no token")
+            }
+            try await client.signIn(token: token)
+        } else {
+            guard let phone else { throw ValidationError("a phone is missing") }
+            try await signIn(client, phone)
+        }
+        for await state in client.states() where state == .online || state == .signedOut {
+            if state == .signedOut { throw Failure("the server does not let this account in") }
+            break
+        }
+        let name = try client.me().flatMap { try client.person($0)?.name } ?? ""
+        remark("Signed in as \(printable(name)), with \(try client.chats().count) chats.")
+        await client.stop()
+    }
+
+    private func signIn(_ client: Client, _ phone: String) async throws {
+        let request = try await client.requestCode(phone: phone)
+        guard let code = askPerson("Code (\(request.digits) digits): ") else {
+            throw Failure("no code")
+        }
+        switch try await client.signIn(code: code, for: request) {
+        case .done: break
+        case .nameWanted(let registration):
+            guard let name = askPerson("Your name: "), !name.isEmpty else {
+                throw Failure("no name")
+            }
+            let parts = name.split(separator: " ", maxSplits: 1).map(String.init)
+            try await client.register(
+                registration,
+                firstName: parts[0],
+                lastName: parts.count > 1 ? parts[1] : nil
+            )
+        case .passwordWanted(let wanted):
+            let hint = wanted.hint.map { " (\($0))" } ?? ""
+            guard let password = askPerson("Password\(hint): ", isSecret: true) else {
+                throw Failure("no password")
+            }
+            try await client.signIn(password: password, for: wanted)
+        }
+    }
+}
+
+struct LogOut: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout",
+        abstract: "Signs out, and erases what this device holds of the account."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Also when messages still wait to be sent.")
+    var force = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        let waiting = try client.queueLength()
+        if waiting > 0, !force {
+            throw Failure(
+                "\(waiting) things wait to be done, and would be lost: --force does it all the same"
+            )
+        }
+        client.start()
+        // Offline the server cannot be told; the token is forgotten here all the same.
+        _ = await client.settle(within: .seconds(5))
+        try await client.signOut()
+        await client.stop()
+    }
+}

@@ -1,0 +1,212 @@
+import ArgumentParser
+import TambourClient
+import TambourProtocol
+
+struct Chats: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists the chats, from disk.")
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Also those that were put away.")
+    var all = false
+
+    @Flag(help: "Brings them up to date first.")
+    var sync = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        if sync {
+            client.start()
+            _ = await client.settle(within: .seconds(15))
+        }
+        for chat in try client.chats(includingHidden: all) {
+            let marks = [
+                chat.isPinned ? "pinned" : "", chat.isMuted ? "muted" : "",
+                chat.unread > 0 ? "\(chat.unread) unread" : "",
+                chat.draft == nil ? "" : "draft", chat.failedCount > 0 ? "not sent" : "",
+            ].filter { !$0.isEmpty }
+            let suffix = marks.isEmpty ? "" : "  (\(marks.joined(separator: ", ")))"
+            say("\(chat.id)\t\(clock(chat.lastEventMs))\t\(printable(chat.title))\(suffix)")
+        }
+        await client.stop()
+    }
+}
+
+struct People: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists the contacts, from disk.")
+
+    @OptionGroup var account: AccountOptions
+
+    func run() async throws {
+        let client = try account.signedIn()
+        for person in try client.people() {
+            let phone = person.phone.map { "+\($0)" } ?? ""
+            say("\(person.id)\t\(printable(person.name))\t\(phone)")
+        }
+        await client.stop()
+    }
+}
+
+struct History: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the newest messages of a chat; what is missing is fetched."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Argument(help: "The chat: its id, title, or the name or phone of a contact.")
+    var chat: String
+
+    @Option(name: [.customShort("n"), .long], help: "How many messages.")
+    var count = 50
+
+    @Flag(help: "A line of JSON for each message.")
+    var json = false
+
+    @Flag(help: "Only what is on disk.")
+    var offline = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        let id = try client.chat(named: chat)
+        if !offline {
+            client.start()
+            await fetch(id, client)
+        }
+        let page = try client.history(of: id, .newest, count: count)
+        if page.isGapBefore, page.rows.count < count { remark("… older messages are not here yet") }
+        for row in page.rows {
+            say(json ? MessageLine(row, in: id).json : row.line)
+            if row.isGapAfter { remark("… messages are missing here") }
+        }
+        await client.stop()
+    }
+
+    /// Waits until the newest messages are here without a gap, for some seconds at most.
+    private func fetch(_ chat: ChatID, _ client: Client) async {
+        let changes = client.changes()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                client.look(at: chat, rowsOnScreen: count)
+                for await _ in changes {
+                    guard let page = try? client.history(of: chat, .newest, count: count) else {
+                        return
+                    }
+                    let isWhole = !page.rows.contains { $0.isGapAfter }
+                    if isWhole, page.rows.count >= count || !page.isGapBefore { return }
+                    client.look(
+                        at: chat,
+                        rowsOnScreen: count,
+                        visible: page.rows.compactMap(\.message)
+                    )
+                }
+            }
+            group.addTask { try? await Task.sleep(for: .seconds(15)) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}
+
+struct Search: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Looks for messages on disk, by beginnings of words."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Argument(help: "What to look for.")
+    var query: String
+
+    @Option(help: "Only in this chat.")
+    var chat: String?
+
+    @Option(name: [.customShort("n"), .long], help: "How many messages at most.")
+    var count = 50
+
+    @Flag(help: "A line of JSON for each message.")
+    var json = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        let id = try chat.map { try client.chat(named: $0) }
+        let found = try client.search(query, in: id, count: count)
+        for message in found {
+            say(
+                json
+                    ? MessageLine(message.row, in: message.chat).json
+                    : "\(printable(message.chatTitle))\t\(message.row.line)"
+            )
+        }
+        await client.stop()
+        if found.isEmpty { throw ExitCode(1) }
+    }
+}
+
+struct Export: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Writes what is on disk of a chat, oldest first, a line of JSON for each message."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Argument(help: "The chat.")
+    var chat: String
+
+    func run() async throws {
+        let client = try account.signedIn()
+        let id = try client.chat(named: chat)
+        var last = MessageID(.min)
+        while true {
+            let page = try client.history(of: id, .after(last), count: 500)
+            for row in page.rows where row.message != nil { say(MessageLine(row, in: id).json) }
+            guard let next = page.rows.compactMap(\.message).last else { break }
+            last = next
+            if page.isEnd { break }
+        }
+        await client.stop()
+    }
+}
+
+struct Queue: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Says how much waits to be done, and with --flush does it."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Flag(help: "Connects and does it.")
+    var flush = false
+
+    func run() async throws {
+        let client = try account.signedIn()
+        if flush {
+            client.start()
+            _ = await client.settle(within: .seconds(60))
+        }
+        let waiting = try client.queueLength()
+        say("\(waiting)")
+        await client.stop()
+        if waiting > 0 { throw ExitCode(2) }
+    }
+}
+
+struct Sessions: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists the devices that are signed in to the account."
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    func run() async throws {
+        let client = try account.signedIn()
+        client.start()
+        for session in try await client.sessions() {
+            let mark = session.isCurrent ? "*" : " "
+            say(
+                "\(mark) \(clock(session.seenMs))  \(printable(session.client))  \(printable(session.device))  \(session.address)"
+            )
+        }
+        await client.stop()
+    }
+}

@@ -1,0 +1,17 @@
+import ArgumentParser
+
+@main
+struct Tambour: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tambour",
+        abstract: "A messenger in the terminal, and for scripts.",
+        discussion: """
+            Everything works offline: what cannot be sent yet waits in the account's file, and whichever `tambour` \
+            is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting, 64 wrong usage.
+            """,
+        subcommands: [
+            LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self, Tail.self,
+            Export.self, People.self, Sessions.self, Queue.self,
+        ]
+    )
+}
