@@ -45,6 +45,7 @@ extension Client {
             case .signedOut: throw .signedOut
             case .elsewhere:
                 throw .invalid(reason: "another process of this account is connected")
+            case .connecting(let attempt) where attempt > 1: throw .disconnected
             case .stopped, .connecting, .syncing: continue
             }
         }

@@ -177,6 +177,9 @@ package final class ClientCore {
         try tx.forgetWhoIsOnline()
         for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
         sentAt = [:]
+        let waiters = greetingWaiters
+        greetingWaiters = []
+        whenCommitted { for waiter in waiters { waiter(.failure(.disconnected)) } }
     }
 
     private func perform(_ actions: [LinkStateMachine.Action]) {
@@ -254,7 +257,12 @@ package final class ClientCore {
                 host.publish(.storeFailed(reason: reason))
                 if link.phase != .stopped { host.disconnect() }
                 link.closed(nowMs: environment.nowMs(), random: environment.random())
-                requests = RequestTable()
+                isGreeted = false
+                received = []
+                for entry in requests.takeAll() { entry.abandoned?(error) }
+                for waiter in greetingWaiters { waiter(.failure(error)) }
+                greetingWaiters = []
+                publishState()
                 scheduleWake()
             }
             throw error
@@ -325,16 +333,18 @@ package final class ClientCore {
     // MARK: - Requests
 
     /// Sends a request when the transaction under way is committed; `then` runs in the transaction
-    /// that its answer brings, or in the one in which it is given up.
+    /// that its answer brings, or in the one in which it is given up; `abandoned` instead of it when
+    /// the store has failed.
     func call<Request: WireRequest>(
         _ request: Request,
+        abandoned: ((ClientError) -> Void)? = nil,
         then: @escaping (Result<Request.Reply, ClientError>, StoreTransaction) throws -> Void
     ) {
         let now = environment.nowMs()
-        let sequence = requests.add(
-            RequestTable.Entry(opcode: Request.opcode, dueMs: now + options.requestTimeoutMs) {
-                answer,
-                tx in
+        let entry = RequestTable.Entry(
+            opcode: Request.opcode,
+            dueMs: now + options.requestTimeoutMs,
+            answer: { answer, tx in
                 switch answer {
                 case .failure(let error): try then(.failure(error), tx)
                 case .success(let payload):
@@ -346,8 +356,10 @@ package final class ClientCore {
                     }
                     try then(.success(reply), tx)
                 }
-            }
+            },
+            abandoned: abandoned
         )
+        let sequence = requests.add(entry)
         let before = outgoing.count
         encodePacket(
             command: .request,

@@ -65,17 +65,25 @@ package struct ChatHistory: Equatable, Sendable {
 
     /// Takes in messages whose content has changed: NOTIF_MESSAGE with the status EDITED.
     ///
+    /// A change of what is not held is nobody's business, unless something is on its way that may bring
+    /// the message as it was before. Then it is stored now.
     /// - Parameter isReading: whether pages of the chat are on their way (`HistoryReader.isReading`).
-    ///   They may have been read before the change, so what they may bring is stored now in its newer
-    ///   form; at other times a change of what is not held is nobody's business.
     package mutating func edit(_ positions: [Position], isReading: Bool) -> HistoryEffects {
         change { history, effects in history.edit(positions, isReading, &effects) }
     }
 
     /// Takes in a reply of CHAT_CHANGES.
     ///
-    /// - Parameter isReading: as in `edit`.
-    package mutating func apply(_ changes: MessageChanges, isReading: Bool) -> HistoryEffects {
+    /// - Parameters:
+    ///   - asked: the generation in which it was asked for.
+    ///   - isReading: as in `edit`.
+    /// - Returns: nil when the reply is not believed; then the cursor stays where it is.
+    package mutating func apply(
+        _ changes: MessageChanges,
+        asked: Int64,
+        isReading: Bool
+    ) -> HistoryEffects? {
+        guard isCurrent(asked) else { return nil }
         if changes.isResync { return resync() }
         return change { history, effects in
             if let floor = changes.clearedThrough,
@@ -95,7 +103,8 @@ package struct ChatHistory: Equatable, Sendable {
 
     /// Nothing that was held may be trusted any more. The messages stay on screen, without a claim.
     package mutating func resync() -> HistoryEffects {
-        change { history, _ in
+        change { history, effects in
+            effects.distrustsContents = true
             history.chunks = []
             history.beginGeneration()
         }
@@ -172,11 +181,18 @@ package struct ChatHistory: Equatable, Sendable {
         _ isReading: Bool,
         _ effects: inout HistoryEffects
     ) {
-        if isReading {
-            for position in positions { admit(position, to: &effects) }
-        } else {
-            effects.refresh += positions
+        for position in positions {
+            // Pages on their way, and the push of a message behind all that is held, may be older.
+            if isReading || isBehindAll(position) {
+                admit(position, to: &effects)
+            } else {
+                effects.refresh.append(position)
+            }
         }
+    }
+
+    private func isBehindAll(_ position: Position) -> Bool {
+        chunks.last.map { $0.upper < position } ?? false
     }
 
     private mutating func delete(_ positions: [Position], _ effects: inout HistoryEffects) {

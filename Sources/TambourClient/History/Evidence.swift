@@ -30,19 +30,11 @@ extension Evidence {
     /// A message with the id before it in the chat: NOTIF_MESSAGE of a new message, the reply to MSG_SEND.
     ///
     /// Nothing visible lies between the two. `previous` itself is not claimed: it may be deleted.
-    /// - Parameters:
-    ///   - previous: nil when the message is the chat's first, as those two tell it. Where the key may be
-    ///     missing for another reason, as in NOTIF_CHAT, the message is an island.
-    ///   - isVisible: false when a repeated MSG_SEND says that its message has been deleted since.
-    package static func message(
-        _ message: Position,
-        after previous: Position?,
-        isVisible: Bool = true
-    ) -> Evidence? {
-        Evidence(
-            PositionInterval(after: previous, through: message),
-            found: isVisible ? [message] : []
-        )
+    /// A message that is known in another way is an island: where the key may be missing though there is
+    /// one before it (NOTIF_CHAT), and where it may be gone since (the reply to a repeated MSG_SEND).
+    /// - Parameter previous: nil when the message is the chat's first.
+    package static func message(_ message: Position, after previous: Position?) -> Evidence? {
+        Evidence(PositionInterval(after: previous, through: message), found: [message])
     }
 
     /// The newest visible message of a chat, as LOGIN, CHATS_LIST and SYNC_MORE bring it.
@@ -146,8 +138,9 @@ extension Evidence {
 
     /// The messages on both sides of `pivot`, nearest first until the page was full.
     ///
-    /// `more` does not tell which side goes on, so with it neither end is claimed beyond the page. But
-    /// where one side is empty the page shows that there is nothing.
+    /// `more` does not tell which side goes on, so with it nothing is claimed beyond the page. A page
+    /// without a message at or before `pivot` does not even claim the pivot: the server may have taken it
+    /// for its own future and sent the newest messages.
     /// - Parameter pivot: a message that is or was in the chat.
     package static func pageAround(
         _ pivot: Position,
@@ -156,16 +149,15 @@ extension Evidence {
         closed: Position,
         generation: Int64? = nil
     ) -> Evidence? {
-        let closed = max(closed, pivot)
-        guard let ends = Ends(found) else {
-            return Evidence(PositionInterval(through: closed), found: [], generation: generation)
+        guard let ends = Ends(found), more ?? true else {
+            return Evidence(
+                PositionInterval(through: max(found.max() ?? .min, closed, pivot)),
+                found: found,
+                generation: generation
+            )
         }
-        let goesOn = more ?? true
         return Evidence(
-            PositionInterval(
-                from: goesOn && ends.first <= pivot ? ends.first : .min,
-                through: max(ends.last, goesOn ? pivot : closed)
-            ),
+            PositionInterval(from: ends.first, through: max(ends.last, pivot)),
             found: found,
             generation: generation
         )

@@ -1,5 +1,8 @@
 /// What one step means for the database: to be carried out in one transaction, from top to bottom.
 package struct HistoryEffects: Equatable, Sendable {
+    /// The stored contents of the chat count as older than any that still come: a restored server may have
+    /// forgotten an edit.
+    package internal(set) var distrustsContents = false
     /// Stored messages in this stretch go, but for those in `store` and `refresh`.
     package internal(set) var cleared: PositionInterval?
     /// Stored messages that go.

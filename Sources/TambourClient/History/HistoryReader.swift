@@ -14,6 +14,8 @@ package struct HistoryReader: Equatable, Sendable {
     package private(set) var inFlight: [HistoryRequest] = []
     /// Whether backward pages begin with the oldest row that is held, and not before it.
     private var repeatsEdge = false
+    /// The pivot of a page around a row that did not reach it.
+    private var stranded: Position?
 
     /// - Parameter pageSize: messages a page, 1 to `largestPage`.
     package init(pageSize: Int = HistoryReader.defaultPageSize) {
@@ -41,11 +43,11 @@ package struct HistoryReader: Equatable, Sendable {
             return viewport.direction == .backward ? start(plan.newestPage) : nil
         }
         guard let chunk = history.chunk(containing: position) else {
-            return isReading ? nil : start(plan.page(around: position))
+            return start(pageToReach(position, plan))
         }
         switch viewport.direction {
         case .backward:
-            return start(plan.page(before: chunk, repeatingEdge: repeatsEdge))
+            return start(plan.page(before: chunk, repeatsEdge))
         case .forward:
             return start(plan.page(behind: chunk, lastRow: viewport.lastRowAhead ?? position))
         }
@@ -64,9 +66,9 @@ package struct HistoryReader: Equatable, Sendable {
         for (older, newer) in zip(rows, rows.dropFirst()).reversed()
         where !history.isWithoutGap(from: older, to: newer) {
             guard let chunk = history.chunk(containing: newer) else {
-                return isReading ? nil : start(plan.page(around: newer))
+                return start(pageToReach(newer, plan))
             }
-            return start(plan.page(before: chunk, repeatingEdge: repeatsEdge))
+            return start(plan.page(before: chunk, repeatsEdge))
         }
         return nil
     }
@@ -89,7 +91,11 @@ package struct HistoryReader: Equatable, Sendable {
             repeatsEdge.toggle()
         }
         ended(request)
-        return request.evidence(found: found, more: more)
+        let evidence = request.evidence(found: found, more: more)
+        if request.kind == .around, evidence?.interval.contains(request.pivot) != true {
+            stranded = request.pivot
+        }
+        return evidence
     }
 
     /// The request was refused or has got lost.
@@ -99,6 +105,14 @@ package struct HistoryReader: Equatable, Sendable {
 
     /// No reply will come any more.
     package mutating func disconnected() { inFlight = [] }
+
+    /// A page that brings a row into a chunk, or comes nearer to that.
+    private func pageToReach(_ row: Position, _ plan: Plan) -> HistoryRequest? {
+        if isReading { return nil }
+        guard stranded == .last(at: row.timeMs) else { return plan.page(around: row) }
+        return plan.history.chunk(above: row).flatMap { plan.page(before: $0, repeatsEdge) }
+            ?? plan.newestPage
+    }
 
     private func isIdle(_ kind: HistoryRequest.Kind) -> Bool {
         !inFlight.contains { $0.kind == kind || $0.kind == .around }
@@ -180,13 +194,13 @@ private struct Plan {
 
     func page(around message: Position) -> HistoryRequest { request(.around, from: message) }
 
-    func page(before chunk: PositionInterval, repeatingEdge: Bool) -> HistoryRequest? {
+    func page(before chunk: PositionInterval, _ repeatsEdge: Bool) -> HistoryRequest? {
         // There is no message from before 1970.
         guard let before = chunk.lower.previous, before.timeMs > 0 else { return nil }
         return request(
             .backward,
-            from: repeatingEdge ? chunk.lower : before,
-            extra: repeatingEdge ? 1 : 0,
+            from: repeatsEdge ? chunk.lower : before,
+            extra: repeatsEdge ? 1 : 0,
             bound: history.chunk(below: chunk.lower)?.upper.next
         )
     }

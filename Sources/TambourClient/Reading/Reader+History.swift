@@ -30,7 +30,15 @@ extension Reader {
         )
         let isEnd = messages.last.map { $0.id.rawValue == newest } ?? (newest == nil)
         let positions = messages.map { Position($0.id.rawValue) }
-        let gaps = try db.history(of: chat).gaps(in: positions, end: end(of: known))
+        var gaps = try db.history(of: chat).gaps(in: positions, end: end(of: known))
+        if known == nil {
+            // Nothing was said there yet, as far as anybody has told.
+            gaps = HistoryGaps(
+                before: false,
+                between: gaps.between.map { _ in false },
+                behind: false
+            )
+        }
         let readMark: Int64 = known?["othersReadMark"] ?? 0
         var overlays = try Overlays(of: chat, db)
         let context = Context(chat: chat, title: known?["title"] ?? "", readMark: readMark)

@@ -14,10 +14,13 @@ extension ClientCore {
         then: @escaping (Result<Request.Reply, ClientError>) -> Void
     ) {
         whenGreeted { [self] greeted in
-            guard case .success = greeted else { return then(.failure(.disconnected)) }
-            run { _ in
-                self.call(request) { answer, _ in self.whenCommitted { then(answer) } }
+            if case .failure(let error) = greeted { return then(.failure(error)) }
+            let sent: Void? = run { [self] _ in
+                call(request, abandoned: { then(.failure($0)) }) { [self] answer, _ in
+                    whenCommitted { then(answer) }
+                }
             }
+            if sent == nil { then(.failure(.disconnected)) }
         }
     }
 

@@ -6,6 +6,8 @@ struct RequestTable {
         let opcode: Opcode
         let dueMs: Int64
         let answer: (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
+        /// Told instead when the store has failed and no transaction can be had.
+        let abandoned: ((ClientError) -> Void)?
     }
 
     private var entries: [UInt16: Entry] = [:]

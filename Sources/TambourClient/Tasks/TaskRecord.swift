@@ -97,6 +97,13 @@ package struct TaskRecord: Equatable, Sendable {
     /// old key the server would answer with the output that has expired.
     package var requestKey: String { round == 0 ? opKey : "\(opKey)~\(round)" }
 
+    /// Enters a state, and stops waiting for anything.
+    mutating func become(_ state: TaskState) {
+        self.state = state
+        nextAtMs = nil
+        wakesOn = []
+    }
+
     /// The run that is going on, which reports must name; nil unless it is running.
     package var run: TaskRun? {
         guard state == .running, let lease else { return nil }

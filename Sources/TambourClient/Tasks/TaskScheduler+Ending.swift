@@ -89,7 +89,7 @@ extension TaskScheduler {
     /// parked and is known now comes back. Running tasks are left to whoever runs them; should their
     /// payload be unknown when they are run here, `failed` with `.unreadable` parks them.
     package mutating func review(_ verdict: (TaskRecord) -> CodecVerdict) -> [TaskChange] {
-        var parked: [TaskID] = []
+        var unknown: [TaskID] = []
         var known: Set<TaskID> = []
         for record in table.records.values where record.state != .running {
             switch verdict(record) {
@@ -102,19 +102,18 @@ extension TaskScheduler {
                 }
                 if record.state == .failed(.unknown) { known.insert(record.id) }
             case .unknown:
-                if record.state.isQueued { parked.append(record.id) }
+                unknown.append(record.id)
             }
         }
         revive(known) { _ in }
+        // Only now: what came back may have brought unknown tasks with it.
+        let parked = unknown.filter { table[$0]?.state.isQueued == true }
         for id in parked {
             table.update(id) { record in
-                record.state = .failed(.unknown)
-                record.nextAtMs = nil
-                record.wakesOn = []
+                record.become(.failed(.unknown))
                 record.lastError = "unknown task: \(record.kind) \(record.codecVersion)"
             }
         }
-        propagate(from: parked)
         for id in table.records.keys.sorted() where evaluate(id) { propagate(from: [id]) }
         return commit()
     }
@@ -125,9 +124,7 @@ extension TaskScheduler {
             if state == .running {
                 record.isCancelRequested = true
             } else {
-                record.state = .cancelled
-                record.nextAtMs = nil
-                record.wakesOn = []
+                record.become(.cancelled)
             }
         }
     }

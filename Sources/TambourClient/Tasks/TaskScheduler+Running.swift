@@ -41,7 +41,6 @@ extension TaskScheduler {
             record.state = .running
             record.runs += 1
             record.lease = TaskLease(owner: owner, untilMs: leaseUntilMs)
-            record.hasNewInput = false
         }
         return commit()
     }
@@ -135,7 +134,7 @@ extension TaskScheduler {
                 record.wakesOn = .unmetered
             }
             if record.state == .waiting, record.isLate(nowMs: nowMs) {
-                record.state = .failed(.deadline)
+                record.become(.failed(.deadline))
             }
         }
         return commit()
@@ -202,11 +201,7 @@ extension TaskScheduler {
             record.lease = nil
             record.hasNewInput = false
             record.isCancelRequested = false
-            if !isWanted {
-                record.state = .cancelled
-                record.nextAtMs = nil
-                record.wakesOn = []
-            }
+            if !isWanted { record.become(.cancelled) }
         }
         evaluate(id)
         propagate(from: [id])

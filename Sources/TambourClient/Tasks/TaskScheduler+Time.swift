@@ -1,17 +1,13 @@
 extension TaskScheduler {
     /// Does what time has brought: `recover`, deadlines (T8), and waiting tasks whose time has come.
     package mutating func advance(nowMs: Int64) -> [TaskChange] {
-        recoverExpired(nowMs: nowMs)
+        recoverRunning { $0.isLeaseFree(nowMs: nowMs) }
         var late: [TaskID] = []
         for record in table.records.values where record.state.isQueued {
             if record.isLate(nowMs: nowMs) { late.append(record.id) }
         }
         for id in late {
-            table.update(id) { record in
-                record.state = .failed(.deadline)
-                record.nextAtMs = nil
-                record.wakesOn = []
-            }
+            table.update(id) { $0.become(.failed(.deadline)) }
         }
         propagate(from: late.sorted())
         for record in table.records.values where record.state == .waiting {
@@ -23,8 +19,16 @@ extension TaskScheduler {
     /// Takes back running tasks whose lease has run out: whoever ran them is dead or asleep (T3).
     ///
     /// Not an attempt. Cancelled ones are cancelled now; the others become ready.
-    package mutating func recover(nowMs: Int64) -> [TaskChange] {
-        recoverExpired(nowMs: nowMs)
+    ///
+    /// - Parameter isDead: whether this owner of a lease is known to be dead, so that its lease need
+    ///   not be waited for; a program that runs once says so of every name but its own.
+    package mutating func recover(
+        nowMs: Int64,
+        isDead: (_ owner: String) -> Bool = { _ in false }
+    ) -> [TaskChange] {
+        recoverRunning { record in
+            record.isLeaseFree(nowMs: nowMs) || isDead(record.lease?.owner ?? "")
+        }
         return commit()
     }
 
@@ -58,12 +62,9 @@ extension TaskScheduler {
         return next
     }
 
-    private mutating func recoverExpired(nowMs: Int64) {
-        var expired: [TaskID] = []
-        for id in table.running where table[id]?.isLeaseFree(nowMs: nowMs) == true {
-            expired.append(id)
-        }
-        for id in expired.sorted() { endRun(id) { $0.state = .blocked } }
+    private mutating func recoverRunning(_ isFree: (TaskRecord) -> Bool) {
+        let free = table.running.filter { id in table[id].map(isFree) ?? false }
+        for id in free.sorted() { endRun(id) { $0.state = .blocked } }
     }
 }
 

@@ -67,11 +67,7 @@ package struct TaskScheduler: Equatable, Sendable {
 
     /// Puts the task back where its dependencies allow, to be run as if for the first time.
     mutating func requeue(_ id: TaskID) {
-        table.update(id) { record in
-            record.state = .blocked
-            record.nextAtMs = nil
-            record.wakesOn = []
-        }
+        table.update(id) { $0.become(.blocked) }
         evaluate(id)
     }
 
@@ -95,12 +91,8 @@ package struct TaskScheduler: Equatable, Sendable {
         let verdict = verdict(on: record)
         guard verdict.state != record.state else { return false }
         table.update(id) { record in
-            record.state = verdict.state
-            if verdict.state.isTerminal {
-                record.nextAtMs = nil
-                record.wakesOn = []
-                record.lastError = verdict.error ?? record.lastError
-            }
+            record.become(verdict.state)
+            record.lastError = verdict.error ?? record.lastError
         }
         return true
     }

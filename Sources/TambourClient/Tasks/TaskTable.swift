@@ -77,8 +77,8 @@ struct TaskTable: Equatable, Sendable {
         note(id)
         running.remove(id)
         idsByOpKey[record.opKey] = nil
-        let position = index(of: record)
-        lanes[record.lane]?.remove(at: position)
+        let index = index(of: record)
+        lanes[record.lane]?.remove(at: index)
         if lanes[record.lane]?.isEmpty == true { lanes[record.lane] = nil }
         records[id] = nil
     }
@@ -136,10 +136,13 @@ struct TaskTable: Equatable, Sendable {
     }
 
     private mutating func join(_ dependency: TaskDependency) {
-        dependencies[dependency.task, default: []].append(dependency)
-        dependencies[dependency.task]?.sort(by: Self.precedes)
-        dependents[dependency.on, default: []].append(dependency)
-        dependents[dependency.on]?.sort(by: Self.precedes)
+        Self.add(dependency, to: &dependencies[dependency.task, default: []])
+        Self.add(dependency, to: &dependents[dependency.on, default: []])
+    }
+
+    private static func add(_ dependency: TaskDependency, to list: inout [TaskDependency]) {
+        let index = list.firstIndex { precedes(dependency, $0) } ?? list.endIndex
+        list.insert(dependency, at: index)
     }
 
     /// Where the task stands in its lane, or belongs.
@@ -149,7 +152,9 @@ struct TaskTable: Equatable, Sendable {
         var high = members.count
         while low < high {
             let middle = (low + high) / 2
-            if let other = records[members[middle]], other.place < record.place {
+            if let other = records[members[middle]],
+                (other.place, other.id) < (record.place, record.id)
+            {
                 low = middle + 1
             } else {
                 high = middle

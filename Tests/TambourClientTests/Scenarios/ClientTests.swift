@@ -1,0 +1,261 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourClient
+
+/// A client against a real server over a real socket.
+@Suite("A client")
+struct ClientTests {
+    @Test("signs in, sends and receives, and keeps what it has seen")
+    func chats() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            let chat = alice.dialog(with: bob)
+
+            try await client.send("hello", to: chat)
+            let push = try bob.next(.notifMessage, as: NotifMessage.self)
+            #expect("\(push.message.text)" == "hello")
+            try await client.until("sent") {
+                try $0.history(of: chat).rows.map(\.state) == [.sent]
+            }
+            try bob.send("hi", to: chat, cid: 1)
+            try await client.until("received") { try $0.texts(of: chat) == ["hello", "hi"] }
+            let line = try #require(try client.chats().first)
+            #expect(line.title == "Bob")
+            #expect(line.unread == 1)
+            #expect(line.preview?.text == "hi")
+
+            let held = try #require(try client.history(of: chat).rows.last?.message)
+            try await client.markRead(held, in: chat)
+            #expect(try client.chats().first?.unread == 0)
+            let mark = try bob.next(.notifMark, as: NotifMark.self)
+            #expect(mark.mark == held.timeMs)
+            let read = MarkType.readMessage
+            try bob.call(ChatMarkRequest(type: read, chatID: chat, mark: held.timeMs))
+            try await client.until("read by bob") {
+                try $0.history(of: chat).rows.first?.state == .read
+            }
+
+            await client.stop()
+            let offline = try world.open("tambour")
+            #expect(try offline.texts(of: chat) == ["hello", "hi"])
+        }
+    }
+
+    @Test("shows at once what cannot be sent yet, and sends it once, in order, when it can")
+    func offline() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            var client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await client.send("before", to: chat)
+            try await client.until("sent") { try $0.queueLength() == 0 }
+            try await world.restartServer {
+                try await client.until("offline") { $0.state != .online }
+                for number in 1...5 { try await client.send("offline \(number)", to: chat) }
+                #expect(try client.history(of: chat).rows.map(\.state).last == .waiting)
+                await client.stop()
+            }
+            client = try world.open("tambour")
+            #expect(try client.queueLength() == 5)
+            try await client.startAndSync()
+            try await client.until("all sent") { try $0.queueLength() == 0 }
+            let expected = ["before"] + (1...5).map { "offline \($0)" }
+            #expect(try client.texts(of: chat) == expected)
+            let (again, _) = try world.server.reconnect(bob)
+            let page = try again.call(ChatHistoryRequest(chatID: chat, backward: 50))
+            #expect(page.messages?.map { "\($0.text)" } == expected)
+        }
+    }
+
+    @Test("hears of what happened while it was away, and draws a gap until it is filled")
+    func away() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            for number in 1...3 { try bob.send("old \(number)", to: chat, cid: Int64(number)) }
+            var client = try await world.client(of: alice)
+            try await client.startAndSync()
+            client.look(at: chat, rowsOnScreen: 10)
+            let old = (1...3).map { "old \($0)" }
+            try await client.until("the old ones") { try $0.texts(of: chat) == old }
+            await client.stop()
+
+            for number in 1...120 {
+                try bob.send("new \(number)", to: chat, cid: 100 + Int64(number))
+            }
+            client = try world.open("tambour")
+            try await client.startAndSync()
+            try await client.until("the newest") { try $0.texts(of: chat).last == "new 120" }
+            #expect(try client.texts(of: chat) == old + ["…", "new 120"])
+            let visible = try client.history(of: chat).rows.compactMap(\.message)
+            client.look(at: chat, rowsOnScreen: 10, visible: visible)
+            try await client.until("a page") { try $0.texts(of: chat, count: 200).count > 50 }
+            client.look(
+                at: chat,
+                rowsOnScreen: 200,
+                visible: try client.history(of: chat, count: 200).rows.compactMap(\.message)
+            )
+            let all = old + (1...120).map { "new \($0)" }
+            try await client.until("all of it") { try $0.texts(of: chat, count: 200) == all }
+        }
+    }
+
+    @Test("learns what became of messages it holds: edits, deletions, reactions")
+    func changesWhileAway() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let sent = try (1...4).map {
+                try bob.send("m\($0)", to: chat, cid: Int64($0)).message.id
+            }
+            var client = try await world.client(of: alice)
+            try await client.startAndSync()
+            client.look(at: chat, rowsOnScreen: 10)
+            try await client.until("all four") {
+                try $0.texts(of: chat) == ["m1", "m2", "m3", "m4"]
+            }
+            await client.stop()
+
+            try bob.call(MsgEditRequest(chatID: chat, messageID: sent[0], text: "edited"))
+            try bob.call(MsgDeleteRequest(chatID: chat, messageIDs: [sent[1]]))
+            try bob.call(
+                MsgReactionRequest(
+                    chatID: chat,
+                    messageID: sent[2],
+                    reaction: NewReaction(id: "👍")
+                )
+            )
+            client = try world.open("tambour")
+            try await client.startAndSync()
+            client.look(at: chat, rowsOnScreen: 10)
+            try await client.until("what changed") {
+                try $0.texts(of: chat) == ["edited", "m3", "m4"]
+            }
+            try await client.until("the reaction") {
+                try $0.history(of: chat).rows[1].reactions.map(\.emoji) == ["👍"]
+            }
+        }
+    }
+
+    @Test("edits, deletes and reacts offline, and the server agrees afterwards")
+    func changesOffline() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            for number in 1...3 { try await client.send("m\(number)", to: chat) }
+            try await client.until("sent") { try $0.queueLength() == 0 }
+            let ids = try client.history(of: chat).rows.compactMap(\.message)
+            try #require(ids.count == 3)
+            try await world.restartServer {
+                try await client.until("offline") { $0.state != .online }
+                try await client.edit(ids[0], in: chat, text: "edited")
+                try await client.delete([ids[1]], in: chat)
+                try await client.react("🔥", to: ids[2], in: chat)
+                #expect(try client.texts(of: chat) == ["edited", "m3"])
+                #expect(try client.history(of: chat).rows[1].reactions.map(\.count) == [1])
+                await client.stop()
+            }
+            let again = try world.open("tambour")
+            try await again.startAndSync()
+            try await again.until("done") { try $0.queueLength() == 0 }
+            #expect(try again.texts(of: chat) == ["edited", "m3"])
+            let (wire, _) = try world.server.reconnect(bob)
+            let page = try wire.call(ChatHistoryRequest(chatID: chat, backward: 50))
+            #expect(page.messages?.map { "\($0.text)" } == ["edited", "m3"])
+            #expect(page.messages?[1].reactionInfo?.stored?.totalCount == 1)
+        }
+    }
+
+    @Test("asks for each message of a long history once")
+    func scroll() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let total = 1_000
+            for number in 1...total { try bob.send("\(number)", to: chat, cid: Int64(number)) }
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await scrollToTop(client, chat, total)
+            let all = try client.history(of: chat, .newest, count: total).rows.map(\.text)
+            #expect(all == (1...total).map(String.init))
+            // The newest came with the login, and pages are of 50.
+            #expect(await client.historyRequests() == (total - 1 + 49) / 50)
+            try await scrollToTop(client, chat, total)
+            #expect(await client.historyRequests() == (total - 1 + 49) / 50)
+        }
+    }
+
+    private func scrollToTop(_ client: Client, _ chat: ChatID, _ total: Int) async throws {
+        var top: MessageID?
+        client.look(at: chat, rowsOnScreen: 20)
+        while true {
+            let edge = top
+            try await client.until("rows above \(edge.map(String.init) ?? "the end")") { client in
+                let page = try client.history(
+                    of: chat,
+                    edge.map { .before($0) } ?? .newest,
+                    count: 20
+                )
+                return page.rows.count == 20 || page.isStart
+            }
+            let anchor: Client.HistoryAnchor = top.map { .before($0) } ?? .newest
+            let page = try client.history(of: chat, anchor, count: 20)
+            guard let oldest = page.rows.first?.message else { return }
+            top = oldest
+            client.look(at: chat, position: oldest, rowsOnScreen: 20)
+            if page.isStart { return }
+        }
+    }
+
+    @Test("shares its file with another process: one connects, both see and send")
+    func shared() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let screen = try await world.client(of: alice)
+            try await screen.startAndSync()
+            let script = try world.open("tambour")
+            script.start()
+            try await script.until("the other is connected") { $0.state == .elsewhere }
+            try await script.send("from the script", to: chat)
+            let push = try bob.next(.notifMessage, as: NotifMessage.self)
+            #expect("\(push.message.text)" == "from the script")
+            try await script.until("sent") { try $0.history(of: chat).rows.map(\.state) == [.sent] }
+            try await screen.until("seen") { try $0.texts(of: chat) == ["from the script"] }
+            await screen.stop()
+            try await script.until("taken over") { $0.state == .online }
+        }
+    }
+
+    @Test("says that it was signed out, and keeps what was not sent")
+    func signedOut() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try alice.call(SessionsCloseRequest())
+            try await client.until("signed out") { $0.state == .signedOut }
+            try await client.send("kept", to: chat)
+            #expect(try client.texts(of: chat) == ["kept"])
+            let session = try world.server.signIn(phoneOf: alice, device: "tambour")
+            try await client.signIn(token: session.token)
+            try await client.until("sent") { try $0.queueLength() == 0 }
+        }
+    }
+}

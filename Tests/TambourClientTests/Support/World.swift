@@ -1,0 +1,121 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourClient
+
+/// A server, and clients with files of their own.
+final class World {
+    let directory: String
+    private(set) var server: TestServer
+    private var clients: [Client] = []
+    private let overrides: [String: Int]
+
+    init(_ overrides: [String: Int] = [:]) throws {
+        self.overrides = overrides
+        directory = try TestServer.temporaryDirectory()
+        server = try TestServer(overrides: overrides, dataDirectory: directory + "/server")
+    }
+
+    /// The server goes away and comes back, with what it had stored.
+    func restartServer(meanwhile: () async throws -> Void = {}) async throws {
+        server.stop()
+        try await meanwhile()
+        server = try TestServer(overrides: overrides, dataDirectory: directory + "/server")
+    }
+
+    /// A client that is signed in as who `other` is, on a device of its own.
+    func client(of other: WireClient, device: String = "tambour") async throws -> Client {
+        let session = try server.signIn(phoneOf: other, device: device)
+        session.close()
+        let client = try open(device)
+        try await client.signIn(token: session.token)
+        return client
+    }
+
+    /// The client of a file, as a program that starts opens it.
+    func open(_ device: String) throws -> Client {
+        var options = ClientOptions()
+        options.link.backoffBaseMs = 20
+        options.link.backoffCapMs = 200
+        let client = try Client(
+            store: "\(directory)/\(device).db",
+            server: server.address,
+            options: options
+        )
+        clients.append(client)
+        return client
+    }
+
+    func close() async {
+        for client in clients { await client.stop() }
+        server.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+}
+
+/// Runs `body` in a world of its own.
+func withWorld(
+    _ overrides: [String: Int] = [:],
+    _ body: (World) async throws -> Void
+) async throws {
+    let world = try World(overrides)
+    do {
+        try await body(world)
+    } catch {
+        await world.close()
+        throw error
+    }
+    await world.close()
+}
+
+extension Client {
+    /// Waits until something holds, looking again whenever something changes.
+    ///
+    /// - Throws: when it does not hold within two minutes.
+    func until(
+        _ what: String,
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ holds: @escaping @Sendable (Client) throws -> Bool
+    ) async throws {
+        let changes = changes()
+        let states = states()
+        let held = try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                if try holds(self) { return true }
+                for await _ in changes where try holds(self) { return true }
+                return false
+            }
+            group.addTask {
+                for await _ in states where try holds(self) { return true }
+                return false
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(120))
+                return false
+            }
+            let first = try await group.next() ?? false
+            group.cancelAll()
+            return first
+        }
+        try #require(held, "never came true: \(what)", sourceLocation: sourceLocation)
+    }
+
+    /// Connects, and waits until all that happened meanwhile is here.
+    func startAndSync() async throws {
+        start()
+        try await until("online") { $0.state == .online }
+    }
+
+    /// The texts of what is held of a chat, oldest first; `…` stands for a gap.
+    func texts(of chat: ChatID, count: Int = 100) throws -> [String] {
+        let page = try history(of: chat, .newest, count: count)
+        var texts = page.isGapBefore ? ["…"] : []
+        for row in page.rows {
+            texts.append(row.text)
+            if row.isGapAfter { texts.append("…") }
+        }
+        return texts
+    }
+}
