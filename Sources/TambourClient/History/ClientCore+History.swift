@@ -291,6 +291,7 @@ extension ClientCore {
             behind: (row["changesMessage"] as Int64?).map { Position($0) }
         )
         let revision = try tx.nextRevision()
+        let generation = try (histories[chat] ?? tx.history(of: chat)).generation
         let request = ChatChangesRequest(
             chatID: chat,
             since: asked.sinceMs,
@@ -307,9 +308,14 @@ extension ClientCore {
                 next: reply.messageID.map { Position($0.rawValue) }
             )
             let isReading = screens[chat]?.reader.isReading ?? false
+            var isBelieved = true
             try change(chat, with: reply.messages, revision: revision, isPushed: false, tx) {
-                $0.apply(changes, isReading: isReading)
+                let effects = $0.apply(changes, asked: generation, isReading: isReading)
+                isBelieved = effects != nil
+                return effects ?? HistoryEffects()
             }
+            // What was held was given up meanwhile: the question stays open.
+            guard isBelieved else { return }
             var cursor = asked
             cursor.advance(past: changes, asked: asked)
             try tx.execute(
