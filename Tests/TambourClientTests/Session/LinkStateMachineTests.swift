@@ -23,7 +23,8 @@ struct LinkStateMachineTests {
         for _ in 0..<12 {
             link.closed(nowMs: now, random: .max)
             guard case .waiting(let until) = link.phase else {
-                return Issue.record("\(link.phase)")
+                Issue.record("\(link.phase)")
+                return
             }
             pauses.append(until - now)
             #expect(link.tick(nowMs: until - 1, random: 0) == [])
