@@ -32,6 +32,8 @@ package final class ClientCore {
     /// What is held of histories, as it is stored, of chats that were touched.
     var histories: [ChatID: ChatHistory] = [:]
     var screens: [ChatID: Screen] = [:]
+    /// People who were asked about on this connection.
+    var introduced: Set<UserID> = []
     /// How many pages of history were asked for.
     package internal(set) var historyRequests = 0
     /// Names this life of this process to those who share the store.
@@ -172,6 +174,7 @@ package final class ClientCore {
 
     private func connectionLost(_ tx: StoreTransaction) throws {
         isGreeted = false
+        introduced = []
         received = []
         outgoing = []
         try tx.forgetWhoIsOnline()
@@ -284,6 +287,7 @@ package final class ClientCore {
     /// The end of every transaction: starts what can be started now.
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
+        try askAboutStrangers(tx)
         try runTasks(tx)
     }
 

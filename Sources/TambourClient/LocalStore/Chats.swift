@@ -40,6 +40,8 @@ extension StoreTransaction {
         }
         let others = chat.participants.pairs.lazy.filter { $0.0 != me }.map(\.1).max() ?? 0
         merged.lastMessage = nil
+        if let partner = chat.id.partner(of: me) { strangers.insert(partner) }
+        for (user, _) in chat.participants.pairs { strangers.insert(user) }
         try execute(
             """
             INSERT INTO chat (
@@ -116,7 +118,7 @@ extension StoreTransaction {
         return false
     }
 
-    /// A message is new in a chat: its line moves up.
+    /// A message is new in a chat: its line moves up. Who writes has read what is before it.
     func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws {
         changes.chats.insert(chat)
         let isOwn = message.sender == me
@@ -125,12 +127,14 @@ extension StoreTransaction {
             UPDATE chat SET
               unread = unread + CASE WHEN ? OR ? <= readMark THEN 0 ELSE 1 END,
               readMark = CASE WHEN ? THEN max(readMark, ?) ELSE readMark END,
+              othersReadMark = CASE WHEN ? THEN othersReadMark ELSE max(othersReadMark, ?) END,
               lastMessage = ?, lastEventTime = max(lastEventTime, ?),
               status = CASE WHEN status = 'HIDDEN' THEN 'ACTIVE' ELSE status END
             WHERE id = ? AND coalesce(lastMessage, 0) < ?
             """,
             [
-                isOwn, message.time, isOwn, message.time, message.id.rawValue, message.time,
+                isOwn, message.time, isOwn, message.time, isOwn, message.time, message.id.rawValue,
+                message.time,
                 chat.rawValue, message.id.rawValue,
             ]
         )

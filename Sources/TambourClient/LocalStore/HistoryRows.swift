@@ -25,6 +25,13 @@ extension StoreTransaction {
             messages.map { (Position($0.id.rawValue), $0) },
             uniquingKeysWith: { $1 }
         )
+        if effects.distrustsContents {
+            // Whatever comes next is newer than what is held.
+            try execute(
+                "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
+                [chat.rawValue]
+            )
+        }
         if let cleared = effects.cleared {
             let kept = Set((effects.store + effects.refresh).map(\.rawValue))
             let held = try Int64.fetchAll(

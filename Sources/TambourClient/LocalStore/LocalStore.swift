@@ -1,5 +1,6 @@
 package import GRDB
 import Glibc
+import TambourProtocol
 
 /// What one account holds on this device: one SQLite file, readable by its owner only.
 ///
@@ -92,6 +93,8 @@ package final class StoreTransaction {
     package let db: Database
     /// What readers will find changed.
     package var changes = ChangeSet()
+    /// People who were spoken of, of whom nothing may be known.
+    var strangers: Set<UserID> = []
 
     init(_ db: Database) {
         self.db = db

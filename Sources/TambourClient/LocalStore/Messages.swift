@@ -18,6 +18,11 @@ extension StoreTransaction {
             [chat.rawValue, message.id.rawValue]
         )
         var message = message
+        if let sender = message.sender { strangers.insert(sender) }
+        for attach in message.shownAttaches where attach.type == .control {
+            strangers.formUnion(attach.userIDs ?? [])
+            if let user = attach.userID { strangers.insert(user) }
+        }
         if let known {
             let held: (version: Int64, revision: Int64) = (known["updateTime"], known["revision"])
             guard (version, revision) >= held else { return }

@@ -24,8 +24,8 @@ struct ClientTests {
             }
             try bob.send("hi", to: chat, cid: 1)
             try await client.until("received") { try $0.texts(of: chat) == ["hello", "hi"] }
+            try await client.until("who it is") { try $0.chats().first?.title == "Bob" }
             let line = try #require(try client.chats().first)
-            #expect(line.title == "Bob")
             #expect(line.unread == 1)
             #expect(line.preview?.text == "hi")
 
@@ -34,15 +34,22 @@ struct ClientTests {
             #expect(try client.chats().first?.unread == 0)
             let mark = try bob.next(.notifMark, as: NotifMark.self)
             #expect(mark.mark == held.timeMs)
+            // Who answers has read.
+            #expect(try client.history(of: chat).rows.first?.state == .read)
+            try await client.send("and this?", to: chat)
+            try await client.until("sent") {
+                try $0.history(of: chat).rows.last?.state == .sent
+            }
+            let last = try #require(try client.history(of: chat).rows.last?.message)
             let read = MarkType.readMessage
-            try bob.call(ChatMarkRequest(type: read, chatID: chat, mark: held.timeMs))
-            try await client.until("read by bob") {
-                try $0.history(of: chat).rows.first?.state == .read
+            try bob.call(ChatMarkRequest(type: read, chatID: chat, mark: last.timeMs))
+            try await client.until("read") {
+                try $0.history(of: chat).rows.last?.state == .read
             }
 
             await client.stop()
             let offline = try world.open("tambour")
-            #expect(try offline.texts(of: chat) == ["hello", "hi"])
+            #expect(try offline.texts(of: chat) == ["hello", "hi", "and this?"])
         }
     }
 
