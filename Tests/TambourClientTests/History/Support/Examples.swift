@@ -1,0 +1,87 @@
+@testable import TambourClient
+
+/// The message of a millisecond.
+func at(_ timeMs: Int64) -> Position { Position(timeMs << 16 | 7) }
+
+/// The messages of some milliseconds.
+func at(_ timesMs: [Int64]) -> [Position] { timesMs.map { at($0) } }
+
+/// The last position of a millisecond: how far a claim reaches that ends there.
+func end(_ timeMs: Int64) -> Position { .last(at: timeMs) }
+
+/// A stretch of whole milliseconds.
+func stretch(_ range: ClosedRange<Int64>) -> PositionInterval? {
+    PositionInterval(from: .first(at: range.lowerBound), through: .last(at: range.upperBound))
+}
+
+/// A stretch from the beginning of the axis.
+func stretch(_ range: PartialRangeThrough<Int64>) -> PositionInterval? {
+    PositionInterval(through: .last(at: range.upperBound))
+}
+
+extension ChatHistory {
+    /// A history that holds some stretches.
+    init(holding stretches: PositionInterval?...) {
+        self.init(chunks: stretches.compactMap { $0 }, tombs: [], generation: 0)
+    }
+}
+
+/// A history that expectations may change.
+@dynamicMemberLookup
+final class HeldHistory {
+    var value = ChatHistory()
+
+    subscript<Value>(dynamicMember path: KeyPath<ChatHistory, Value>) -> Value {
+        value[keyPath: path]
+    }
+
+    /// - Throws: when there is no evidence.
+    func apply(_ evidence: Evidence?) throws -> HistoryEffects {
+        guard let evidence else { throw Violation("no evidence") }
+        return value.apply(evidence)
+    }
+
+    func apply(_ changes: MessageChanges, asked: Int64, isReading: Bool) -> HistoryEffects? {
+        value.apply(changes, asked: asked, isReading: isReading)
+    }
+
+    func island(_ position: Position, asked: Int64? = nil) -> HistoryEffects {
+        value.island(position, asked: asked)
+    }
+
+    func edit(_ positions: [Position], isReading: Bool) -> HistoryEffects {
+        value.edit(positions, isReading: isReading)
+    }
+
+    func delete(_ positions: [Position]) -> HistoryEffects { value.delete(positions) }
+    func evict(below row: Position) -> HistoryEffects { value.evict(below: row) }
+    func resync() -> HistoryEffects { value.resync() }
+    func removed() -> HistoryEffects { value.removed() }
+    func settle() -> HistoryEffects { value.settle() }
+}
+
+/// A reader that expectations may change.
+final class AskingReader {
+    private var value = HistoryReader(pageSize: 50)
+    var end = ChatEnd(newest: at(100), safeTimeMs: 90)
+
+    var isReading: Bool { value.isReading }
+
+    func request(for viewport: HistoryViewport, in history: ChatHistory) -> HistoryRequest? {
+        value.request(for: viewport, in: history, end: end)
+    }
+
+    func request(
+        toFillGapsBetween rows: [Position],
+        in history: ChatHistory
+    ) -> HistoryRequest? {
+        value.request(toFillGapsBetween: rows, in: history, end: end)
+    }
+
+    func answered(_ request: HistoryRequest, found: [Position], more: Bool) -> Evidence? {
+        value.answered(request, found: found, more: more)
+    }
+
+    func ended(_ request: HistoryRequest) { value.ended(request) }
+    func disconnected() { value.disconnected() }
+}
