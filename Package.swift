@@ -36,6 +36,7 @@ let package = Package(
     targets: [
         // Ground: none of these imports anything of ours.
         .systemLibrary(name: "CEpoll"),
+        .systemLibrary(name: "CWidth"),
         .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(
@@ -80,7 +81,7 @@ let package = Package(
         .executableTarget(
             name: "tambour",
             dependencies: [
-                "TambourClient",
+                "CWidth", "TambourClient", "TambourProtocol",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
@@ -164,6 +165,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
+        .testTarget(name: "tambourTests", dependencies: ["tambour"]),
         .testTarget(
             name: "SystemTests",
             dependencies: [

@@ -1,0 +1,20 @@
+/// Why there is no terminal to draw on.
+enum TerminalError: Error, Equatable, CustomStringConvertible {
+    /// Neither `/dev/tty` nor standard input and output are one.
+    case notATerminal
+    /// `TERM=dumb`: it cannot move its cursor.
+    case dumb
+    /// The terminal is not the program's own now: it was not started, or another program has it.
+    case notOwned
+    /// A system call failed; with `errno`.
+    case system(call: String, code: Int32)
+
+    var description: String {
+        switch self {
+        case .notATerminal: "not a terminal"
+        case .dumb: "this terminal cannot move its cursor (TERM=dumb)"
+        case .notOwned: "the terminal is not ours now"
+        case .system(let call, let code): "\(call): error \(code)"
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+
+/// The line discipline of a terminal: raw while a full-screen program has it, restored afterwards.
+struct TerminalLine {
+    let descriptor: Int32
+    private let original: termios
+    private let originalFlags: Int32
+
+    /// Remembers how the terminal is set up.
+    init(_ descriptor: Int32) throws(TerminalError) {
+        self.descriptor = descriptor
+        var settings = termios()
+        guard tcgetattr(descriptor, &settings) == 0 else {
+            throw errno == ENOTTY ? .notATerminal : .system(call: "tcgetattr", code: errno)
+        }
+        original = settings
+        originalFlags = fcntl(descriptor, F_GETFL)
+    }
+
+    var originalSettings: termios { original }
+
+    /// No echo, no lines, no translation; keys that raise signals only if asked for.
+    func makeRaw(keepsSignals: Bool) throws(TerminalError) {
+        var raw = original
+        cfmakeraw(&raw)
+        if keepsSignals {
+            raw.c_lflag |= tcflag_t(ISIG)
+            withUnsafeMutableBytes(of: &raw.c_cc) { $0[Int(VQUIT)] = 0 }
+        }
+        try apply(raw)
+        _ = fcntl(descriptor, F_SETFL, originalFlags | O_NONBLOCK)
+    }
+
+    /// Back to how it was. What was typed for the program goes to nobody else.
+    func restore() {
+        tcflush(descriptor, TCIFLUSH)
+        try? apply(original)
+        _ = fcntl(descriptor, F_SETFL, originalFlags)
+    }
+
+    /// Columns and rows; 80 by 24 if the terminal does not know.
+    var size: Size {
+        var window = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0,
+            window.ws_row > 0
+        else { return Size(columns: 80, rows: 24) }
+        return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
+    }
+
+    /// In the background this stops the process until it is in the foreground again. Does not wait
+    /// for output, which a stopped terminal would never take.
+    private func apply(_ settings: termios) throws(TerminalError) {
+        var settings = settings
+        while tcsetattr(descriptor, TCSANOW, &settings) != 0 {
+            guard errno == EINTR else { throw .system(call: "tcsetattr", code: errno) }
+        }
+    }
+}

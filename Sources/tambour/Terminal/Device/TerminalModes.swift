@@ -1,0 +1,31 @@
+/// What a full-screen program asks of the terminal when it begins, and takes back when it ends.
+struct TerminalModes: Sendable {
+    var hasMouse = false
+
+    /// In the order they are set; taken back the other way round.
+    private var pairs: [(set: String, reset: String)] {
+        var pairs = [
+            // The title goes onto the terminal's stack.
+            ("\u{1B}[22;0t", "\u{1B}[23;0t"),
+            ("\u{1B}[?1049h", "\u{1B}[?1049l"),
+            // A glyph that a terminal takes for wider than it is must not wrap.
+            ("\u{1B}[?7l", "\u{1B}[?7h"),
+            // Lines come in visual order: terminals that know BDSM must not turn them again.
+            ("\u{1B}[8l", "\u{1B}[8h"),
+            ("\u{1B}[?2004h", "\u{1B}[?2004l"),
+            ("\u{1B}[?1004h", "\u{1B}[?1004l"),
+        ]
+        if hasMouse {
+            pairs.append(("\u{1B}[?1002h\u{1B}[?1006h", "\u{1B}[?1006l\u{1B}[?1002l"))
+        }
+        return pairs
+    }
+
+    var enter: [UInt8] { Array(pairs.map(\.set).joined().utf8) }
+
+    /// Begins by ending whatever may be open: a synchronised frame, a style, a hyperlink.
+    var leave: [UInt8] {
+        let open = "\u{1B}[?2026l\u{1B}[m\u{1B}]8;;\u{1B}\\\u{1B}[?25h"
+        return Array((open + pairs.reversed().map(\.reset).joined()).utf8)
+    }
+}

@@ -1,0 +1,70 @@
+import Glibc
+
+/// Gives a terminal back when the program ends in a way nobody planned: `exit`, a trap, a fault.
+///
+/// One terminal at a time. What runs in a signal handler touches prepared memory only.
+enum TerminalRescue {
+    private struct Prepared {
+        var descriptor: Int32
+        var settings: termios
+        var bytes: UnsafeMutableBufferPointer<UInt8>
+    }
+
+    private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
+
+    // Written while no handler can run, read by handlers.
+    private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
+    private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
+
+    /// - Parameters:
+    ///   - settings: What the terminal is set to.
+    ///   - bytes: What is written to it before.
+    static func arm(descriptor: Int32, settings: termios, bytes: [UInt8]) {
+        disarm()
+        if previous == nil { install() }
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        _ = copy.initialize(from: bytes)
+        let entry = UnsafeMutablePointer<Prepared>.allocate(capacity: 1)
+        entry.initialize(
+            to: Prepared(descriptor: descriptor, settings: settings, bytes: copy)
+        )
+        prepared = entry
+    }
+
+    static func disarm() {
+        guard let entry = prepared else { return }
+        prepared = nil
+        entry.pointee.bytes.deallocate()
+        entry.deallocate()
+    }
+
+    private static func install() {
+        let saved = UnsafeMutablePointer<sigaction>.allocate(capacity: signals.count)
+        for (index, number) in signals.enumerated() {
+            var action = sigaction()
+            action.__sigaction_handler.sa_handler = { number in
+                TerminalRescue.rescue()
+                TerminalRescue.passOn(number)
+            }
+            saved.advanced(by: index).initialize(to: sigaction())
+            sigaction(number, &action, saved.advanced(by: index))
+        }
+        previous = saved
+        atexit { TerminalRescue.rescue() }
+    }
+
+    private static func rescue() {
+        guard let entry = prepared else { return }
+        prepared = nil
+        let bytes = entry.pointee.bytes
+        _ = fcntl(entry.pointee.descriptor, F_SETFL, O_RDWR)
+        _ = write(entry.pointee.descriptor, bytes.baseAddress, bytes.count)
+        tcsetattr(entry.pointee.descriptor, TCSANOW, &entry.pointee.settings)
+    }
+
+    /// Lets the fault happen again under whoever handled it before.
+    private static func passOn(_ number: Int32) {
+        guard let previous, let index = signals.firstIndex(of: number) else { return }
+        sigaction(number, previous.advanced(by: index), nil)
+    }
+}

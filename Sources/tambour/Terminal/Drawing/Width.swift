@@ -1,0 +1,42 @@
+import CWidth
+import Glibc
+
+/// The columns that text takes on the screen, as terminals count them.
+enum Width {
+    /// Columns of one grapheme cluster as `Glyph` shows it; zero for what is not shown.
+    static func of(_ cluster: Character) -> Int { Glyph(cluster).width }
+
+    /// Columns of a whole text drawn in one line.
+    static func of(_ text: some StringProtocol) -> Int {
+        text.reduce(0) { $0 + Glyph($1).width }
+    }
+
+    /// As much of the beginning of `text` as `columns` hold, ending with "…" if something is
+    /// missing.
+    static func shortened(_ text: some StringProtocol, to columns: Int) -> String {
+        var kept = ""
+        var keptBeforeEllipsis = ""
+        var used = 0
+        for cluster in text {
+            let width = of(cluster)
+            guard used + width <= columns else {
+                return columns > 0 ? keptBeforeEllipsis + "…" : ""
+            }
+            used += width
+            kept.append(cluster)
+            if used < columns { keptBeforeEllipsis = kept }
+        }
+        return kept
+    }
+
+    /// libc's opinion on one scalar: 0, 1 or 2 columns; -1 for controls and what it does not know.
+    static func ofScalar(_ scalar: Unicode.Scalar) -> Int {
+        _ = knowsUnicode
+        return Int(wcwidth(wchar_t(bitPattern: scalar.value)))
+    }
+
+    /// libc's tables hold for the locale; only its character type is switched, so that numbers and
+    /// sorting stay as they are.
+    private static let knowsUnicode =
+        setlocale(LC_CTYPE, "C.UTF-8") != nil || setlocale(LC_CTYPE, "en_US.UTF-8") != nil
+}

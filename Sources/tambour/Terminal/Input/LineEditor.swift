@@ -1,0 +1,442 @@
+/// A line, or several, that a person edits with the keys of readline.
+///
+/// Positions count grapheme clusters: the cursor never stands within one. Text longer than the
+/// limit is not taken. The text holds no control characters but line breaks and tabs.
+struct LineEditor: Sendable {
+    enum Outcome: Equatable, Sendable {
+        /// The editor knows no use for this key now: it is the caller's.
+        case ignored
+        /// The text, the cursor, or nothing changed.
+        case handled
+        /// The text reached its limit; what did not fit was left out.
+        case limitReached
+        /// Enter: the text was taken out of the editor and put into the history.
+        case submitted(String)
+    }
+
+    /// What a person was writing, to be stored and shown again.
+    struct Draft: Hashable, Sendable {
+        var text: String
+        /// In grapheme clusters.
+        var cursor: Int
+
+        static let empty = Draft(text: "", cursor: 0)
+    }
+
+    /// A word that completion may replace.
+    struct Token: Hashable, Sendable {
+        var text: String
+        /// In grapheme clusters; ends at the cursor.
+        var range: Range<Int>
+        /// Nothing but space is before it: the place of a command.
+        var isFirst: Bool
+    }
+
+    private enum LastAction {
+        case other
+        case insertion
+        case kill
+        /// Where the yanked text is.
+        case yank(Range<Int>)
+        case verticalMove
+    }
+
+    /// UTF-16 code units, as the protocol counts.
+    let limit: Int
+    /// The columns that lines are wrapped to for moving up and down; as drawn.
+    var width = 80
+
+    private(set) var clusters: [Character] = []
+    private(set) var cursor = 0
+
+    private var killRing = KillRing()
+    private var undoStack: [Draft] = []
+    private var lastAction = LastAction.other
+    private var goalColumn = 0
+
+    private var history: [String] = []
+    /// Which entry is shown; `history.count` is what the person was writing.
+    private var historyIndex = 0
+    private var interrupted = Draft.empty
+
+    private static let maxUndo = 200
+    private static let maxHistory = 500
+
+    init(limit: Int = 4000) { self.limit = limit }
+
+    // MARK: Contents
+
+    var text: String { String(clusters) }
+    var isEmpty: Bool { clusters.isEmpty }
+    var draft: Draft { Draft(text: text, cursor: cursor) }
+    /// UTF-16 code units that may still be added.
+    var remainingUnits: Int { limit - Self.units(of: clusters[...]) }
+
+    /// Puts a stored text into the editor, as if it were new: there is nothing to undo.
+    mutating func load(_ draft: Draft) {
+        let fitting = fitting(SafeText.multiline(draft.text), into: limit)
+        clusters = Array(fitting)
+        cursor = min(max(0, draft.cursor), clusters.count)
+        undoStack = []
+        lastAction = .other
+        historyIndex = history.count
+    }
+
+    /// Replaces the text, with the cursor at its end; undo brings the old one back.
+    ///
+    /// - Returns: Whether all of it was taken.
+    @discardableResult
+    mutating func setText(_ text: String) -> Bool {
+        saveForUndo()
+        lastAction = .other
+        return replace(0..<clusters.count, with: text)
+    }
+
+    /// Inserts a pasted text: line breaks stay in it, nothing is sent.
+    mutating func paste(_ text: String) -> Outcome {
+        saveForUndo()
+        lastAction = .other
+        return replace(cursor..<cursor, with: text) ? .handled : .limitReached
+    }
+
+    /// Remembers a text as if it had been submitted.
+    mutating func addToHistory(_ text: String) {
+        if history.last != text { history.append(text) }
+        if history.count > Self.maxHistory { history.removeFirst() }
+        historyIndex = history.count
+    }
+
+    // MARK: Completion
+
+    /// What is before the cursor, back to white space; nil if that is next to it.
+    var tokenBeforeCursor: Token? {
+        var start = cursor
+        while start > 0, !clusters[start - 1].isWhitespace { start -= 1 }
+        guard start < cursor else { return nil }
+        return Token(
+            text: String(clusters[start..<cursor]),
+            range: start..<cursor,
+            isFirst: clusters[..<start].allSatisfy(\.isWhitespace)
+        )
+    }
+
+    /// Puts a completion in the place of a token, with the cursor behind it.
+    mutating func complete(_ token: Token, with text: String) -> Outcome {
+        saveForUndo()
+        lastAction = .other
+        let range = token.range.clamped(to: 0..<clusters.count)
+        return replace(range, with: text) ? .handled : .limitReached
+    }
+
+    // MARK: Display
+
+    /// The text wrapped to `width`, with a place for the cursor in every line.
+    func layout(spans: [TextSpan] = []) -> TextLayout {
+        TextLayout(
+            text,
+            spans: spans,
+            options: TextLayout.Options(width: width, hasCursor: true)
+        )
+    }
+
+    /// The lines of the layout to show in `height` rows so that the cursor is among them.
+    static func visibleRows(of layout: TextLayout, cursorRow: Int, height: Int) -> Range<Int> {
+        let height = max(1, height)
+        let first = min(max(0, cursorRow - height + 1), max(0, layout.lines.count - height))
+        return first..<min(layout.lines.count, first + height)
+    }
+
+    // MARK: Keys
+
+    /// Does what a key means.
+    mutating func handle(_ press: KeyPress) -> Outcome {
+        switch press.modifiers.subtracting(.shift) {
+        case []: handlePlain(press)
+        case .control: handleControl(press.key)
+        case .alt: handleAlt(press.key)
+        default: .ignored
+        }
+    }
+
+    private mutating func handlePlain(_ press: KeyPress) -> Outcome {
+        switch press.key {
+        case .character(let scalar): return insert(String(scalar))
+        case .enter:
+            return press.modifiers.contains(.shift) ? insert("\n") : submit()
+        case .backspace: return deleteBackward()
+        case .delete: return delete(cursor..<min(cursor + 1, clusters.count))
+        case .left: return move(to: cursor - 1)
+        case .right: return move(to: cursor + 1)
+        case .home: return move(to: lineStart)
+        case .end: return move(to: lineEnd)
+        case .up: return moveUp()
+        case .down: return moveDown()
+        default: return .ignored
+        }
+    }
+
+    private mutating func handleControl(_ key: KeyPress.Key) -> Outcome {
+        switch key {
+        case .character("a"): move(to: lineStart)
+        case .character("e"): move(to: lineEnd)
+        case .character("b"): move(to: cursor - 1)
+        case .character("f"): move(to: cursor + 1)
+        case .left: move(to: wordStart)
+        case .right: move(to: wordEnd)
+        case .home: move(to: 0)
+        case .end: move(to: clusters.count)
+        case .character("p"): moveUp()
+        case .character("n"): moveDown()
+        case .character("d"):
+            isEmpty ? .ignored : delete(cursor..<min(cursor + 1, clusters.count))
+        case .character("h"): deleteBackward()
+        case .character("k"): killToLineEnd()
+        case .character("u"): kill(lineStart..<cursor, isBackward: true)
+        case .character("w"): kill(tokenStart..<cursor, isBackward: true)
+        case .backspace: kill(wordStart..<cursor, isBackward: true)
+        case .delete: kill(cursor..<wordEnd, isBackward: false)
+        case .character("y"): yank()
+        case .character("t"): transpose()
+        case .character("_"), .character("/"): undo()
+        case .character("j"), .enter: insert("\n")
+        default: .ignored
+        }
+    }
+
+    private mutating func handleAlt(_ key: KeyPress.Key) -> Outcome {
+        switch key {
+        case .character("b"), .left: move(to: wordStart)
+        case .character("f"), .right: move(to: wordEnd)
+        case .character("d"), .delete: kill(cursor..<wordEnd, isBackward: false)
+        case .backspace: kill(wordStart..<cursor, isBackward: true)
+        case .character("y"): yankOlder()
+        case .character("<"): move(to: 0)
+        case .character(">"): move(to: clusters.count)
+        case .enter: insert("\n")
+        default: .ignored
+        }
+    }
+
+    private mutating func submit() -> Outcome {
+        let text = text
+        guard text.contains(where: { !$0.isWhitespace }) else { return .handled }
+        addToHistory(text)
+        load(.empty)
+        return .submitted(text)
+    }
+
+    // MARK: Moving
+
+    private mutating func move(to position: Int) -> Outcome {
+        cursor = min(max(0, position), clusters.count)
+        lastAction = .other
+        return .handled
+    }
+
+    private var lineStart: Int {
+        (clusters[..<cursor].lastIndex(where: \.isNewline) ?? -1) + 1
+    }
+
+    private var lineEnd: Int {
+        clusters[cursor...].firstIndex(where: \.isNewline) ?? clusters.count
+    }
+
+    /// Words are letters and digits.
+    private var wordStart: Int {
+        var position = cursor
+        while position > 0, !clusters[position - 1].isWordPart { position -= 1 }
+        while position > 0, clusters[position - 1].isWordPart { position -= 1 }
+        return position
+    }
+
+    private var wordEnd: Int {
+        var position = cursor
+        while position < clusters.count, !clusters[position].isWordPart { position += 1 }
+        while position < clusters.count, clusters[position].isWordPart { position += 1 }
+        return position
+    }
+
+    /// Back over space and then over everything else: `unix-word-rubout`.
+    private var tokenStart: Int {
+        var position = cursor
+        while position > 0, clusters[position - 1].isWhitespace { position -= 1 }
+        while position > 0, !clusters[position - 1].isWhitespace { position -= 1 }
+        return position
+    }
+
+    private mutating func moveUp() -> Outcome {
+        moveVertically(by: -1) ? .handled : showHistory(historyIndex - 1)
+    }
+
+    private mutating func moveDown() -> Outcome {
+        moveVertically(by: 1) ? .handled : showHistory(historyIndex + 1)
+    }
+
+    /// Moves to another line as drawn, in the column where moving began.
+    private mutating func moveVertically(by rows: Int) -> Bool {
+        let layout = layout()
+        let here = layout.position(of: cursor)
+        guard layout.lines.indices.contains(here.row + rows) else { return false }
+        if case .verticalMove = lastAction {} else { goalColumn = here.column }
+        cursor = layout.offset(at: Position(column: goalColumn, row: here.row + rows))
+        lastAction = .verticalMove
+        return true
+    }
+
+    private mutating func showHistory(_ index: Int) -> Outcome {
+        guard (0...history.count).contains(index), index != historyIndex else { return .ignored }
+        if historyIndex == history.count { interrupted = draft }
+        saveForUndo()
+        historyIndex = index
+        lastAction = .other
+        if index == history.count {
+            clusters = Array(interrupted.text)
+            cursor = min(interrupted.cursor, clusters.count)
+        } else {
+            clusters = Array(history[index])
+            cursor = clusters.count
+        }
+        return .handled
+    }
+
+    // MARK: Changing
+
+    /// Puts `text` in the place of `range`, as far as it fits, and the cursor behind it.
+    ///
+    /// - Returns: Whether all of it was taken.
+    private mutating func replace(_ range: Range<Int>, with text: String) -> Bool {
+        let safe = SafeText.multiline(text)
+        let kept = clusters[..<range.lowerBound]
+        let rest = clusters[range.upperBound...]
+        let fitting = fitting(safe, into: limit - Self.units(of: kept) - Self.units(of: rest))
+        // What is inserted may cling to what is before it, and what follows to what is inserted.
+        let head = String(kept) + fitting
+        let whole = head + String(rest)
+        clusters = Array(whole)
+        cursor = Self.boundary(in: clusters, atOrAfterByte: head.utf8.count)
+        return fitting.utf8.count == safe.utf8.count
+    }
+
+    private static func boundary(in clusters: [Character], atOrAfterByte byte: Int) -> Int {
+        var bytes = 0
+        var index = 0
+        while bytes < byte, index < clusters.count {
+            bytes += clusters[index].utf8.count
+            index += 1
+        }
+        return index
+    }
+
+    private static func units(of clusters: ArraySlice<Character>) -> Int {
+        clusters.reduce(0) { $0 + $1.utf16.count }
+    }
+
+    /// As many whole clusters of `text` as take at most `units`.
+    private func fitting(_ text: String, into units: Int) -> String {
+        guard text.utf16.count > units else { return text }
+        var rest = max(0, units)
+        return String(
+            text.prefix { cluster in
+                rest -= cluster.utf16.count
+                return rest >= 0
+            }
+        )
+    }
+
+    private mutating func insert(_ text: String) -> Outcome {
+        // Letters typed one after the other are undone together, up to a space.
+        var isWithinWord = false
+        if case .insertion = lastAction { isWithinWord = text.first?.isWhitespace == false }
+        if !isWithinWord { saveForUndo() }
+        lastAction = .insertion
+        return replace(cursor..<cursor, with: text) ? .handled : .limitReached
+    }
+
+    private mutating func delete(_ range: Range<Int>) -> Outcome {
+        guard !range.isEmpty else { return .handled }
+        saveForUndo()
+        lastAction = .other
+        _ = replace(range, with: "")
+        cursor = min(cursor, clusters.count)
+        return .handled
+    }
+
+    private mutating func deleteBackward() -> Outcome { delete(max(0, cursor - 1)..<cursor) }
+
+    private mutating func kill(_ range: Range<Int>, isBackward: Bool) -> Outcome {
+        guard !range.isEmpty else { return .handled }
+        saveForUndo()
+        let killed = String(clusters[range])
+        if case .kill = lastAction {
+            killRing.extend(with: killed, atFront: isBackward)
+        } else {
+            killRing.add(killed)
+        }
+        _ = replace(range, with: "")
+        lastAction = .kill
+        return .handled
+    }
+
+    /// At the end of a line, the line break itself is killed.
+    private mutating func killToLineEnd() -> Outcome {
+        let end = lineEnd
+        return kill(
+            cursor..<(end == cursor ? min(end + 1, clusters.count) : end),
+            isBackward: false
+        )
+    }
+
+    private mutating func yank() -> Outcome {
+        guard let text = killRing.current else { return .handled }
+        saveForUndo()
+        return yank(text, over: cursor..<cursor)
+    }
+
+    private mutating func yankOlder() -> Outcome {
+        guard case .yank(let range) = lastAction else { return .handled }
+        killRing.rotate()
+        guard let text = killRing.current else { return .handled }
+        return yank(text, over: range)
+    }
+
+    private mutating func yank(_ text: String, over range: Range<Int>) -> Outcome {
+        let isWhole = replace(range, with: text)
+        lastAction = .yank(min(range.lowerBound, cursor)..<cursor)
+        return isWhole ? .handled : .limitReached
+    }
+
+    /// Swaps the clusters before and under the cursor; at the end of a line, the two before it.
+    private mutating func transpose() -> Outcome {
+        var second = cursor
+        if second == lineEnd { second -= 1 }
+        guard second > lineStart else { return .handled }
+        saveForUndo()
+        lastAction = .other
+        let swapped = String([clusters[second], clusters[second - 1]])
+        _ = replace(second - 1..<second + 1, with: swapped)
+        return .handled
+    }
+
+    // MARK: Undo
+
+    private mutating func saveForUndo() {
+        undoStack.append(draft)
+        if undoStack.count > Self.maxUndo { undoStack.removeFirst() }
+    }
+
+    private mutating func undo() -> Outcome {
+        lastAction = .other
+        // A step that changed nothing is none.
+        while let saved = undoStack.popLast() {
+            guard saved.text != text else { continue }
+            clusters = Array(saved.text)
+            cursor = min(saved.cursor, clusters.count)
+            return .handled
+        }
+        return .ignored
+    }
+}
+
+extension Character {
+    fileprivate var isWordPart: Bool { isLetter || isNumber }
+}

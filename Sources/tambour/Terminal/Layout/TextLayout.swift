@@ -1,0 +1,131 @@
+/// A text wrapped to a width: its lines, what stands in which column, and the way back.
+///
+/// Lines break at white space, after hyphens and between ideographs; a word longer than a line
+/// breaks anywhere between clusters. White space that does not fit hangs over and is not drawn. A
+/// paragraph whose first strong character runs from right to left is aligned to the right; within a
+/// line, runs stand in visual order (`BidiParagraph`) and brackets look the right way.
+///
+/// Positions in the text count grapheme clusters. A cursor stands *on* the cluster it is before in
+/// the text; at the end of a line, on the free cell that follows in the paragraph's direction.
+struct TextLayout: Sendable {
+    struct Options: Sendable {
+        /// Columns, at least one.
+        var width: Int
+        /// Columns before the first line; behind it where text runs from right to left.
+        var firstIndent = 0
+        /// Columns before every other line.
+        var indent = 0
+        /// The number of the first link, if links are to be numbered.
+        var firstLinkNumber: Int?
+        /// Whether every line keeps a free column for a cursor at its end.
+        var hasCursor = false
+        var tabWidth = 4
+    }
+
+    /// A glyph in its place.
+    struct Placed: Sendable {
+        var glyph: Glyph
+        /// From the left edge of the layout.
+        var column: Int
+        /// The cluster of the text this is; nil for what the layout added.
+        var offset: Int?
+        var traits: TextTraits
+        /// Index into `links`.
+        var link: Int?
+    }
+
+    struct Line: Sendable {
+        /// From left to right, without gaps.
+        let glyphs: [Placed]
+        /// The clusters of the text that belong to the line, hanging space included, without the
+        /// line break.
+        let range: Range<Int>
+        let isRightToLeft: Bool
+        /// Where a cursor stands behind the last cluster.
+        let endColumn: Int
+        /// Whether the next line goes on with the same paragraph.
+        let isContinued: Bool
+    }
+
+    struct Link: Hashable, Sendable {
+        /// As shown behind it; nil if links are not numbered.
+        let number: Int?
+        let address: String
+    }
+
+    /// At least one.
+    let lines: [Line]
+    let links: [Link]
+    /// Clusters of the text.
+    let count: Int
+
+    init(_ text: String, spans: [TextSpan] = [], options: Options) {
+        var builder = TextLayoutBuilder(spans: spans, options: options)
+        builder.add(text)
+        lines = builder.lines
+        links = builder.links
+        count = builder.count
+    }
+
+    /// Columns up to the end of the longest line.
+    var usedColumns: Int {
+        lines.reduce(0) { widest, line in
+            max(widest, line.glyphs.last.map { $0.column + $0.glyph.width } ?? 0)
+        }
+    }
+
+    // MARK: Cursor
+
+    /// The cell of the cursor before the cluster `offset`, in columns and lines of the layout.
+    func position(of offset: Int) -> Position {
+        let offset = min(max(0, offset), count)
+        let row = lines.lastIndex { $0.range.lowerBound <= offset } ?? 0
+        let line = lines[row]
+        // The next cluster that is shown: invisible ones have no cell.
+        let next = line.glyphs.lazy.filter { ($0.offset ?? -1) >= offset }
+            .min { ($0.offset ?? 0) < ($1.offset ?? 0) }
+        return Position(column: next?.column ?? line.endColumn, row: row)
+    }
+
+    /// The cluster at a cell; beside the text, the beginning or the end of the line.
+    func offset(at position: Position) -> Int {
+        let line = lines[min(max(0, position.row), lines.count - 1)]
+        let before = line.glyphs.prefix { $0.column <= position.column }
+        if let hit = before.last, position.column < hit.column + hit.glyph.width {
+            // What the layout added stands for what it was added to.
+            return before.last { $0.offset != nil }?.offset ?? line.range.lowerBound
+        }
+        let isLeft = before.isEmpty && !line.glyphs.isEmpty
+        if isLeft != line.isRightToLeft { return line.range.lowerBound }
+        // The end of a continued line is the beginning of the next one.
+        return line.isContinued ? line.range.upperBound - 1 : line.range.upperBound
+    }
+
+    // MARK: Drawing
+
+    /// Draws lines one below the other, `rows` of them if not all, clipped to `clip`.
+    func draw(
+        on surface: inout Surface,
+        at position: Position,
+        rows: Range<Int>? = nil,
+        style: Style = .plain,
+        theme: Theme,
+        in clip: Rect? = nil
+    ) {
+        let linkIDs = links.map { surface.link(to: $0.address) }
+        for (index, row) in (rows ?? lines.indices).clamped(to: lines.indices).enumerated() {
+            for placed in lines[row].glyphs {
+                surface.draw(
+                    placed.glyph,
+                    at: Position(
+                        column: position.column + placed.column,
+                        row: position.row + index
+                    ),
+                    style: theme.style(of: placed.traits, on: style),
+                    link: placed.link.map { linkIDs[$0] } ?? .none,
+                    in: clip
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+/// Makes the lines of a `TextLayout`.
+struct TextLayoutBuilder {
+    /// A glyph of a paragraph, in the order of the text.
+    private struct Item {
+        var glyph: Glyph
+        var cluster: Character
+        /// Where in the text it stands; for what the layout adds, the cluster that follows.
+        var position: Int
+        var isAdded = false
+        var traits: TextTraits
+        var link: Int?
+
+        var isSpace: Bool { LineBreaking.isSpace(cluster) }
+    }
+
+    private let options: TextLayout.Options
+    /// By their beginning.
+    private let spans: [TextSpan]
+    private var nextSpan = 0
+    private var open: [(span: TextSpan, link: Int?)] = []
+
+    private var items: [Item] = []
+    private var paragraphStart = 0
+
+    private(set) var lines: [TextLayout.Line] = []
+    private(set) var links: [TextLayout.Link] = []
+    private(set) var count = 0
+
+    init(spans: [TextSpan], options: TextLayout.Options) {
+        self.options = options
+        self.spans = spans.filter { !$0.range.isEmpty }.sorted {
+            $0.range.lowerBound < $1.range.lowerBound
+        }
+    }
+
+    mutating func add(_ text: String) {
+        var units = 0
+        for cluster in text {
+            let end = units + cluster.utf16.count
+            closeSpans(before: units)
+            openSpans(before: end)
+            if cluster.isNewline {
+                finishParagraph()
+                paragraphStart = count + 1
+            } else {
+                add(cluster)
+            }
+            units = end
+            count += 1
+        }
+        closeSpans(before: .max)
+        finishParagraph()
+    }
+
+    // MARK: Items
+
+    private mutating func add(_ cluster: Character) {
+        let traits = open.reduce(into: TextTraits()) { $0.formUnion($1.span.traits) }
+        let link = open.last { $0.link != nil }?.link
+        let isTab = cluster == "\t"
+        items.append(
+            Item(
+                glyph: isTab ? .space : Glyph(cluster),
+                cluster: cluster,
+                position: count,
+                traits: traits,
+                link: link
+            )
+        )
+        guard isTab else { return }
+        let column = items.reduce(-1) { $0 + $1.glyph.width }
+        let stop = max(1, options.tabWidth)
+        for _ in 0..<(stop - 1 - column % stop) {
+            items.append(
+                Item(
+                    glyph: .space,
+                    cluster: "\t",
+                    position: count + 1,
+                    isAdded: true,
+                    traits: traits,
+                    link: link
+                )
+            )
+        }
+    }
+
+    private mutating func openSpans(before end: Int) {
+        while nextSpan < spans.count, spans[nextSpan].range.lowerBound < end {
+            let span = spans[nextSpan]
+            nextSpan += 1
+            var link: Int?
+            if span.traits.contains(.link), let address = span.address {
+                link = links.count
+                let number = options.firstLinkNumber.map { $0 + links.count }
+                links.append(TextLayout.Link(number: number, address: address))
+            }
+            open.append((span, link))
+        }
+    }
+
+    private mutating func closeSpans(before units: Int) {
+        guard open.contains(where: { $0.span.range.upperBound <= units }) || units == .max else {
+            return
+        }
+        for (span, link) in open where span.range.upperBound <= units || units == .max {
+            guard let link, let number = links[link].number else { continue }
+            for character in "[\(number)]" {
+                items.append(
+                    Item(
+                        glyph: Glyph(character),
+                        cluster: character,
+                        position: count,
+                        isAdded: true,
+                        traits: .linkNumber,
+                        link: link
+                    )
+                )
+            }
+        }
+        open.removeAll { $0.span.range.upperBound <= units || units == .max }
+    }
+
+    // MARK: Lines
+
+    private mutating func finishParagraph() {
+        let bidi = BidiParagraph(items.map(\.cluster))
+        var start = 0
+        repeat {
+            let end = lineEnd(from: start)
+            addLine(start..<end, bidi)
+            start = end
+        } while start < items.count
+        items.removeAll(keepingCapacity: true)
+    }
+
+    private var indent: Int {
+        min(lines.isEmpty ? options.firstIndent : options.indent, max(0, options.width - 1))
+    }
+
+    /// Columns for the next line's text.
+    private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
+
+    /// Where the line that begins with the item `start` ends: as late as its items fit.
+    private func lineEnd(from start: Int) -> Int {
+        let available = available
+        var used = 0
+        var lastBreak: Int?
+        for index in start..<items.count {
+            let item = items[index]
+            // Space that does not fit hangs over.
+            if !item.isSpace, item.glyph.width > 0, used + item.glyph.width > available,
+                index > start
+            {
+                return lastBreak ?? index
+            }
+            used += item.glyph.width
+            if index + 1 < items.count, canBreak(after: index) { lastBreak = index + 1 }
+        }
+        return items.count
+    }
+
+    private func canBreak(after index: Int) -> Bool {
+        // The number of a link stays with it.
+        if items[index + 1].isAdded { return false }
+        return LineBreaking.isAllowed(
+            after: items[index].cluster,
+            before: items[index + 1].cluster,
+            following: index > 0 ? items[index - 1].cluster : nil
+        )
+    }
+
+    private mutating func addLine(_ range: Range<Int>, _ bidi: BidiParagraph) {
+        let hanging = hangingItems(of: range)
+        var glyphs: [TextLayout.Placed] = []
+        var columns = 0
+        for (index, level) in bidi.visualOrder(ofLine: range) where !hanging.contains(index) {
+            let item = items[index]
+            guard item.glyph.width > 0 else { continue }
+            let glyph =
+                level % 2 == 1 ? Glyph(BidiMirroring.mirrored(item.cluster)) : item.glyph
+            glyphs.append(
+                TextLayout.Placed(
+                    glyph: item.cluster == "\t" ? .space : glyph,
+                    column: columns,
+                    offset: item.isAdded ? nil : item.position,
+                    traits: item.traits,
+                    link: item.link
+                )
+            )
+            columns += item.glyph.width
+        }
+        let first =
+            bidi.isRightToLeft ? max(0, options.width - indent - columns) : indent
+        for index in glyphs.indices { glyphs[index].column += first }
+        let isContinued = range.upperBound < items.count
+        let start = range.lowerBound == 0 ? paragraphStart : items[range.lowerBound].position
+        let end = isContinued ? items[range.upperBound].position : count
+        let endColumn =
+            bidi.isRightToLeft
+            ? max(0, first - 1) : min(first + columns, max(0, options.width - 1))
+        lines.append(
+            TextLayout.Line(
+                glyphs: glyphs,
+                range: start..<end,
+                isRightToLeft: bidi.isRightToLeft,
+                endColumn: endColumn,
+                isContinued: isContinued
+            )
+        )
+    }
+
+    /// The space at the end of a line, in the order of the text, that is beyond the width.
+    private func hangingItems(of range: Range<Int>) -> Range<Int> {
+        let available = available
+        var used = range.reduce(0) { $0 + items[$1].glyph.width }
+        var start = range.upperBound
+        while used > available, start > range.lowerBound,
+            items[start - 1].isSpace || items[start - 1].glyph.width == 0
+        {
+            start -= 1
+            used -= items[start].glyph.width
+        }
+        return start..<range.upperBound
+    }
+}
