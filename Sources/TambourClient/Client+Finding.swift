@@ -11,6 +11,14 @@ extension Client {
         return try await keep(reply.contact)
     }
 
+    /// The members of a group or channel, as many as the server tells at once.
+    public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
+        let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
+        var people: [Person] = []
+        for member in reply.members { people.append(try await keep(member.contact)) }
+        return people
+    }
+
     private func keep(_ user: User) async throws(ClientError) -> Person {
         let found = try await wish { _, tx in
             try tx.put(user)

@@ -32,21 +32,22 @@ struct AccountOptions: ParsableArguments {
     }
 
     /// The account's client; nothing is connected yet.
-    func client(server: String? = nil) throws -> Client {
+    func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         let path = try path()
         if server == nil, !FileManager.default.fileExists(atPath: path) {
             throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
         }
         var options = ClientOptions()
         options.appName = "tambour"
+        options.tapsFrames = tapsFrames
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
         return try Client(store: path, server: server, options: options)
     }
 
     /// The client of an account that somebody is signed in to.
-    func signedIn() throws -> Client {
-        let client = try client()
+    func signedIn(tapsFrames: Bool = false) throws -> Client {
+        let client = try client(tapsFrames: tapsFrames)
         guard try client.me() != nil else {
             throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
         }
