@@ -165,7 +165,10 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
-        .testTarget(name: "tambourTests", dependencies: ["tambour"]),
+        .testTarget(
+            name: "tambourTests",
+            dependencies: ["TambourClient", "TambourProtocol", "tambour"]
+        ),
         .testTarget(
             name: "SystemTests",
             dependencies: [

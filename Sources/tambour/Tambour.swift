@@ -10,7 +10,8 @@ struct Tambour: AsyncParsableCommand {
             is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting, 64 wrong usage.
             """,
         subcommands: [
-            Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self, Tail.self,
+            Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
+            Tail.self,
             Export.self, People.self, Sessions.self, Queue.self,
         ],
         defaultSubcommand: Open.self

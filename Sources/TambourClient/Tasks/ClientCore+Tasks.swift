@@ -59,9 +59,8 @@ extension ClientCore {
     /// Takes over what a process left behind that ran this store before: nobody else runs it now.
     func adoptTasks(_ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
-        for record in next.tasks {
-            if let run = record.run { try tx.apply(next.released(run)) }
-        }
+        let me = owner
+        try tx.apply(next.recover(nowMs: environment.wallMs(), isDead: { $0 != me }))
         try tx.apply(next.review { TaskKinds.read($0) == nil ? .unknown : .known })
         tasks = next
     }

@@ -72,7 +72,9 @@ final class MessageLayouts {
         options.firstLinkNumber = 1
         let reactions = row.reactions.map { "\($0.emoji) \($0.count)\($0.isOwn ? "*" : "")" }
         var footer = reactions.joined(separator: "  ")
-        if case .failed(let reason) = row.state { footer += footer.isEmpty ? reason : "  \(reason)" }
+        if case .failed(let reason) = row.state {
+            footer += footer.isEmpty ? reason : "  \(reason)"
+        }
         var notes = note
         if row.isEdited { notes += " edited" }
         if row.isChanging { notes += " …" }

@@ -27,16 +27,19 @@ final class ScreenController: @unchecked Sendable {
 
     static let help = [
         "Enter send   Alt-Enter new line   Alt-e $EDITOR   Tab complete",
-        "Alt-g go to a chat   Alt-n next unread   Alt-↑ Alt-↓ previous, next chat",
+        "Alt-g go to a chat   Alt-n next unread   Alt-Up Alt-Down neighbours",
         "PgUp PgDn scroll   Alt-End newest   Alt-u first unread",
-        "Esc choose a message: ↑ ↓, then r reply, e edit, d delete for all,",
-        "    D for me, + react, f forward, q to the quoted one, y copy, R try again",
-        "/find PHONE   /new TITLE, PHONE, …   /new-channel TITLE   /members",
-        "/add PHONE   /remove PHONE   /title TEXT   /leave   /hide   /mute   /pin",
-        "/search WORDS   /date 2026-11-23   /name FIRST LAST   /contacts",
-        "/theme dark|light|mono|none   /debug   /sessions   /quit",
+        "Esc choose a message, with Up and Down, then: r reply, e edit,",
+        "  d delete for all, D for me, + react, - take back, f forward,",
+        "  q to the quoted one, y copy, R try again, Esc back",
+        "/find PHONE   /new TITLE, PHONE, ...   /new-channel TITLE",
+        "/members   /add PHONE   /remove PHONE   /title TEXT",
+        "/leave   /hide   /mute   /pin   /search WORDS",
+        "/date 2026-11-23   /name FIRST LAST   /contacts   /sessions",
+        "/theme dark|light|mono|none   /debug   /quit, or Ctrl-Q",
         "",
-        "Offline everything works; what waits is in the status line. Any key closes this.",
+        "Offline everything works: what waits is in the status line.",
+        "Any key closes this.",
     ]
 
     init(client: Client, theme: Theme) {
@@ -59,7 +62,11 @@ final class ScreenController: @unchecked Sendable {
                 }
                 device.handlers.resize = { [unowned self] _ in draw() }
                 device.handlers.signal = { [unowned self] signal in
-                    if signal == SIGINT { state.notice = ("Ctrl-Q leaves", false) } else { end(128 + signal) }
+                    if signal == SIGINT {
+                        state.notice = ("Ctrl-Q leaves", false)
+                    } else {
+                        end(128 + signal)
+                    }
                     draw()
                 }
                 device.handlers.closed = { [unowned self] in end(1) }
@@ -555,7 +562,8 @@ final class ScreenController: @unchecked Sendable {
     // MARK: - Commands
 
     private static let commands = [
-        "add", "contacts", "date", "debug", "find", "help", "hide", "leave", "members", "mute", "name",
+        "add", "contacts", "date", "debug", "find", "help", "hide", "leave", "members", "mute",
+        "name",
         "new", "new-channel", "pin", "quit", "remove", "search", "sessions", "theme", "title",
     ]
 
@@ -582,7 +590,9 @@ final class ScreenController: @unchecked Sendable {
             }
         case "contacts":
             let names = (try? client.people().map(\.name)) ?? []
-            state.notice = (names.isEmpty ? "no contacts yet" : names.joined(separator: ", "), false)
+            state.notice = (
+                names.isEmpty ? "no contacts yet" : names.joined(separator: ", "), false
+            )
         case "sessions":
             perform { [weak self] client in
                 let list = try await client.sessions().map { "\($0.client) (\($0.address))" }
@@ -647,7 +657,9 @@ final class ScreenController: @unchecked Sendable {
         }
         perform { client in
             var members: [UserID] = []
-            for phone in parts.dropFirst() { members.append(try await client.find(phone: phone).id) }
+            for phone in parts.dropFirst() {
+                members.append(try await client.find(phone: phone).id)
+            }
             try await client.createChat(title: title, members: members, isChannel: isChannel)
         }
     }

@@ -100,10 +100,12 @@ struct ScreenView {
             style: isLoud ? theme[.unread] : theme[.secondary],
             in: area
         )
-        var text = chat.preview.map { preview in
-            let who = preview.isOwn ? "you: " : chat.kind.isShared ? "\(preview.sender ?? ""): " : ""
-            return preview.sender == nil ? preview.text : who + preview.text
-        } ?? ""
+        var text =
+            chat.preview.map { preview in
+                let who =
+                    preview.isOwn ? "you: " : chat.kind.isShared ? "\(preview.sender ?? ""): " : ""
+                return preview.sender == nil ? preview.text : who + preview.text
+            } ?? ""
         if let draft = chat.draft, !isOpen { text = "draft: \(draft)" }
         let below = Rect(
             column: area.column + 1,
@@ -174,7 +176,14 @@ struct ScreenView {
         let left = box.takeLeft(2)
         surface.draw(prompt, at: left.origin, style: state.theme[.accent], in: left)
         let rows = LineEditor.visibleRows(of: layout, cursorRow: cursor.row, height: height)
-        layout.draw(on: &surface, at: box.origin, rows: rows, style: .plain, theme: state.theme, in: box)
+        layout.draw(
+            on: &surface,
+            at: box.origin,
+            rows: rows,
+            style: .plain,
+            theme: state.theme,
+            in: box
+        )
         if state.focus == .input {
             surface.cursor = Position(
                 column: box.column + cursor.column,
@@ -287,7 +296,12 @@ struct ScreenView {
                 surface.draw(header.sender.oneLine, at: left.origin, style: person, in: left)
                 var style = theme[.secondary]
                 if case .failed = row.state { style = theme[.error] }
-                surface.draw(right, at: Position(column: end, row: inner.row), style: style, in: inner)
+                surface.draw(
+                    right,
+                    at: Position(column: end, row: inner.row),
+                    style: style,
+                    in: inner
+                )
                 return
             }
             line -= 1
@@ -338,7 +352,8 @@ struct ScreenView {
             case .signedOut: "signed out"
             case .stopped: "offline"
             case .elsewhere: "connected by another tambour"
-            case .connecting(let attempt): attempt > 1 ? "offline, trying (\(attempt))" : "connecting"
+            case .connecting(let attempt):
+                attempt > 1 ? "offline, trying (\(attempt))" : "connecting"
             case .syncing: "updating"
             case .online: "online"
             }

@@ -1,0 +1,34 @@
+/// Plays a list of moves, and finds the shortest list that still shows a fault.
+enum TaskPlay {
+    /// What goes wrong in this play, if anything does.
+    static func fault(in moves: [TaskMove], seed: UInt64) -> String? {
+        do {
+            try TaskWorld(seed: seed).play(moves)
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Takes out moves, in ever smaller runs, for as long as the rest still fails.
+    static func shortest(_ moves: [TaskMove], seed: UInt64) -> [TaskMove] {
+        var moves = moves
+        var size = moves.count / 2
+        while size > 0 {
+            var start = 0
+            var hasShrunk = false
+            while start < moves.count {
+                var fewer = moves
+                fewer.removeSubrange(start..<min(start + size, moves.count))
+                if fault(in: fewer, seed: seed) != nil {
+                    moves = fewer
+                    hasShrunk = true
+                } else {
+                    start += size
+                }
+            }
+            if !hasShrunk || size > moves.count { size /= 2 }
+        }
+        return moves
+    }
+}
