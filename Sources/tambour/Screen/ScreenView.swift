@@ -381,8 +381,8 @@ struct ScreenView {
     }
 
     private func drawSwitcher(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) {
-        let columns = min(50, whole.columns - 4)
-        let rows = min(14, whole.rows - 4)
+        let columns = max(0, min(50, whole.columns - 4))
+        let rows = max(0, min(14, whole.rows - 4))
         let box = Rect(
             column: (whole.columns - columns) / 2,
             row: max(1, (whole.rows - rows) / 3),
@@ -395,7 +395,7 @@ struct ScreenView {
         let query = state.switcher.query
         surface.draw("> \(query.text)", at: inner.origin, in: inner)
         surface.cursor = Position(column: inner.column + 2 + Width.of(query.text), row: inner.row)
-        for (index, entry) in state.switcher.entries.prefix(inner.rows - 1).enumerated() {
+        for (index, entry) in state.switcher.entries.prefix(max(0, inner.rows - 1)).enumerated() {
             let line = Rect(
                 column: inner.column,
                 row: inner.row + 1 + index,
