@@ -166,6 +166,12 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "SimulationTests",
+            dependencies: [
+                "TambourClient", "TambourProtocol", "TambourServer", "TambourStore",
+            ]
+        ),
+        .testTarget(
             name: "tambourTests",
             dependencies: ["TambourClient", "TambourProtocol", "tambour"]
         ),

@@ -96,7 +96,7 @@ struct ErasureStatements {
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
-            "join_request",
+            "join_request", "object", "object_count", "object_reply",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }

@@ -57,6 +57,7 @@ package struct UserCounts: Equatable, Sendable {
     package let chats: Int64
     package let drafts: Int64
     package let folders: Int64
+    package let objects: Int64
     /// Reports about the user that are open.
     package let reports: Int64
 }
@@ -140,6 +141,7 @@ extension ReadTransaction {
             chats: try count("member WHERE user_id = $1"),
             drafts: try count("draft WHERE user_id = $1 AND saved > 0"),
             folders: try count("folder WHERE user_id = $1"),
+            objects: try count("object WHERE user_id = $1 AND deleted = 0"),
             reports: try count("report WHERE user_id = $1")
         )
     }

@@ -454,5 +454,54 @@ package enum Schema {
             """,
             fill: SettingStatements.obeyReadMarks
         ),
+        Migration(
+            16,
+            "objects",
+            """
+            CREATE TABLE object (
+              user_id {int64} NOT NULL,
+              id {int64} NOT NULL,
+              type {blob} NOT NULL,
+              parent {int64} NOT NULL,
+              version {int64} NOT NULL,
+              modified {int64} NOT NULL,
+              device {int64} NOT NULL,
+              creator {int64} NOT NULL,
+              created_by {int64} NOT NULL,
+              deleted {int64} NOT NULL,
+              content {blob} NOT NULL,
+              stamps {blob},
+              natural_key {blob},
+              position {int64},
+              ct {int64} NOT NULL,
+              PRIMARY KEY (user_id, id)
+            ) {without_rowid};
+            CREATE INDEX object_ct ON object (user_id, ct, id) WHERE position IS NULL;
+            CREATE INDEX object_parent ON object (user_id, parent, type) WHERE position IS NULL;
+            CREATE INDEX object_series ON object (user_id, parent, type, position, id)
+              WHERE position IS NOT NULL;
+            CREATE INDEX object_key ON object (user_id, parent, natural_key)
+              WHERE natural_key IS NOT NULL;
+            CREATE UNIQUE INDEX object_creation ON object (user_id, creator, created_by);
+
+            CREATE TABLE object_count (
+              user_id {int64} NOT NULL PRIMARY KEY,
+              live {int64} NOT NULL,
+              elements {int64} NOT NULL,
+              last_id {int64} NOT NULL
+            ) {without_rowid};
+
+            CREATE TABLE object_reply (
+              user_id {int64} NOT NULL,
+              device {int64} NOT NULL,
+              op_id {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              digest {blob} NOT NULL,
+              result {blob} NOT NULL,
+              PRIMARY KEY (user_id, device, op_id)
+            ) {without_rowid};
+            CREATE INDEX object_reply_ct ON object_reply (user_id, ct);
+            """
+        ),
     ]
 }

@@ -19,6 +19,7 @@ package final class StoreConnection {
     let drafts: DraftStatements
     let delayed: DelayedStatements
     let folders: FolderStatements
+    let objects: ObjectStatements
     let search: SearchStatements
     let people: PeopleStatements
     let publicChats: PublicChatStatements
@@ -45,6 +46,7 @@ package final class StoreConnection {
         drafts = try DraftStatements(sql)
         delayed = try DelayedStatements(sql)
         folders = try FolderStatements(sql)
+        objects = try ObjectStatements(sql)
         search = try SearchStatements(sql)
         people = try PeopleStatements(sql)
         publicChats = try PublicChatStatements(sql)

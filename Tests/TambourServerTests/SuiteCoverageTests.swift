@@ -435,7 +435,12 @@ struct SuiteCoverageTests {
         _ server: TestServer,
         _ alice: WireClient
     ) throws {
-        let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+        let tablet = try server.signIn(
+            phoneOf: alice,
+            device: "tablet",
+            capabilities: ["objects"]
+        )
+        try objects(tour, alice)
         for chat in [ChatID(0), ChatID(-1)] {
             try tour.play(alice, DraftSaveRequest(chatID: chat, text: "well"))
             try tour.play(alice, DraftDiscardRequest(chatID: chat))
@@ -453,6 +458,18 @@ struct SuiteCoverageTests {
         try tour.play(alice, FoldersGetRequest())
         try tour.play(alice, FoldersGetByIdRequest(folderIDs: ["a"]))
         try tour.collect(alice, tablet)
+    }
+
+    private func objects(_ tour: Tour, _ alice: WireClient) throws {
+        let operation = ObjectOperation(
+            opID: 1,
+            op: .create,
+            id: AnyValue("#l1"),
+            type: "account",
+            modified: 1
+        )
+        try tour.play(alice, ObjPushRequest(clientNow: 1, ops: [operation]))
+        try tour.play(alice, ObjPullRequest())
     }
 
     private func searching(_ tour: Tour, _ alice: WireClient, _ bob: WireClient) throws {

@@ -20,11 +20,19 @@ struct TidyTests {
             "TambourNet", "TambourProtocol", "TambourSQL", "TambourStore",
             "Crypto", "CryptoExtras", "Dispatch", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
+        "TambourClient": [
+            "TambourNet", "TambourProtocol",
+            "Dispatch", "Foundation", "GRDB", "Glibc", "Synchronization",
+        ],
         // Programs.
         "tambourd": [
             "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
             "ArgumentParser", "Configuration", "Dispatch", "Foundation", "Glibc", "Darwin",
             "Logging", "Subprocess", "Synchronization", "SystemPackage", "Yams",
+        ],
+        "tambour": [
+            "TambourClient", "TambourProtocol",
+            "ArgumentParser", "CWidth", "Dispatch", "Foundation", "Glibc", "Synchronization",
         ],
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
@@ -113,8 +121,9 @@ struct TidyTests {
     @Test("no arrow of the table points up, sideways or to Foundation where speed matters")
     func table() {
         let layers = [
-            ["TambourProtocol", "TambourNet", "TambourSQL"], ["TambourStore"], ["TambourServer"],
-            ["tambourd", "tambour-spec"], ["TambourTesting"], ["tambour-bench"],
+            ["TambourProtocol", "TambourNet", "TambourSQL"], ["TambourStore"],
+            ["TambourServer", "TambourClient"],
+            ["tambourd", "tambour", "tambour-spec"], ["TambourTesting"], ["tambour-bench"],
         ]
         let layer = Dictionary(
             uniqueKeysWithValues: layers.enumerated().flatMap { level, names in
@@ -137,7 +146,7 @@ struct TidyTests {
 
     @Test("libraries print nothing")
     func prints() throws {
-        let programs = ["tambourd", "tambour-spec"]
+        let programs = ["tambourd", "tambour", "tambour-spec"]
         for source in try Self.sources(under: "Sources") where !programs.contains(source.target) {
             for (number, line) in source.lines.enumerated() {
                 let code = line.prefix { $0 != "/" }

@@ -20,9 +20,11 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     /// asks for with SYNC_MORE, when it has shown the first. Without it a delta of chats is never cut: it
     /// brings all at once, and when that does not fit a reply the whole list of chats.
     package static let syncMore = Capabilities(rawValue: 1 << 3)
+    /// The client edits objects, and is told by NOTIF_OBJ what the user's other devices do to them.
+    package static let objects = Capabilities(rawValue: 1 << 4)
 
     /// Every known name and what it stands for.
-    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync), ("sync-more", .syncMore)]
+    package static let table: [(name: String, value: Capabilities)] = [("lz4-large", .lz4Large), ("history-more", .historyMore), ("resync", .resync), ("sync-more", .syncMore), ("objects", .objects)]
 
     /// The known ones among names; unknown names are ignored.
     package init(names: [String]) {

@@ -111,6 +111,8 @@ package enum ClientRequest: Sendable {
             case .getPollUpdates: .query(.getPollUpdates(try .decode(payload, limits: limits)))
             case .chatChanges: .query(.chatChanges(try .decode(payload, limits: limits)))
             case .syncMore: .query(.syncMore(try .decode(payload, limits: limits)))
+            case .objPull: .query(.objPull(try .decode(payload, limits: limits)))
+            case .objPush: .command(.objPush(try .decode(payload, limits: limits)))
             default: nil
         }
     }
@@ -197,6 +199,7 @@ package indirect enum QueryRequest: Sendable {
     case getPollUpdates(GetPollUpdatesRequest)
     case chatChanges(ChatChangesRequest)
     case syncMore(SyncMoreRequest)
+    case objPull(ObjPullRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -246,6 +249,7 @@ package indirect enum QueryRequest: Sendable {
             case .getPollUpdates: .getPollUpdates
             case .chatChanges: .chatChanges
             case .syncMore: .syncMore
+            case .objPull: .objPull
         }
     }
 }
@@ -301,6 +305,7 @@ package indirect enum CommandRequest: Sendable {
     case authQrApprove(AuthQrApproveRequest)
     case loginByQr(LoginByQrRequest)
     case sendVote(SendVoteRequest)
+    case objPush(ObjPushRequest)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -352,6 +357,7 @@ package indirect enum CommandRequest: Sendable {
             case .authQrApprove: .authQrApprove
             case .loginByQr: .loginByQr
             case .sendVote: .sendVote
+            case .objPush: .objPush
         }
     }
 }

@@ -208,6 +208,22 @@ package final class Limits: Sendable {
     package let maxPollsPerRequest: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
+    /// 20_000 objects. More than anybody writes by hand, and still a store that a phone holds.
+    package let maxObjects: Int
+    /// 1_000_000 objects. A value every minute for two years.
+    package let maxSeriesElements: Int
+    /// 16_384 bytes. A long note; files are not objects.
+    package let maxObjectBytes: Int
+    /// 256 bytes. A value with its time and unit.
+    package let maxSeriesElementBytes: Int
+    /// 200 operations. One transaction that keeps nobody waiting; a device with more sends them in turn.
+    package let maxObjectOperations: Int
+    /// 200 objects. A few round trips for a new device with thousands.
+    package let objectsPageSize: Int
+    /// 1000 objects. Above it a page of series is no page.
+    package let maxObjectsPage: Int
+    /// 7 days. A device that lost a reply asks again within days.
+    package let objectRepliesDays: Int
     /// 10_000 messages. Deleting what lies between two times must not keep others waiting.
     package let maxDeletedRange: Int
     /// 500 messages. More scheduled messages than anybody plans.
@@ -375,6 +391,14 @@ package final class Limits: Sendable {
         maxPollAnswerBytes = overrides.value(of: "maxPollAnswerBytes", standard: 512)
         maxPollsPerRequest = overrides.value(of: "maxPollsPerRequest", standard: 100)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
+        maxObjects = overrides.value(of: "maxObjects", standard: 20_000)
+        maxSeriesElements = overrides.value(of: "maxSeriesElements", standard: 1_000_000)
+        maxObjectBytes = overrides.value(of: "maxObjectBytes", standard: 16_384)
+        maxSeriesElementBytes = overrides.value(of: "maxSeriesElementBytes", standard: 256)
+        maxObjectOperations = overrides.value(of: "maxObjectOperations", standard: 200)
+        objectsPageSize = overrides.value(of: "objectsPageSize", standard: 200)
+        maxObjectsPage = overrides.value(of: "maxObjectsPage", standard: 1000)
+        objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)

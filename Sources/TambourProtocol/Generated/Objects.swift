@@ -50,6 +50,283 @@ package enum SyncKind: WireValue, Hashable {
     }
 }
 
+/// What an operation does to its object.
+package enum ObjectChange: WireValue, Hashable {
+    /// It is no more, nor is what stands below it.
+    case delete
+    /// A new one.
+    case create
+    /// Fields get other values.
+    case update
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .delete: "DELETE"
+            case .create: "CREATE"
+            case .update: "UPDATE"
+        }
+    }
+
+    /// The value of a name, nil if unknown.
+    package init?(name: Text) {
+        if name.equals("DELETE") {
+            self = .delete
+        } else if name.equals("CREATE") {
+            self = .create
+        } else if name.equals("UPDATE") {
+            self = .update
+        } else {
+            return nil
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        guard let value = Self(name: name) else { throw unknownValue(name) }
+        return value
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .delete: writer.writeKey("DELETE")
+            case .create: writer.writeKey("CREATE")
+            case .update: writer.writeKey("UPDATE")
+        }
+    }
+}
+
+/// What became of an operation.
+package enum ObjectStatus: WireValue, Hashable {
+    /// It is stored.
+    case applied
+    /// Nothing was done, for the object is not what the operation was based on.
+    case conflict
+    /// It can never be applied as it is.
+    case rejected
+    /// Not tried, because what it needs was not made.
+    case skipped
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .applied: "APPLIED"
+            case .conflict: "CONFLICT"
+            case .rejected: "REJECTED"
+            case .skipped: "SKIPPED"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("APPLIED") {
+            self = .applied
+        } else if name.equals("CONFLICT") {
+            self = .conflict
+        } else if name.equals("REJECTED") {
+            self = .rejected
+        } else if name.equals("SKIPPED") {
+            self = .skipped
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .applied: writer.writeKey("APPLIED")
+            case .conflict: writer.writeKey("CONFLICT")
+            case .rejected: writer.writeKey("REJECTED")
+            case .skipped: writer.writeKey("SKIPPED")
+            case .other(let name): writer.writeText(name)
+        }
+    }
+}
+
+/// How two changes met.
+package enum ObjectConflict: WireValue, Hashable {
+    /// Updated here and there.
+    case updateUpdate
+    /// Updated here, deleted there.
+    case updateDelete
+    /// Deleted here, updated there.
+    case deleteUpdate
+    /// Created here and there under one natural key; `server` is the other object.
+    case duplicate
+    /// The server's write is later and stays: nothing to choose.
+    case superseded
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .updateUpdate: "UPDATE_UPDATE"
+            case .updateDelete: "UPDATE_DELETE"
+            case .deleteUpdate: "DELETE_UPDATE"
+            case .duplicate: "DUPLICATE"
+            case .superseded: "SUPERSEDED"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("UPDATE_UPDATE") {
+            self = .updateUpdate
+        } else if name.equals("UPDATE_DELETE") {
+            self = .updateDelete
+        } else if name.equals("DELETE_UPDATE") {
+            self = .deleteUpdate
+        } else if name.equals("DUPLICATE") {
+            self = .duplicate
+        } else if name.equals("SUPERSEDED") {
+            self = .superseded
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .updateUpdate: writer.writeKey("UPDATE_UPDATE")
+            case .updateDelete: writer.writeKey("UPDATE_DELETE")
+            case .deleteUpdate: writer.writeKey("DELETE_UPDATE")
+            case .duplicate: writer.writeKey("DUPLICATE")
+            case .superseded: writer.writeKey("SUPERSEDED")
+            case .other(let name): writer.writeText(name)
+        }
+    }
+}
+
+/// Why an operation can never be applied as it is.
+package enum ObjectError: WireValue, Hashable {
+    /// There is no such type.
+    case unknownType
+    /// The object is of another type than the operation says.
+    case wrongType
+    /// The type has no such field.
+    case unknownField
+    /// The field takes other values.
+    case wrongFieldKind
+    /// The object would hold more bytes than its type allows.
+    case tooLarge
+    /// The user would have more objects than the limit.
+    case tooMany
+    /// A field of the natural key would change.
+    case keyIsFixed
+    /// Elements of a series are neither changed nor deleted.
+    case appendOnly
+    /// The parent is deleted, or was never there.
+    case parentDeleted
+    /// The parent is of a type that has no such children.
+    case wrongParent
+    /// A child stands in the way of the deletion.
+    case childrenRemain
+    /// A local id that no creation of the batch bears, or that two bear.
+    case unknownReference
+    /// A batch deletes first, then creates, then updates.
+    case outOfOrder
+    /// The id names another operation of this device.
+    case reusedOperation
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .unknownType: "object.type.unknown"
+            case .wrongType: "object.type.wrong"
+            case .unknownField: "object.field.unknown"
+            case .wrongFieldKind: "object.field.kind"
+            case .tooLarge: "object.too.large"
+            case .tooMany: "object.too.many"
+            case .keyIsFixed: "object.key.fixed"
+            case .appendOnly: "object.append.only"
+            case .parentDeleted: "object.parent.deleted"
+            case .wrongParent: "object.parent.wrong"
+            case .childrenRemain: "object.children.remain"
+            case .unknownReference: "object.reference.unknown"
+            case .outOfOrder: "object.batch.order"
+            case .reusedOperation: "object.op.reused"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("object.type.unknown") {
+            self = .unknownType
+        } else if name.equals("object.type.wrong") {
+            self = .wrongType
+        } else if name.equals("object.field.unknown") {
+            self = .unknownField
+        } else if name.equals("object.field.kind") {
+            self = .wrongFieldKind
+        } else if name.equals("object.too.large") {
+            self = .tooLarge
+        } else if name.equals("object.too.many") {
+            self = .tooMany
+        } else if name.equals("object.key.fixed") {
+            self = .keyIsFixed
+        } else if name.equals("object.append.only") {
+            self = .appendOnly
+        } else if name.equals("object.parent.deleted") {
+            self = .parentDeleted
+        } else if name.equals("object.parent.wrong") {
+            self = .wrongParent
+        } else if name.equals("object.children.remain") {
+            self = .childrenRemain
+        } else if name.equals("object.reference.unknown") {
+            self = .unknownReference
+        } else if name.equals("object.batch.order") {
+            self = .outOfOrder
+        } else if name.equals("object.op.reused") {
+            self = .reusedOperation
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .unknownType: writer.writeKey("object.type.unknown")
+            case .wrongType: writer.writeKey("object.type.wrong")
+            case .unknownField: writer.writeKey("object.field.unknown")
+            case .wrongFieldKind: writer.writeKey("object.field.kind")
+            case .tooLarge: writer.writeKey("object.too.large")
+            case .tooMany: writer.writeKey("object.too.many")
+            case .keyIsFixed: writer.writeKey("object.key.fixed")
+            case .appendOnly: writer.writeKey("object.append.only")
+            case .parentDeleted: writer.writeKey("object.parent.deleted")
+            case .wrongParent: writer.writeKey("object.parent.wrong")
+            case .childrenRemain: writer.writeKey("object.children.remain")
+            case .unknownReference: writer.writeKey("object.reference.unknown")
+            case .outOfOrder: writer.writeKey("object.batch.order")
+            case .reusedOperation: writer.writeKey("object.op.reused")
+            case .other(let name): writer.writeText(name)
+        }
+    }
+}
+
 /// What kind of chat it is.
 package enum ChatType: WireValue, Hashable {
     /// Two people, or one person's saved messages.
@@ -6069,6 +6346,548 @@ package struct NewLink: WireValue, Hashable {
         if let chatID {
             writer.writeKey("chatId")
             writer.writeInt(chatID.rawValue)
+        }
+    }
+}
+
+/// An object as it is.
+package struct ObjectCopy: WireValue, Hashable {
+    /// Names it among those of its user.
+    package var id: Int64
+    /// Its type, as note. A client leaves out types that it does not know.
+    package var type: String
+    /// What it stands below; absent at the top.
+    package var parent: Int64?
+    /// 1, and one more for each change.
+    package var version: Int64
+    /// When it was changed last; no mark.
+    package var modified: Int64
+    /// The `opId` of its creation.
+    package var createdBy: Int64?
+    /// True when it is no more.
+    package var deleted: Bool?
+    /// Its fields; absent when it is no more.
+    package var fields: NameMap<AnyValue>?
+
+    package init(
+        id: Int64,
+        type: String,
+        parent: Int64? = nil,
+        version: Int64,
+        modified: Int64,
+        createdBy: Int64? = nil,
+        deleted: Bool? = nil,
+        fields: NameMap<AnyValue>? = nil
+    ) {
+        self.id = id
+        self.type = type
+        self.parent = parent
+        self.version = version
+        self.modified = modified
+        self.createdBy = createdBy
+        self.deleted = deleted
+        self.fields = fields
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var id: Int64?
+        var type: String?
+        var parent: Int64?
+        var version: Int64?
+        var modified: Int64?
+        var createdBy: Int64?
+        var deleted: Bool?
+        var fields: NameMap<AnyValue>?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(0, in: &fieldsSeen)
+                    id = try reader.readInt()
+                } else if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(1, in: &fieldsSeen)
+                    type = try reader.readString()
+                } else if reader.matches(wireKey, "parent") {
+                    fieldName = "parent"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { parent = try reader.readInt() }
+                } else if reader.matches(wireKey, "version") {
+                    fieldName = "version"
+                    try claim(3, in: &fieldsSeen)
+                    version = try reader.readInt()
+                } else if reader.matches(wireKey, "modified") {
+                    fieldName = "modified"
+                    try claim(4, in: &fieldsSeen)
+                    modified = try reader.readInt()
+                } else if reader.matches(wireKey, "createdBy") {
+                    fieldName = "createdBy"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { createdBy = try reader.readInt() }
+                } else if reader.matches(wireKey, "deleted") {
+                    fieldName = "deleted"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { deleted = try reader.readBool() }
+                } else if reader.matches(wireKey, "fields") {
+                    fieldName = "fields"
+                    try claim(7, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { fields = try NameMap<AnyValue>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let id else { throw missing("id") }
+        guard let type else { throw missing("type") }
+        guard let version else { throw missing("version") }
+        guard let modified else { throw missing("modified") }
+        return Self(id: id, type: type, parent: parent, version: version, modified: modified, createdBy: createdBy, deleted: deleted, fields: fields)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 4
+        if parent != nil { fieldCount += 1 }
+        if createdBy != nil { fieldCount += 1 }
+        if deleted != nil { fieldCount += 1 }
+        if fields != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("id")
+        writer.writeInt(id)
+        writer.writeKey("type")
+        writer.writeString(type)
+        if let parent {
+            writer.writeKey("parent")
+            writer.writeInt(parent)
+        }
+        writer.writeKey("version")
+        writer.writeInt(version)
+        writer.writeKey("modified")
+        writer.writeInt(modified)
+        if let createdBy {
+            writer.writeKey("createdBy")
+            writer.writeInt(createdBy)
+        }
+        if let deleted {
+            writer.writeKey("deleted")
+            writer.writeBool(deleted)
+        }
+        if let fields {
+            writer.writeKey("fields")
+            fields.write(to: &writer)
+        }
+    }
+}
+
+/// A change of one object.
+package struct ObjectOperation: WireValue, Hashable {
+    /// The device's own id of it; the same again returns the first result.
+    package var opID: Int64
+    /// What it does.
+    package var op: ObjectChange
+    /// The object's id; of a creation, and of what is created by the same request, a local one as `#l7`.
+    package var id: AnyValue
+    /// Its type.
+    package var type: String
+    /// What it stands below, as `id`.
+    package var parent: AnyValue?
+    /// The version that the user saw; 0 for a creation.
+    package var base: Int64
+    /// When the user did it, by the device's clock.
+    package var modified: Int64
+    /// All of a creation, the changed ones of an update; null takes one away.
+    package var fields: NameMap<AnyValue>?
+
+    package init(
+        opID: Int64,
+        op: ObjectChange,
+        id: AnyValue,
+        type: String,
+        parent: AnyValue? = nil,
+        base: Int64 = 0,
+        modified: Int64,
+        fields: NameMap<AnyValue>? = nil
+    ) {
+        self.opID = opID
+        self.op = op
+        self.id = id
+        self.type = type
+        self.parent = parent
+        self.base = base
+        self.modified = modified
+        self.fields = fields
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var opID: Int64?
+        var op: ObjectChange?
+        var id: AnyValue?
+        var type: String?
+        var parent: AnyValue?
+        var base: Int64 = 0
+        var modified: Int64?
+        var fields: NameMap<AnyValue>?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "opId") {
+                    fieldName = "opId"
+                    try claim(0, in: &fieldsSeen)
+                    opID = try reader.readInt()
+                } else if reader.matches(wireKey, "op") {
+                    fieldName = "op"
+                    try claim(1, in: &fieldsSeen)
+                    op = try ObjectChange.read(from: &reader)
+                } else if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(2, in: &fieldsSeen)
+                    id = try AnyValue.read(from: &reader)
+                } else if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(3, in: &fieldsSeen)
+                    type = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "parent") {
+                    fieldName = "parent"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { parent = try AnyValue.read(from: &reader) }
+                } else if reader.matches(wireKey, "base") {
+                    fieldName = "base"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { base = try reader.readInt() }
+                } else if reader.matches(wireKey, "modified") {
+                    fieldName = "modified"
+                    try claim(6, in: &fieldsSeen)
+                    modified = try reader.readInt()
+                } else if reader.matches(wireKey, "fields") {
+                    fieldName = "fields"
+                    try claim(7, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { fields = try NameMap<AnyValue>.read(from: &reader) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let opID else { throw missing("opId") }
+        guard let op else { throw missing("op") }
+        guard let id else { throw missing("id") }
+        guard let type else { throw missing("type") }
+        guard let modified else { throw missing("modified") }
+        return Self(opID: opID, op: op, id: id, type: type, parent: parent, base: base, modified: modified, fields: fields)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 6
+        if parent != nil { fieldCount += 1 }
+        if fields != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("opId")
+        writer.writeInt(opID)
+        writer.writeKey("op")
+        op.write(to: &writer)
+        writer.writeKey("id")
+        id.write(to: &writer)
+        writer.writeKey("type")
+        writer.writeString(type)
+        if let parent {
+            writer.writeKey("parent")
+            parent.write(to: &writer)
+        }
+        writer.writeKey("base")
+        writer.writeInt(base)
+        writer.writeKey("modified")
+        writer.writeInt(modified)
+        if let fields {
+            writer.writeKey("fields")
+            fields.write(to: &writer)
+        }
+    }
+}
+
+/// What became of an operation.
+package struct ObjectResult: WireValue, Hashable {
+    /// Whether it was applied.
+    package var status: ObjectStatus
+    /// True when nothing was done now, because it had been done before: the first result.
+    package var replayed: Bool?
+    /// APPLIED: the object's id.
+    package var id: Int64?
+    /// APPLIED: its version.
+    package var version: Int64?
+    /// APPLIED: when it was changed, by the server's clock.
+    package var modified: Int64?
+    /// APPLIED: the whole object, where it is not the base with the operation's fields on it.
+    package var object: ObjectCopy?
+    /// APPLIED: what there was before, where the later change set it aside.
+    package var loser: ObjectCopy?
+    /// CONFLICT: which.
+    package var conflict: ObjectConflict?
+    /// CONFLICT: the present copy; absent when there is none.
+    package var server: ObjectCopy?
+    /// REJECTED: why.
+    package var error: ObjectError?
+    /// REJECTED: a JSON pointer into the operation, as /fields/title.
+    package var path: String?
+    /// SKIPPED: the `opId` that failed.
+    package var because: Int64?
+
+    package init(
+        status: ObjectStatus,
+        replayed: Bool? = nil,
+        id: Int64? = nil,
+        version: Int64? = nil,
+        modified: Int64? = nil,
+        object: ObjectCopy? = nil,
+        loser: ObjectCopy? = nil,
+        conflict: ObjectConflict? = nil,
+        server: ObjectCopy? = nil,
+        error: ObjectError? = nil,
+        path: String? = nil,
+        because: Int64? = nil
+    ) {
+        self.status = status
+        self.replayed = replayed
+        self.id = id
+        self.version = version
+        self.modified = modified
+        self.object = object
+        self.loser = loser
+        self.conflict = conflict
+        self.server = server
+        self.error = error
+        self.path = path
+        self.because = because
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var status: ObjectStatus?
+        var replayed: Bool?
+        var id: Int64?
+        var version: Int64?
+        var modified: Int64?
+        var object: ObjectCopy?
+        var loser: ObjectCopy?
+        var conflict: ObjectConflict?
+        var server: ObjectCopy?
+        var error: ObjectError?
+        var path: String?
+        var because: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "status") {
+                    fieldName = "status"
+                    try claim(0, in: &fieldsSeen)
+                    status = try ObjectStatus.read(from: &reader)
+                } else if reader.matches(wireKey, "replayed") {
+                    fieldName = "replayed"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { replayed = try reader.readBool() }
+                } else if reader.matches(wireKey, "id") {
+                    fieldName = "id"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { id = try reader.readInt() }
+                } else if reader.matches(wireKey, "version") {
+                    fieldName = "version"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { version = try reader.readInt() }
+                } else if reader.matches(wireKey, "modified") {
+                    fieldName = "modified"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { modified = try reader.readInt() }
+                } else if reader.matches(wireKey, "object") {
+                    fieldName = "object"
+                    try claim(5, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { object = try ObjectCopy.read(from: &reader) }
+                } else if reader.matches(wireKey, "loser") {
+                    fieldName = "loser"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { loser = try ObjectCopy.read(from: &reader) }
+                } else if reader.matches(wireKey, "conflict") {
+                    fieldName = "conflict"
+                    try claim(7, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { conflict = try ObjectConflict.read(from: &reader) }
+                } else if reader.matches(wireKey, "server") {
+                    fieldName = "server"
+                    try claim(8, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { server = try ObjectCopy.read(from: &reader) }
+                } else if reader.matches(wireKey, "error") {
+                    fieldName = "error"
+                    try claim(9, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { error = try ObjectError.read(from: &reader) }
+                } else if reader.matches(wireKey, "path") {
+                    fieldName = "path"
+                    try claim(10, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { path = try reader.readString() }
+                } else if reader.matches(wireKey, "because") {
+                    fieldName = "because"
+                    try claim(11, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { because = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let status else { throw missing("status") }
+        return Self(status: status, replayed: replayed, id: id, version: version, modified: modified, object: object, loser: loser, conflict: conflict, server: server, error: error, path: path, because: because)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 1
+        if replayed != nil { fieldCount += 1 }
+        if id != nil { fieldCount += 1 }
+        if version != nil { fieldCount += 1 }
+        if modified != nil { fieldCount += 1 }
+        if object != nil { fieldCount += 1 }
+        if loser != nil { fieldCount += 1 }
+        if conflict != nil { fieldCount += 1 }
+        if server != nil { fieldCount += 1 }
+        if error != nil { fieldCount += 1 }
+        if path != nil { fieldCount += 1 }
+        if because != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("status")
+        status.write(to: &writer)
+        if let replayed {
+            writer.writeKey("replayed")
+            writer.writeBool(replayed)
+        }
+        if let id {
+            writer.writeKey("id")
+            writer.writeInt(id)
+        }
+        if let version {
+            writer.writeKey("version")
+            writer.writeInt(version)
+        }
+        if let modified {
+            writer.writeKey("modified")
+            writer.writeInt(modified)
+        }
+        if let object {
+            writer.writeKey("object")
+            object.write(to: &writer)
+        }
+        if let loser {
+            writer.writeKey("loser")
+            loser.write(to: &writer)
+        }
+        if let conflict {
+            writer.writeKey("conflict")
+            conflict.write(to: &writer)
+        }
+        if let server {
+            writer.writeKey("server")
+            server.write(to: &writer)
+        }
+        if let error {
+            writer.writeKey("error")
+            error.write(to: &writer)
+        }
+        if let path {
+            writer.writeKey("path")
+            writer.writeString(path)
+        }
+        if let because {
+            writer.writeKey("because")
+            writer.writeInt(because)
+        }
+    }
+}
+
+/// A part of a series.
+package struct ObjectRange: WireValue, Hashable {
+    /// The type of its elements.
+    package var type: String
+    /// What they stand below.
+    package var parent: Int64
+    /// The first position, as a time; of a further page the `time` of the one before.
+    package var from: Int64
+    /// The last position; without end unless given.
+    package var to: Int64?
+
+    package init(
+        type: String,
+        parent: Int64,
+        from: Int64 = 0,
+        to: Int64? = nil
+    ) {
+        self.type = type
+        self.parent = parent
+        self.from = from
+        self.to = to
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var type: String?
+        var parent: Int64?
+        var from: Int64 = 0
+        var to: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(0, in: &fieldsSeen)
+                    type = try reader.readString(maxBytes: reader.limits.maxShortStringBytes)
+                } else if reader.matches(wireKey, "parent") {
+                    fieldName = "parent"
+                    try claim(1, in: &fieldsSeen)
+                    parent = try reader.readInt()
+                } else if reader.matches(wireKey, "from") {
+                    fieldName = "from"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { from = try reader.readInt() }
+                } else if reader.matches(wireKey, "to") {
+                    fieldName = "to"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { to = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let type else { throw missing("type") }
+        guard let parent else { throw missing("parent") }
+        return Self(type: type, parent: parent, from: from, to: to)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if to != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("type")
+        writer.writeString(type)
+        writer.writeKey("parent")
+        writer.writeInt(parent)
+        writer.writeKey("from")
+        writer.writeInt(from)
+        if let to {
+            writer.writeKey("to")
+            writer.writeInt(to)
         }
     }
 }

@@ -248,6 +248,14 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let chatChanges = Opcode(rawValue: 1030)
     /// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first.
     package static let syncMore = Opcode(rawValue: 1031)
+    /// What changed among the caller's objects after a mark, the oldest change first, deletions among it; or,
+    /// with `series`, the elements of a series in a range.
+    package static let objPull = Opcode(rawValue: 1040)
+    /// Changes that a device made, perhaps long ago: first deletions, then creations, parents before
+    /// children, then updates.
+    package static let objPush = Opcode(rawValue: 1041)
+    /// The receiver changed objects on another device.
+    package static let notifObj = Opcode(rawValue: 1042)
 
     /// What the table says about it, nil for an unknown number.
     package var info: OpInfo? {
@@ -301,7 +309,7 @@ package struct OpInfo: Sendable {
 
     /// By number. Numbers nobody has seen are nil.
     package static let table: [OpInfo?] = {
-        var table = [OpInfo?](repeating: nil, count: 1032)
+        var table = [OpInfo?](repeating: nil, count: 1043)
         func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code], _ feature: Features = []) {
             table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, feature: feature, isServed: kind != nil)
         }
@@ -422,6 +430,9 @@ package struct OpInfo: Sendable {
         served(306, "GET_POLL_UPDATES", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(1030, "CHAT_CHANGES", .clientToServer, [.loggedIn], .query, .safe, [.chatNotFound])
         served(1031, "SYNC_MORE", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(1040, "OBJ_PULL", .clientToServer, [.loggedIn], .query, .safe, [])
+        served(1041, "OBJ_PUSH", .clientToServer, [.loggedIn], .command, .keyed, [])
+        served(1042, "NOTIF_OBJ", .serverToClient, [], nil, nil, [])
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
         known(25, "PRESET_AVATARS", .clientToServer)

@@ -19,6 +19,7 @@ package indirect enum Push: WirePush {
     case notifMsgYouReacted(NotifMsgYouReacted)
     case notifProfile(NotifProfile)
     case notifFolders(NotifFolders)
+    case notifObj(NotifObj)
 
     /// The opcode it travels under.
     package var opcode: Opcode {
@@ -39,10 +40,16 @@ package indirect enum Push: WirePush {
             case .notifMsgYouReacted: .notifMsgYouReacted
             case .notifProfile: .notifProfile
             case .notifFolders: .notifFolders
+            case .notifObj: .notifObj
         }
     }
 
-    package var needs: Capabilities { [] }
+    package var needs: Capabilities {
+        switch self {
+            case .notifObj: [.objects]
+            default: []
+        }
+    }
 
     package var gates: Capabilities { [] }
 
@@ -64,6 +71,7 @@ package indirect enum Push: WirePush {
             case .notifMsgYouReacted(let push): push.withEncoded(for: capabilities, body)
             case .notifProfile(let push): push.withEncoded(for: capabilities, body)
             case .notifFolders(let push): push.withEncoded(for: capabilities, body)
+            case .notifObj(let push): push.withEncoded(for: capabilities, body)
         }
     }
 }

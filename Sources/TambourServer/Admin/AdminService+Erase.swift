@@ -26,7 +26,7 @@ extension AdminService {
                     + "\(AdminText.quoted(account.name)), everything written in every chat; "
                     + "sessions \(counts.sessions), chats \(counts.chats), "
                     + "contacts \(counts.contacts), drafts \(counts.drafts), "
-                    + "folders \(counts.folders)"
+                    + "folders \(counts.folders), objects \(counts.objects)"
             )
             throw Failure(description: "nothing is erased without --yes, and nothing comes back")
         }

@@ -37,6 +37,7 @@ private struct Export {
         try folders()
         try drafts()
         try scheduled()
+        try objects()
         for request in try snapshot.joinRequests(by: user) {
             try line(
                 "joinRequest",
@@ -181,6 +182,32 @@ private struct Export {
                     ("forward", JSON(packed: record.draft.forward?.bytes)),
                 ]
             )
+        }
+    }
+
+    private func objects() throws {
+        var last: Int64 = 0
+        while true {
+            let page = try snapshot.allObjects(
+                of: user,
+                after: last,
+                limit: Self.messagesPerRead
+            )
+            for object in page {
+                let copy = ObjectCopy(object.entity)
+                try line(
+                    "object",
+                    [
+                        ("id", .int(copy.id)),
+                        ("kind", .string(copy.type)),
+                        ("parent", copy.parent.map { .int($0) } ?? .null),
+                        ("modified", JSON(time: copy.modified)),
+                        ("fields", JSON(packed: FieldValue.encoded(object.entity.fields))),
+                    ]
+                )
+                last = copy.id
+            }
+            if page.count < Self.messagesPerRead { return }
         }
     }
 

@@ -118,6 +118,7 @@ extension AdminService {
             "contacts \(counts.contacts)",
             "drafts \(counts.drafts)",
             "folders \(counts.folders)",
+            "objects \(counts.objects)",
             "reports \(counts.reports)",
         ]
     }

@@ -15,6 +15,7 @@ package struct Dispatcher: Sendable {
     private let polls: PollsHandler
     private let drafts: DraftsHandler
     private let folders: FoldersHandler
+    private let entities: EntitiesHandler
     private let search: SearchHandler
     private let reports: ReportsHandler
     private let bots = BotsHandler()
@@ -49,6 +50,7 @@ package struct Dispatcher: Sendable {
         polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits)
         folders = FoldersHandler(limits: limits)
+        entities = EntitiesHandler(limits: limits, restored: restored)
         search = SearchHandler(limits: limits)
         reports = ReportsHandler(limits: limits)
         sync = LoginSync(
@@ -152,6 +154,8 @@ package struct Dispatcher: Sendable {
             return .reply(try folders.foldersReorder(request, from: caller, in: tx))
         case .foldersDelete(let request):
             return .reply(try folders.foldersDelete(request, from: caller, in: tx))
+        case .objPush(let request):
+            return .reply(try entities.objPush(request, from: caller, in: tx))
         case .chatComplain(let request):
             try reports.chatComplain(request, from: requester.requireCaller(), in: tx)
             return .reply(ChatComplainReply())
@@ -250,6 +254,8 @@ package struct Dispatcher: Sendable {
             return page(try sync.syncMore(request, from: caller, in: snapshot))
         case .chatChanges(let request):
             return page(try chats.chatChanges(request, from: caller, time: time, in: snapshot))
+        case .objPull(let request):
+            return page(try entities.objPull(request, from: caller, time: time, in: snapshot))
         case .msgGetCommentsInfo(let request):
             return page(try messages.msgGetCommentsInfo(request, from: caller, in: snapshot))
         case .msgGetReactions(let request):

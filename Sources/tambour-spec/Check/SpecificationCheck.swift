@@ -17,6 +17,7 @@ struct SpecificationCheck {
         check.checkTypes()
         check.checkOpcodes()
         check.problems += specification.roles.problems(in: specification)
+        check.problems += specification.entities.problems(in: specification)
         check.checkRequirements()
         check.checkFlows()
         check.problems += ExampleCheck.problems(of: specification)

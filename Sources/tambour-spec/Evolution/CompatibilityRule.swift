@@ -54,7 +54,8 @@ struct CompatibilityRule: Sendable {
     }
 
     static let table: [CompatibilityRule] =
-        framing + names + limits + errors + types + fields + roles + opcodes + requirements
+        framing + names + limits + errors + types + fields + roles + entities + opcodes
+        + requirements
         + releases
 
     // MARK: Framing and names
@@ -546,6 +547,35 @@ struct CompatibilityRule: Sendable {
         ),
     ]
 
+    // MARK: Entities
+
+    private static let entities = [
+        CompatibilityRule(
+            "entity-removed",
+            .entity,
+            .removed,
+            "devices hold such objects, and changes of them that they made offline"
+        ),
+        CompatibilityRule(
+            "entity-rules-changed",
+            .entity,
+            .changed(.text),
+            "devices of today decide by it what a change becomes before the server hears of it"
+        ),
+        CompatibilityRule(
+            "entity-field-removed",
+            .entityField,
+            .removed,
+            "devices hold values of it"
+        ),
+        CompatibilityRule(
+            "entity-field-type",
+            .entityField,
+            .changed(.type),
+            "devices hold values of it"
+        ),
+    ]
+
     // MARK: Requirements and releases
 
     private static let requirements = [
@@ -580,7 +610,7 @@ struct CompatibilityRule: Sendable {
     /// What came when must stay true.
     private static let releases = [
         SurfaceItem.Kind.state, .capability, .feature, .limit, .error, .enumeration, .object,
-        .field, .roleBit,
+        .field, .roleBit, .entity, .entityField,
         .opcode,
     ].flatMap { kind in
         [

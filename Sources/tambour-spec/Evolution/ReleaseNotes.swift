@@ -64,7 +64,7 @@ struct ReleaseNotes {
             if !families.contains(family) { families.append(family) }
         }
         return ["Handshake"] + families
-            + ["Objects", "Roles", "Limits", "Errors", "Requirements"]
+            + ["Objects", "Entities", "Roles", "Limits", "Errors", "Requirements"]
     }
 
     private func subject(of item: SurfaceItem) -> String {
@@ -74,6 +74,7 @@ struct ReleaseNotes {
         case .error: "Errors"
         case .requirement: "Requirements"
         case .roleBit, .roleCell: "Roles"
+        case .entity, .entityField: "Entities"
         case .enumeration, .value, .object: "Objects"
         case .field where item.file == "types.yaml": "Objects"
         default:
@@ -149,7 +150,8 @@ struct ReleaseNotes {
             case .enumeration: [item[.open] == "true" ? "open" : "closed"]
             case .requirement: [item[.level]]
             case .roleBit: [item[.number]]
-            case .roleCell: [item[.text]]
+            case .roleCell, .entity: [item[.text]]
+            case .entityField: [item[.type]]
             default: []
             }
         let present = traits.compactMap(\.self)

@@ -158,6 +158,23 @@ struct Surface: Decodable, Sendable {
         var actions: [Action]
     }
 
+    /// A type of objects that devices edit offline.
+    struct Entity: Decodable, Sendable {
+        struct Field: Decodable, Sendable {
+            var name: String
+            var type: String
+            var since: Int
+            var doc: String
+        }
+
+        var name: String
+        var since: Int
+        var doc: String
+        /// What devices count on, in one line.
+        var rules: String
+        var fields: [Field]
+    }
+
     struct Family: Decodable, Sendable {
         var name: String
         var doc: String
@@ -185,6 +202,8 @@ struct Surface: Decodable, Sendable {
     var enums: [Enumeration]
     var structs: [Object]
     var roles: Roles
+    /// Absent in what was frozen before there were any.
+    var entities: [Entity]?
     var families: [Family]
     var requirements: [Requirement]
 

@@ -4,6 +4,7 @@ struct SurfaceItem: Sendable {
         case framing, version, state, capability, feature, limit, error
         case enumeration, value, object, field
         case roleBit, roleCell
+        case entity, entityField
         case opcode, opcodeState, opcodeError, effect, range, known
         case requirement
     }
@@ -102,6 +103,7 @@ struct SurfaceIndex: Sendable {
             )
         }
         add(surface.roles)
+        for entity in surface.entities ?? [] { add(entity) }
         for family in surface.families { add(family) }
         let files = Dictionary(
             surface.families.flatMap { family in
@@ -266,6 +268,28 @@ struct SurfaceIndex: Sendable {
                     )
                 }
             }
+        }
+    }
+
+    private mutating func add(_ entity: Surface.Entity) {
+        let file = "entities.yaml"
+        let id = add(
+            .entity,
+            "entity \(entity.name)",
+            [.text: entity.rules, .since: "\(entity.since)"],
+            doc: entity.doc,
+            file: file
+        )
+        for field in entity.fields {
+            add(
+                .entityField,
+                "\(id) field \(field.name)",
+                [.type: field.type, .since: "\(field.since)"],
+                title: "entity \(entity.name).\(field.name)",
+                owner: id,
+                doc: field.doc,
+                file: file
+            )
         }
     }
 

@@ -40,6 +40,13 @@ struct SurfaceOrigins {
                 }
             }
         }
+        for entity in specification.entities {
+            let id = "entity \(entity.name)"
+            origins[id] = entity.origin
+            for field in entity.fields {
+                origins["\(id) field \(field.name)"] = field.documented.origin
+            }
+        }
         for requirement in specification.requirements {
             origins[requirement.id] = requirement.origin
         }

@@ -38,6 +38,14 @@ struct Generator {
                 ("\(Self.sources)/Roles.swift", RolesSource(roles: specification.roles).text())
             )
         }
+        if !specification.entities.isEmpty {
+            files.append(
+                (
+                    "\(Self.sources)/EntityTypes.swift",
+                    EntitiesSource(entities: specification.entities).text()
+                )
+            )
+        }
         if !specification.examples.isEmpty {
             files.append(
                 (

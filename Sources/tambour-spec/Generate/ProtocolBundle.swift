@@ -60,6 +60,7 @@ struct ProtocolBundle {
                 ] as [String: Any]
             },
             "roles": roles(specification.roles),
+            "entities": specification.entities.map(entity),
             "families": specification.families.map(family),
             "requirements": specification.requirements.map(requirement),
             "flows": specification.flows.map(flow),
@@ -94,6 +95,25 @@ struct ProtocolBundle {
                 return result
             },
         ]
+    }
+
+    private func entity(_ entity: EntitySpecification) -> [String: Any] {
+        var result = documented(entity.documented)
+        result["parent"] = entity.parent
+        result["policy"] = entity.policy.rawValue
+        result["contested"] = entity.contested?.rawValue
+        result["deletion"] = entity.deletion.rawValue
+        result["cascades"] = entity.cascades
+        result["naturalKey"] = entity.naturalKey
+        result["position"] = entity.position
+        result["limitBytes"] = entity.limitBytes
+        result["rules"] = entity.rules
+        result["fields"] = entity.fields.map { field in
+            var result = documented(field.documented)
+            result["type"] = field.type.yaml
+            return result
+        }
+        return result
     }
 
     private func limit(_ limit: Specification.Limit) -> [String: Any] {

@@ -19,6 +19,7 @@ struct Specification: Sendable {
     var chapters: [Chapter] = []
     var flows: [Flow] = []
     var roles = RoleSpecification()
+    var entities: [EntitySpecification] = []
 
     /// A range opcode numbers may lie in; both ends belong to it.
     struct IDRange: Sendable {

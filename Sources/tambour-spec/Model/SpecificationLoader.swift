@@ -18,6 +18,7 @@ struct SpecificationLoader {
         loadErrors(into: &specification)
         loadTypes(into: &specification)
         loadRoles(into: &specification)
+        loadEntities(into: &specification)
         for file in files(under: "opcodes") {
             loadFamily(file, into: &specification)
         }
@@ -182,6 +183,35 @@ struct SpecificationLoader {
         }
         finish(map)
         specification.roles = roles
+    }
+
+    /// A specification need not have entities.
+    private mutating func loadEntities(into specification: inout Specification) {
+        let file = "entities.yaml"
+        guard FileManager.default.fileExists(atPath: root.appending(path: file).path),
+            let map = document(file)
+        else { return }
+        specification.entities = maps(map, "entities").map { entry in
+            // Name and text last: with them the entry is read to its end.
+            var entity = EntitySpecification(
+                documented: .init(name: "", since: 0, doc: "", origin: entry.origin),
+                parent: entry.string("parent"),
+                policy: entry.choice("policy") ?? .cas,
+                contested: entry.choice("contested"),
+                deletion: entry.choice("deletion") ?? .deleteWins,
+                cascades: entry.bool("cascades") ?? true,
+                naturalKey: entry.strings("naturalKey"),
+                position: entry.string("position"),
+                limitBytes: entry.required("limitBytes"),
+                fields: maps(entry, "fields").map { field in
+                    let type = WireType(field.required("type")) ?? .any
+                    return .init(documented: documented(field), type: type)
+                }
+            )
+            entity.documented = documented(entry)
+            return entity
+        }
+        finish(map)
     }
 
     private mutating func bits(_ map: YAMLMap, _ key: String) -> [RoleSpecification.Bit] {

@@ -217,6 +217,39 @@ struct TablePages {
         return page
     }
 
+    // MARK: Entities
+
+    /// What devices edit offline, and what becomes of edits that meet.
+    func entities() -> SitePage {
+        let prose = prose("entity-types")
+        var page = SitePage(
+            prose.page,
+            title: "Entities",
+            description: "The types of objects that devices edit offline.",
+            boost: 3
+        )
+        let lead = prose.html(
+            "Objects of these types travel by OBJ_PUSH, OBJ_PULL and NOTIF_OBJ. The policy says what "
+                + "becomes of a change whose base is not the present version: `cas` refuses it, `lww` "
+                + "lets the later one win, `merge` takes the fields nobody else changed, and an "
+                + "`append` series is only added to."
+        )
+        page.html("<p class=\"lead\">\(lead)</p>")
+        for entity in specification.entities {
+            page.heading(entity.name, anchor: entity.name)
+            page.html("<p>\(prose.html(entity.documented.doc)) \(HTML.escaped(entity.rules)).</p>")
+            var table = HTMLTable("fields", ["Field", "Type", "Meaning", "Since"])
+            for field in entity.fields {
+                table.row([
+                    HTML.code(field.name), HTML.code(field.type.yaml),
+                    prose.html(field.documented.doc), "\(field.documented.since)",
+                ])
+            }
+            page.html(table.html)
+        }
+        return page
+    }
+
     // MARK: Capabilities and features
 
     func capabilities() -> SitePage {

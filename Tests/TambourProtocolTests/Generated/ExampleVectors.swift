@@ -1160,6 +1160,66 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "NOTIF_OBJ push: a note was changed", type: "NotifObj", opcode: 1042, command: 0, sequence: 5,
+            hex: "0a00000504120000007281a76f626a656374739187a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c14bb0a9637265617465644279cf4000000000000000a66669656c647381a57469746c65a44d696c6b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_OBJ push: a profile was deleted", type: "NotifObj", opcode: 1042, command: 0, sequence: 6,
+            hex: "0a00000604120000005881a76f626a656374739186a26964cf019871c1e7f00001a474797065a770726f66696c65a6706172656e74cf019871c1e7f00000a776657273696f6e02a86d6f646966696564cf0000019871c172c0a764656c65746564c3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PULL request: what changed", type: "ObjPullRequest", opcode: 1040, command: 0, sequence: 81,
+            hex: "0a00005104100000001e83a573696e6365cf0000019871c1e7f0a5636f756e7432a5616674657200",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PULL request: a week of a series", type: "ObjPullRequest", opcode: 1040, command: 0, sequence: 82,
+            hex: "0a00005204100000005283a573696e636500a5616674657200a673657269657384a474797065ab6d6561737572656d656e74a6706172656e74cf019871c1e7f00001a466726f6dcf00000198628c0400a2746fcf0000019886988800",
+            accept: [],
+            reject: [
+                .init(name: "without a parent", hex: "0a00005204100000001a81a673657269657381a474797065ab6d6561737572656d656e74", limits: [:], error: "/series/parent: missing"),
+            ]))
+        all.append(ExampleVector(
+            name: "OBJ_PULL reply: a note and a tombstone", type: "ObjPullReply", opcode: 1040, command: 1, sequence: 81,
+            hex: "0a0100510410000000e782a76f626a656374739287a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e03a86d6f646966696564cf0000019871c1fb78a9637265617465644279cf4000000000000000a66669656c647383a57469746c65a44d696c6ba47461677392a473686f7002a474657874aa74776f206c697472657386a26964cf019871c1e7f00003a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e02a86d6f646966696564cf0000019871c1ff60a764656c65746564c3a474696d65cf0000019871c1ff61",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PULL reply: the first page of everything", type: "ObjPullReply", opcode: 1040, command: 1, sequence: 83,
+            hex: "0a01005304100000007b85a76f626a656374739185a26964cf019871c1e7f00000a474797065a76163636f756e74a776657273696f6e01a86d6f646966696564cf0000019871c1e7f0a66669656c647381a46e616d65a4486f6d65a6726573796e63c3a46d6f7265c3a474696d65cf0000019871c1e7f0a46c617374cf019871c1e7f00000",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PULL reply: nothing new", type: "ObjPullReply", opcode: 1040, command: 1, sequence: 84,
+            hex: "0a01005404100000001882a76f626a6563747390a474696d65cf0000019871c1ff61",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PUSH request: a profile with a note", type: "ObjPushRequest", opcode: 1041, command: 0, sequence: 91,
+            hex: "0a00005b04110000017c82a9636c69656e744e6f77cf0000019871c20f00a36f70739486a46f704964cf4000000000000001a26f70a644454c455445a26964cf019871c1e7f00003a474797065a46e6f7465a46261736502a86d6f646966696564cf0000019871c0886088a46f704964cf4000000000000002a26f70a6435245415445a26964a3236c37a474797065a770726f66696c65a6706172656e74cf019871c1e7f00000a46261736500a86d6f646966696564cf0000019871c0af70a66669656c647381a46e616d65a3416e6e88a46f704964cf4000000000000003a26f70a6435245415445a26964a3236c38a474797065a46e6f7465a6706172656e74a3236c37a46261736500a86d6f646966696564cf0000019871c0d680a66669656c647381a57469746c65a5466972737487a46f704964cf4000000000000004a26f70a6555044415445a26964cf019871c1e7f00002a474797065a46e6f7465a46261736503a86d6f646966696564cf0000019871c0fd90a66669656c647381a474657874c0",
+            accept: [],
+            reject: [
+                .init(name: "without a clock", hex: "0a00005b04110000000681a36f707390", limits: [:], error: "/clientNow: missing"),
+                .init(name: "an operation nobody knows", hex: "0a00005b04110000003882a9636c69656e744e6f7701a36f70739185a46f70496401a26f70a44d4f5645a2696402a474797065a46e6f7465a86d6f64696669656401", limits: [:], error: "/ops/0/op: unknown value \"MOVE\""),
+            ]))
+        all.append(ExampleVector(
+            name: "OBJ_PUSH request: a value of a series", type: "ObjPushRequest", opcode: 1041, command: 0, sequence: 92,
+            hex: "0a00005c04110000008982a9636c69656e744e6f77cf0000019871c20f00a36f70739188a46f704964cf4000000000000005a26f70a6435245415445a26964a3236c39a474797065ab6d6561737572656d656e74a6706172656e74cf019871c1e7f00001a46261736500a86d6f646966696564cf0000019871c20f00a66669656c647381a576616c7565cb4051e00000000000",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PUSH reply: each its own result", type: "ObjPushReply", opcode: 1041, command: 1, sequence: 91,
+            hex: "0a01005b04110000014581a7726573756c74739485a6737461747573a74150504c494544a87265706c61796564c3a26964cf019871c1e7f00003a776657273696f6e03a86d6f646966696564cf0000019871c0886084a6737461747573a74150504c494544a26964cf019871c1e7f0000aa776657273696f6e01a86d6f646966696564cf0000019871c0af7083a6737461747573a852454a4543544544a56572726f72b46f626a6563742e6669656c642e756e6b6e6f776ea470617468ad2f6669656c64732f746974656c83a6737461747573a8434f4e464c494354a8636f6e666c696374ad5550444154455f555044415445a673657276657286a26964cf019871c1e7f00002a474797065a46e6f7465a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c14bb0a66669656c647381a57469746c65a44d696c6b",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "OBJ_PUSH reply: what came of others", type: "ObjPushReply", opcode: 1041, command: 1, sequence: 93,
+            hex: "0a01005d04110000012381a7726573756c74739286a6737461747573a74150504c494544a26964cf019871c1e7f00014a776657273696f6e05a86d6f646966696564cf0000019871c14bb0a66f626a65637486a26964cf019871c1e7f00014a474797065aa707265666572656e6365a6706172656e74cf019871c1e7f00001a776657273696f6e05a86d6f646966696564cf0000019871c14bb0a66669656c647381a36b6579a5756e697473a56c6f73657286a26964cf019871c1e7f00014a474797065aa707265666572656e6365a6706172656e74cf019871c1e7f00001a776657273696f6e04a86d6f646966696564cf0000019871c124a0a66669656c647381a36b6579a5756e69747382a6737461747573a7534b4950504544a762656361757365cf4000000000000002",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "FOLDERS_DELETE request: no drums any more", type: "FoldersDeleteRequest", opcode: 276, command: 0, sequence: 70,
             hex: "0a00004601140000003281a9666f6c64657249647391d92430623866316338652d366431662d346434652d396135372d336630633365376139623131",
             accept: [],
@@ -2755,6 +2815,11 @@ extension ExampleVector {
             case "DraftDiscardReply": try DraftDiscardReply.decode(payload, limits: limits).encoded()
             case "NotifDraft": try NotifDraft.decode(payload, limits: limits).encoded()
             case "NotifDraftDiscard": try NotifDraftDiscard.decode(payload, limits: limits).encoded()
+            case "ObjPullRequest": try ObjPullRequest.decode(payload, limits: limits).encoded()
+            case "ObjPullReply": try ObjPullReply.decode(payload, limits: limits).encoded()
+            case "ObjPushRequest": try ObjPushRequest.decode(payload, limits: limits).encoded()
+            case "ObjPushReply": try ObjPushReply.decode(payload, limits: limits).encoded()
+            case "NotifObj": try NotifObj.decode(payload, limits: limits).encoded()
             case "FoldersGetRequest": try FoldersGetRequest.decode(payload, limits: limits).encoded()
             case "FoldersGetReply": try FoldersGetReply.decode(payload, limits: limits).encoded()
             case "FoldersGetByIdRequest": try FoldersGetByIdRequest.decode(payload, limits: limits).encoded()

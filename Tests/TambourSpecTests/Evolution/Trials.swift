@@ -53,6 +53,7 @@ struct Trials {
         trials.addLimits()
         trials.addErrors()
         trials.addRoles()
+        trials.addEntities()
         trials.addOpcodes()
         trials.addNewOpcodes()
         trials.addNames()

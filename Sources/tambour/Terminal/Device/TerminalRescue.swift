@@ -12,7 +12,7 @@ enum TerminalRescue {
 
     private static let signals = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-    // Written while no handler can run, read by handlers.
+    // nonisolated: written while no handler can run, read by handlers.
     private nonisolated(unsafe) static var prepared: UnsafeMutablePointer<Prepared>?
     private nonisolated(unsafe) static var previous: UnsafeMutablePointer<sigaction>?
 

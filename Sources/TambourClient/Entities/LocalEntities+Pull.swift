@@ -1,0 +1,141 @@
+package import TambourProtocol
+
+/// What the server tells.
+extension LocalEntities {
+    /// A page of changes. Pages and replies may come in any order; an older copy never replaces a
+    /// newer one.
+    ///
+    /// - Parameter tombstones: Their fields are ignored.
+    package mutating func pulled(
+        _ objects: [Entity],
+        tombstones: [Entity] = []
+    ) -> [EntityRowChange] {
+        for var tombstone in sorted(tombstones).reversed() {
+            tombstone.isDeleted = true
+            tombstone.fields = [:]
+            adopt(tombstone)
+        }
+        let objects = sorted(objects)
+        for object in objects where entities[object.id] == nil { adopt(object) }
+        for object in objects { adopt(object) }
+        return finish()
+    }
+
+    /// The list of all live objects of these types: what is not in it is deleted, and what is in it
+    /// counts even if its version is lower, as after a restored backup.
+    ///
+    /// It must have been asked for after the last reply to a push. Series are usually not listed:
+    /// their ranges are pulled.
+    package mutating func pulledAll(
+        _ objects: [Entity],
+        of types: Set<EntityType>
+    ) -> [EntityRowChange] {
+        let listed = Set(objects.map(\.id))
+        let missing = entities.values.values.filter { row in
+            types.contains(row.type) && row.server?.isDeleted == false && !listed.contains(row.id)
+        }
+        for copy in sorted(missing.compactMap(\.server)).reversed() { markDeleted(copy.id) }
+        for object in sorted(objects) { adopt(object, inAnyCase: true) }
+        return finish()
+    }
+
+    /// Makes room: forgets elements of series, which can be pulled again. What waits to be sent
+    /// stays.
+    package mutating func evict(_ ids: [EntityID]) -> [EntityRowChange] {
+        for id in ids {
+            guard let row = entities[id], schema[row.type]?.policy == .append, row.server != nil,
+                open[id] == nil, sent[id] == nil
+            else { continue }
+            remove(id)
+        }
+        return finish()
+    }
+
+    /// Forgets tombstones and replaced local ids that are older.
+    ///
+    /// - Parameter time: Unix milliseconds; by then every page that was under way has arrived, and
+    ///   whoever held a local id has let go of it.
+    package mutating func prune(before time: Int64) -> [EntityRowChange] {
+        let tombstones = entities.values.values
+            .filter { $0.server.map { $0.isDeleted && $0.modified < time } ?? false }
+            .sorted { schema.depth(of: $0.type) > schema.depth(of: $1.type) }
+        for row in tombstones
+        where open[row.id] == nil && sent[row.id] == nil && children[row.id] == nil {
+            remove(row.id)
+        }
+        for alias in aliases.values.values where alias.since < time { aliases[alias.local] = nil }
+        return finish()
+    }
+
+    /// Parents first.
+    private func sorted(_ objects: [Entity]) -> [Entity] {
+        objects.sorted {
+            (schema.depth(of: $0.type), $0.id) < (schema.depth(of: $1.type), $1.id)
+        }
+    }
+}
+
+extension LocalEntities {
+    /// Takes over a copy of the server if it is newer. Types that this version of the app does not
+    /// know are left out.
+    mutating func adopt(_ copy: Entity, inAnyCase: Bool = false) {
+        guard schema[copy.type] != nil, !copy.id.isLocal else { return }
+        let known = entities[copy.id] ?? creation(of: copy)
+        var row =
+            known
+            ?? EntityRow(id: copy.id, type: copy.type, parent: copy.parent, uiKey: newUIKey())
+        if let server = row.server, !inAnyCase, !isNews(copy, after: server) { return }
+        let wasDeleted = row.server?.isDeleted ?? false
+        row.server = copy
+        put(row)
+        touch(row.id)
+        settleDuplicates(of: copy)
+        if wasDeleted != copy.isDeleted {
+            for child in sortedChildren(of: row.id) {
+                if !copy.isDeleted { unblock(child) }
+                touch(child)
+            }
+        }
+    }
+
+    private func isNews(_ copy: Entity, after known: Entity) -> Bool {
+        // A tombstone has a version of its own, unless it was only inferred from an absence.
+        let isBack = known.isDeleted && !copy.isDeleted && copy.version == known.version
+        return copy.version > known.version || isBack
+    }
+
+    /// The row of what this device created, where the copy is quicker than the reply. It keeps the
+    /// local id until the reply, which names the children's ids as well.
+    private func creation(of copy: Entity) -> EntityRow? {
+        guard let opID = copy.createdBy else { return nil }
+        let update = sent.values.values.first { $0.opID == opID && $0.change.kind == .create }
+        return update.flatMap { entities[$0.id] }
+    }
+
+    /// The server no longer has the object, and has no tombstone to show for it.
+    mutating func markDeleted(_ id: EntityID) {
+        guard var copy = entities[id]?.server, !copy.isDeleted else { return }
+        copy.isDeleted = true
+        copy.fields = [:]
+        adopt(copy, inAnyCase: true)
+    }
+
+    /// What waited for a parent can be sent again.
+    mutating func unblock(_ id: EntityID) {
+        guard var update = open[id], update.cause == .parentDeleted else { return }
+        update.state = .pending
+        open[id] = update
+    }
+
+    /// What was created under the natural key of an object that is gone can be sent again.
+    ///
+    /// Not until this news comes: the reply that names the object may itself be newer than what is
+    /// known of it here.
+    private mutating func settleDuplicates(of copy: Entity) {
+        for var update in open.values.values {
+            guard case .duplicate(let theirs) = update.cause, theirs.id == copy.id else { continue }
+            update.state = copy.isDeleted ? .pending : .conflict(.duplicate(theirs: copy))
+            open[update.id] = update
+        }
+    }
+}

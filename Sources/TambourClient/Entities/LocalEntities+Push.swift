@@ -1,0 +1,228 @@
+package import TambourProtocol
+
+/// Changes on their way to the server.
+extension LocalEntities {
+    package struct Push: Hashable, Sendable {
+        /// Nothing is to be sent if there are none.
+        package var operations: [EntityOperation]
+        /// To be committed before the operations are sent.
+        package var rows: [EntityRowChange]
+    }
+
+    /// The next batch: first deletions, then creations, parents before children, then updates.
+    ///
+    /// A batch without a reply is the next one again after `dropped`, with the same `opID`s: it may
+    /// have arrived. One batch is under way at a time.
+    package mutating func nextPush() -> Push {
+        guard !awaitsReply else { return Push(operations: [], rows: []) }
+        if sent.values.isEmpty { freeze() }
+        let batch = frozenBatch()
+        awaitsReply = !batch.isEmpty
+        return Push(operations: batch.compactMap { operation($0) }, rows: finish())
+    }
+
+    /// The connection is gone, and with it the reply to come.
+    package mutating func dropped() {
+        awaitsReply = false
+    }
+
+    /// The reply to the batch: what became of each operation, in their order.
+    package mutating func pushed(
+        _ results: [EntityResult],
+        at now: Int64
+    ) throws(LocalEntityError) -> [EntityRowChange] {
+        let batch = frozenBatch()
+        guard awaitsReply, results.count == batch.count else { throw .unexpectedReply }
+        awaitsReply = false
+        for update in batch { sent[update.id] = nil }
+        for (update, result) in zip(batch, results) {
+            // What stood below a creation that came to nothing is gone already.
+            if entities[update.id] != nil { settle(update, with: result, at: now) }
+        }
+        return finish()
+    }
+}
+
+// MARK: The batch
+
+extension LocalEntities {
+    private func frozenBatch() -> [LocalUpdate] {
+        sent.values.values
+            .compactMap { update -> (position: Int, update: LocalUpdate)? in
+                guard case .inFlight(_, let position) = update.state else { return nil }
+                return (position, update)
+            }
+            .sorted { $0.position < $1.position }
+            .map(\.update)
+    }
+
+    private func operation(_ update: LocalUpdate) -> EntityOperation? {
+        guard case .inFlight(let opID, _) = update.state, let row = entities[update.id] else {
+            return nil
+        }
+        return EntityOperation(
+            opID: opID,
+            kind: update.change.kind,
+            id: row.id,
+            type: row.type,
+            parent: row.parent,
+            base: update.change.base?.version ?? 0,
+            modified: update.change.modified,
+            fields: update.change.fields
+        )
+    }
+
+    private struct Candidate {
+        var update: LocalUpdate
+        var parent: EntityID?
+        /// Phase, then what the phase is ordered by.
+        var order: (phase: Int, depth: Int, sequence: Int64)
+    }
+
+    private mutating func freeze() {
+        var batch: Set<EntityID> = []
+        for candidate in candidates() where batch.count < schema.maxOperations {
+            var update = candidate.update
+            if let parent = candidate.parent, parent.isLocal, !batch.contains(parent) { continue }
+            update.state = .inFlight(opID: counters.nextOpID, position: batch.count)
+            counters.nextOpID &+= 1
+            batch.insert(update.id)
+            open[update.id] = nil
+            sent[update.id] = update
+        }
+    }
+
+    /// What could be sent, in order.
+    private func candidates() -> [Candidate] {
+        var candidates: [Candidate] = []
+        for update in open.values.values where update.state == .pending {
+            guard let row = entities[update.id], let kind = schema[row.type] else { continue }
+            let isBelowDeletion = isBelowDeletion(row)
+            // What is below a deletion goes with it, or is wanted again if the deletion fails. Only
+            // what does not go with its parent has to go before it.
+            if isBelowDeletion, kind.cascades || update.change.kind != .delete { continue }
+            let depth = schema.depth(of: row.type)
+            candidates.append(
+                Candidate(
+                    update: update,
+                    parent: row.parent,
+                    order: (
+                        update.change.kind.rawValue,
+                        isBelowDeletion ? -depth : update.change.kind == .update ? 0 : depth,
+                        update.sequence
+                    )
+                )
+            )
+        }
+        return candidates.sorted { $0.order < $1.order }
+    }
+
+    private func isBelowDeletion(_ row: EntityRow) -> Bool {
+        guard let parent = row.parent, let above = entities[parent] else { return false }
+        return open[parent]?.change.kind == .delete || isBelowDeletion(above)
+    }
+}
+
+// MARK: The reply
+
+extension LocalEntities {
+    private mutating func settle(
+        _ update: LocalUpdate,
+        with result: EntityResult,
+        at now: Int64
+    ) {
+        let id = update.id
+        switch result.first {
+        case .applied(let applied):
+            accept(update, applied, at: now)
+        case .conflict(.superseded, let server):
+            if let server { adopt(server) }
+            giveWay(update, to: server)
+        case .conflict(.duplicate, let server):
+            guard let server else { return reopen(update, .pending) }
+            adopt(server)
+            reopen(update, .conflict(.duplicate(theirs: server)))
+        case .conflict(_, let server):
+            if let server { adopt(server) } else { markDeleted(id) }
+            reopen(update, .conflict(.version))
+        case .rejected(let refusal) where refusal.error == .parentDeleted:
+            // Of what the server had below that parent it has nothing more.
+            markDeleted(id)
+            reopen(update, .conflict(.parentDeleted))
+        case .rejected(let refusal):
+            // What the user did since may have mended it.
+            reopen(update, open[id] == nil ? .conflict(.rejected(refusal)) : .pending)
+        case .skipped, .replayed:
+            reopen(update, .pending)
+        }
+    }
+
+    private mutating func accept(
+        _ update: LocalUpdate,
+        _ applied: EntityResult.Applied,
+        at now: Int64
+    ) {
+        guard var row = entities[update.id] else { return }
+        let change = update.change
+        var copy =
+            applied.object ?? change.applied(to: change.base)
+            ?? Entity(
+                id: applied.id,
+                type: row.type,
+                parent: row.parent,
+                version: applied.version,
+                modified: applied.modified,
+                createdBy: change.kind == .create ? update.opID : row.server?.createdBy,
+                isDeleted: change.kind == .delete,
+                fields: change.fields
+            )
+        copy.version = applied.version
+        copy.modified = applied.modified
+        open[row.id]?.change.base = copy
+        if change.kind == .create {
+            rename(row.id, to: applied.id, at: now)
+            row.id = applied.id
+        }
+        adopt(copy)
+        if change.kind == .delete {
+            if let next = open[row.id], next.change.kind == .create {
+                recreate(row.id, next.change.fields, below: row.parent, at: next.change.modified)
+            } else {
+                dropBelow(row.id)
+            }
+        }
+        touch(row.id)
+    }
+
+    /// The server has a later write: what was frozen is void, what came after it is based on that
+    /// write.
+    private mutating func giveWay(_ update: LocalUpdate, to server: Entity?) {
+        guard var next = open[update.id] else { return }
+        if next.change.kind == .create, let change = try? update.change.followed(by: next.change) {
+            next.change = change
+        }
+        next.change.base = server
+        open[update.id] = next
+        touch(update.id)
+    }
+
+    /// Puts a frozen update back, together with what came after it.
+    private mutating func reopen(_ update: LocalUpdate, _ state: LocalUpdate.State) {
+        var update = update
+        if let next = open[update.id] {
+            guard let change = try? update.change.followed(by: next.change) else {
+                return forget(update.id)
+            }
+            update.change = change
+        }
+        if update.change.kind == .create, var row = entities[update.id], row.server != nil {
+            // A pull had brought what came of an earlier delivery, and the server has forgotten
+            // that since.
+            row.server = nil
+            put(row)
+        }
+        update.state = state
+        open[update.id] = update
+        touch(update.id)
+    }
+}

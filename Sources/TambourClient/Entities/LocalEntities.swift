@@ -1,0 +1,239 @@
+package import TambourProtocol
+
+/// The entities of one account on one device, edited offline and brought together with the
+/// server's.
+///
+/// A value without I/O. Every mutating call returns the rows that changed, for one database
+/// transaction; made again from the rows it goes on as if nothing had happened, with the batch in
+/// flight to be sent once more.
+///
+/// The way of a change: `open` (pending) → `nextPush` freezes it into `sent` → `pushed` brings the
+/// server's verdict. What the user does meanwhile becomes the next open change. A conflict is an
+/// open change that waits for `resolve`.
+package struct LocalEntities: Sendable {
+    package let schema: EntitySchema
+    /// Whether a batch was handed out on the present connection and has no reply yet.
+    package internal(set) var awaitsReply = false
+
+    var entities: Journal<EntityID, EntityRow>
+    /// Frozen updates, all of one batch.
+    var sent: Journal<EntityID, LocalUpdate>
+    /// Pending updates and conflicts. Behind a frozen one the base is what that one should make,
+    /// until its reply.
+    var open: Journal<EntityID, LocalUpdate>
+    var aliases: Journal<EntityID, EntityAlias>
+    var counters: EntityCounters
+    private var storedCounters: EntityCounters
+    /// Index of `entities` by parent; what stands at the top is under nil.
+    private(set) var children: [EntityID?: Set<EntityID>] = [:]
+    /// Entities whose open update must be compared anew with what the server says.
+    private var unsettled: Set<EntityID> = []
+
+    package init(schema: EntitySchema, rows: EntityRows) {
+        self.schema = schema
+        entities = Journal(Dictionary(uniqueKeysWithValues: rows.entities.map { ($0.id, $0) }))
+        var sent: [EntityID: LocalUpdate] = [:]
+        var open: [EntityID: LocalUpdate] = [:]
+        for update in rows.updates {
+            switch update.slot {
+            case .sent: sent[update.id] = update
+            case .open: open[update.id] = update
+            }
+        }
+        self.sent = Journal(sent)
+        self.open = Journal(open)
+        aliases = Journal(Dictionary(uniqueKeysWithValues: rows.aliases.map { ($0.local, $0) }))
+        counters = rows.counters
+        storedCounters = rows.counters
+        for row in rows.entities { children[row.parent, default: []].insert(row.id) }
+    }
+
+    /// All rows, as a database that followed every call has them.
+    package var rows: EntityRows {
+        EntityRows(
+            entities: entities.values.values.sorted { $0.id < $1.id },
+            updates: sent.values.values.sorted { $0.id < $1.id }
+                + open.values.values.sorted { $0.id < $1.id },
+            aliases: aliases.values.values.sorted { $0.local < $1.local },
+            counters: counters
+        )
+    }
+}
+
+// MARK: What the app sees
+
+extension LocalEntities {
+    /// The entity with the user's changes; nil if it or something above it is deleted, or unknown
+    /// yet.
+    ///
+    /// - Parameter id: May be a local id that the server has replaced.
+    package func entity(_ id: EntityID) -> LocalEntity? {
+        guard let row = entities[current(id)], let entity = content(of: row), isShown(row.parent)
+        else { return nil }
+        let isPending = sent[row.id] != nil || open[row.id] != nil
+        return LocalEntity(
+            uiKey: row.uiKey,
+            entity: entity,
+            state: open[row.id]?.cause != nil ? .conflict : isPending ? .pending : .synced
+        )
+    }
+
+    /// What stands directly below the parent, or at the top; in the order in which it came to this
+    /// device.
+    package func entities(below parent: EntityID?) -> [LocalEntity] {
+        children[parent.map(current), default: []]
+            .compactMap { entity($0) }
+            .sorted { $0.uiKey < $1.uiKey }
+    }
+
+    /// What waits for the user's choice, oldest change first.
+    package var conflicts: [Conflict] {
+        open.values.values.filter { $0.cause != nil }
+            .sorted { $0.sequence < $1.sequence }
+            .compactMap { conflict($0.id) }
+    }
+
+    package func conflict(_ id: EntityID) -> Conflict? {
+        guard let update = open[current(id)], let cause = update.cause,
+            let row = entities[update.id], let kind = schema[row.type]
+        else { return nil }
+        var theirs = row.server
+        let conflictKind: Conflict.Kind
+        var choices: Set<EntityChoice> = [.mine, .theirs]
+        switch cause {
+        case .version where update.change.kind == .delete:
+            conflictKind = .deleteUpdate
+        case .version where theirs?.isDeleted ?? true:
+            conflictKind = .updateDelete
+        case .version:
+            conflictKind = .updateUpdate
+            // A copy with the same natural key could not stand beside the other.
+            if kind.naturalKey.isEmpty { choices.insert(.both) }
+        case .duplicate(let twin):
+            conflictKind = .duplicate
+            theirs = twin
+            if kind.policy == .append { choices.remove(.mine) }
+        case .parentDeleted:
+            conflictKind = .parentDeleted
+        case .rejected(let refusal):
+            conflictKind = .rejected(error: refusal.error.name.description, path: refusal.path)
+        }
+        return Conflict(
+            id: row.id,
+            type: row.type,
+            kind: conflictKind,
+            mine: update.change,
+            theirs: theirs,
+            choices: choices
+        )
+    }
+
+    /// The id under which an entity is known now.
+    package func current(_ id: EntityID) -> EntityID {
+        aliases[id]?.server ?? id
+    }
+
+    func isShown(_ id: EntityID?) -> Bool {
+        guard let id else { return true }
+        guard let row = entities[id], content(of: row) != nil else { return false }
+        return isShown(row.parent)
+    }
+
+    /// The entity with the user's changes, whatever has become of its parent; nil if it is deleted.
+    func content(of row: EntityRow) -> Entity? {
+        var entity = row.server.flatMap { $0.isDeleted ? nil : $0 }
+        for update in [sent[row.id], open[row.id]] {
+            guard let update else { continue }
+            switch update.change.kind {
+            case .create:
+                entity = Entity(
+                    id: row.id,
+                    type: row.type,
+                    parent: row.parent,
+                    version: row.server?.version ?? 0,
+                    modified: update.change.modified,
+                    fields: update.change.fields
+                )
+            case .update:
+                // In a conflict the user sees what he wrote, not a mixture with what somebody else
+                // did.
+                let ground = update.cause == nil ? entity ?? update.change.base : update.change.base
+                entity = update.change.applied(to: ground)
+            case .delete:
+                entity = nil
+            }
+        }
+        entity?.id = row.id
+        entity?.parent = row.parent
+        return entity
+    }
+}
+
+// MARK: Rows
+
+extension LocalEntities {
+    func sortedChildren(of id: EntityID) -> [EntityID] {
+        children[id, default: []].sorted()
+    }
+
+    mutating func put(_ row: EntityRow) {
+        remove(row.id)
+        entities[row.id] = row
+        children[row.parent, default: []].insert(row.id)
+    }
+
+    mutating func remove(_ id: EntityID) {
+        guard let row = entities[id] else { return }
+        entities[id] = nil
+        children[row.parent]?.remove(id)
+        if children[row.parent]?.isEmpty ?? false { children[row.parent] = nil }
+    }
+
+    mutating func newLocalID() -> EntityID {
+        defer { counters.nextLocalID += 1 }
+        return .local(counters.nextLocalID)
+    }
+
+    mutating func newUIKey() -> Int64 {
+        defer { counters.nextUIKey += 1 }
+        return counters.nextUIKey
+    }
+
+    mutating func newSequence() -> Int64 {
+        defer { counters.nextSequence += 1 }
+        return counters.nextSequence
+    }
+
+    /// Marks an entity whose open update may stand in another light now.
+    mutating func touch(_ id: EntityID) {
+        unsettled.insert(id)
+    }
+
+    /// Ends a mutating call: compares what was touched, and tells which rows are not what they
+    /// were.
+    mutating func finish() -> [EntityRowChange] {
+        while !unsettled.isEmpty {
+            let ids = unsettled.sorted()
+            unsettled = []
+            for id in ids { reconcile(id) }
+        }
+        var changes: [EntityRowChange] = []
+        entities.drain { id, row in
+            changes.append(row.map { .putEntity($0) } ?? .removeEntity(id))
+        }
+        sent.drain { id, update in
+            changes.append(update.map { .putUpdate($0) } ?? .removeUpdate(id, .sent))
+        }
+        open.drain { id, update in
+            changes.append(update.map { .putUpdate($0) } ?? .removeUpdate(id, .open))
+        }
+        aliases.drain { id, alias in
+            changes.append(alias.map { .putAlias($0) } ?? .removeAlias(id))
+        }
+        if counters != storedCounters {
+            storedCounters = counters
+            changes.append(.putCounters(counters))
+        }
+        return changes
+    }
+}

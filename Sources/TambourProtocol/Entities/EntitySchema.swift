@@ -1,0 +1,178 @@
+/// The types of entities and the rules each of them lives by.
+///
+/// The types form a tree. Those there are: protocol-spec/entities.yaml
+package struct EntitySchema: Sendable {
+    /// What happens to a change whose base is not the server's present version.
+    package enum Policy: Hashable, Sendable {
+        /// Compare-and-set: nothing is applied, the user chooses.
+        case cas
+        /// The last write wins, by `modified`.
+        case lww
+        /// Fields that nobody else changed are applied; those changed on both sides follow
+        /// `contested`.
+        case merge(contested: Contest)
+        /// A series: elements are added one by one, never changed, and go only with their parent.
+        case append
+
+        /// The rule where two changes meet.
+        package var contest: Contest {
+            switch self {
+            case .cas, .append: .cas
+            case .lww: .lww
+            case .merge(let contested): contested
+            }
+        }
+    }
+
+    package enum Contest: Hashable, Sendable {
+        case cas
+        case lww
+    }
+
+    /// What an update finds that comes to an object somebody deleted.
+    package enum Deletion: Hashable, Sendable {
+        /// A conflict: the object stays deleted, the user may create it anew.
+        case deleteWins
+        /// The update brings the object back.
+        case updateWins
+    }
+
+    package enum FieldKind: Hashable, Sendable {
+        case bool
+        case int
+        case double
+        case string
+        case bytes
+        case list
+        case map
+    }
+
+    package struct Kind: Sendable {
+        package var type: EntityType
+        /// nil for the type at the top.
+        package var parent: EntityType?
+        package var policy: Policy
+        package var deletion: Deletion
+        package var fields: [String: FieldKind]
+        /// Fields that name an object among the live children of one parent, and never change.
+        /// Empty: no such name.
+        package var naturalKey: [String]
+        /// Of a series: the field that its ranges are of.
+        package var position: String?
+        /// Bound of the fields' MessagePack form.
+        package var maxBytes: Int
+        /// Whether objects go with their parent; if not, a parent that has one cannot be deleted.
+        package var cascades: Bool
+
+        package init(
+            type: EntityType,
+            parent: EntityType?,
+            policy: Policy,
+            deletion: Deletion = .deleteWins,
+            fields: [String: FieldKind],
+            naturalKey: [String] = [],
+            position: String? = nil,
+            maxBytes: Int = 16_384,
+            cascades: Bool = true
+        ) {
+            self.type = type
+            self.parent = parent
+            self.policy = policy
+            self.deletion = deletion
+            self.fields = fields
+            self.naturalKey = naturalKey
+            self.position = position
+            self.maxBytes = maxBytes
+            self.cascades = cascades
+        }
+    }
+
+    /// Operations of one `OBJ_PUSH`.
+    package let maxOperations: Int
+    private let kinds: [EntityType: Kind]
+    private let depths: [EntityType: Int]
+
+    /// - Precondition: Every parent and every key field is declared, and no type is its own
+    ///   ancestor.
+    package init(_ kinds: [Kind], maxOperations: Int = 200) {
+        self.maxOperations = maxOperations
+        self.kinds = Dictionary(uniqueKeysWithValues: kinds.map { ($0.type, $0) })
+        var depths: [EntityType: Int] = [:]
+        for kind in kinds {
+            precondition(
+                kind.naturalKey.allSatisfy { kind.fields[$0] != nil },
+                "a natural key is made of declared fields"
+            )
+            var depth = 0
+            var ancestor = kind.parent
+            while let type = ancestor {
+                guard let parent = self.kinds[type] else {
+                    preconditionFailure("the parent type \(type.rawValue) is not declared")
+                }
+                depth += 1
+                precondition(depth < kinds.count, "\(type.rawValue) is its own ancestor")
+                ancestor = parent.parent
+            }
+            depths[kind.type] = depth
+        }
+        self.depths = depths
+    }
+
+    package subscript(type: EntityType) -> Kind? { kinds[type] }
+
+    /// Types whose objects do not go with their parent.
+    package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
+
+    /// How many types stand above this one; unknown types count as the top.
+    package func depth(of type: EntityType) -> Int { depths[type, default: 0] }
+}
+
+extension EntitySchema.Kind {
+    /// Why these fields cannot be set, each with a kind of its own; nil if they can. `null` suits
+    /// every field.
+    package func flaw(in fields: [String: FieldValue]) -> EntityRefusal? {
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            guard let kind = self.fields[name] else {
+                return EntityRefusal(.unknownField, at: "/fields/\(name)")
+            }
+            guard kind.allows(value) else {
+                return EntityRefusal(.wrongFieldKind, at: "/fields/\(name)")
+            }
+        }
+        return nil
+    }
+
+    /// Why an object cannot hold these fields; nil if it can.
+    package func flaw(inWhole fields: [String: FieldValue]) -> EntityRefusal? {
+        guard FieldValue.encodedSize(of: fields) <= maxBytes else {
+            return EntityRefusal(.tooLarge, at: "/fields")
+        }
+        return nil
+    }
+
+    /// Why this patch cannot be applied to these fields: it is faulty in itself, or changes the
+    /// natural key.
+    package func flaw(
+        in patch: [String: FieldValue],
+        on fields: [String: FieldValue]
+    ) -> EntityRefusal? {
+        if let flaw = flaw(in: patch) { return flaw }
+        for name in naturalKey {
+            if let value = patch[name], value != fields[name, default: .null] {
+                return EntityRefusal(.keyIsFixed, at: "/fields/\(name)")
+            }
+        }
+        return nil
+    }
+}
+
+extension EntitySchema.FieldKind {
+    fileprivate func allows(_ value: FieldValue) -> Bool {
+        switch (self, value) {
+        case (_, .null), (.bool, .bool), (.int, .int), (.double, .double), (.string, .string),
+            (.bytes, .bytes), (.list, .list), (.map, .map):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package import TambourProtocol
+
+/// The order of one `OBJ_PUSH`: which of its operations may be tried, and under which ids.
+///
+/// For each operation in turn: `admit` it, decide about what comes back with `ObjectRules`, and
+/// `record` the decision. Devices sort their batches; this does not rely on it.
+package struct ObjectBatch {
+    private var phase = EntityChangeKind.delete.rawValue
+    private var created: [EntityID: EntityID] = [:]
+    /// What operations created or deleted in vain, and the `opID` of the first one to blame.
+    private var failed: [EntityID: Int64] = [:]
+
+    package init() {}
+
+    package enum Admission: Hashable, Sendable {
+        /// The operation with the server's ids in place of local ones; only a creation keeps its
+        /// own local id.
+        case tried(EntityOperation)
+        case settled(ObjectDecision)
+    }
+
+    package mutating func admit(_ operation: EntityOperation) -> Admission {
+        guard operation.kind.rawValue >= phase else {
+            return .settled(.rejected(.outOfOrder, at: "/kind"))
+        }
+        phase = operation.kind.rawValue
+        for id in [operation.parent, operation.id] {
+            if let id, let opID = failed[id] { return .settled(.skipped(because: opID)) }
+        }
+        var resolved = operation
+        if operation.kind == .create {
+            guard operation.id.isLocal, created[operation.id] == nil else {
+                return .settled(.rejected(.unknownReference, at: "/id"))
+            }
+        } else {
+            guard let id = resolve(operation.id) else {
+                return .settled(.rejected(.unknownReference, at: "/id"))
+            }
+            resolved.id = id
+        }
+        if let parent = operation.parent {
+            guard let id = resolve(parent) else {
+                return .settled(.rejected(.unknownReference, at: "/parent"))
+            }
+            resolved.parent = id
+        }
+        return .tried(resolved)
+    }
+
+    /// - Parameter operation: As the device sent it.
+    package mutating func record(_ decision: ObjectDecision, of operation: EntityOperation) {
+        switch decision.result.first {
+        case .applied(let applied):
+            if operation.kind == .create { created[operation.id] = applied.id }
+        case .skipped(let opID):
+            failed[operation.id] = opID
+        case .conflict, .rejected, .replayed:
+            // An object whose update failed is there all the same, for its children too.
+            if operation.kind != .update { failed[operation.id] = operation.opID }
+        }
+    }
+
+    private func resolve(_ id: EntityID) -> EntityID? {
+        id.isLocal ? created[id] : id
+    }
+}

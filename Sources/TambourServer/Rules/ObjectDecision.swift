@@ -1,0 +1,30 @@
+package import TambourProtocol
+package import TambourStore
+
+/// What becomes of one `EntityOperation`.
+package enum ObjectDecision: Hashable, Sendable {
+    /// Store the object in place of the present one. If it is a tombstone, its descendants go with
+    /// it: `ObjectRules.cascade`.
+    case apply(StoredObject, EntityResult.Applied)
+    /// Write nothing and repeat this result.
+    case replayed(EntityResult)
+    case conflict(EntityResult.ConflictKind, server: Entity?)
+    case rejected(EntityRefusal)
+    /// Not tried: the operation with this `opID` should have made what this one needs.
+    case skipped(because: Int64)
+
+    /// The answer on the wire.
+    package var result: EntityResult {
+        switch self {
+        case .apply(_, let applied): .applied(applied)
+        case .replayed(let first): .replayed(first)
+        case .conflict(let kind, let server): .conflict(kind, server: server)
+        case .rejected(let refusal): .rejected(refusal)
+        case .skipped(let opID): .skipped(because: opID)
+        }
+    }
+
+    static func rejected(_ error: ObjectError, at path: String) -> Self {
+        .rejected(EntityRefusal(error, at: path))
+    }
+}

@@ -1,0 +1,337 @@
+package import TambourProtocol
+package import TambourStore
+
+/// What the server decides about one change of an entity that a device made, perhaps offline and
+/// long ago.
+///
+/// The caller reads the situation and writes the decision in one transaction, operation after
+/// operation.
+package struct ObjectRules: Sendable {
+    package let schema: EntitySchema
+
+    package init(schema: EntitySchema) {
+        self.schema = schema
+    }
+
+    /// What the store and the session know when the operation's turn comes.
+    package struct Situation: Sendable {
+        /// The object that the operation names, or its tombstone.
+        package var current: StoredObject?
+        /// The parent of `current` or, where there is none, the one that the operation names.
+        package var parent: ParentState
+        /// Another live object under the same parent with the natural key that the operation's
+        /// object has or would get.
+        package var twin: Entity?
+        /// Whether a live child stands below the object whose type does not go with its parent.
+        package var hasRemainingChildren: Bool
+        /// Whether the user may have one more of such objects.
+        package var hasRoom: Bool
+        /// The first result of this `opID`: from the table of replies or, for a creation, from the
+        /// object that bears it.
+        package var known: EntityResult?
+        package var device: Int64
+        /// The id that a new object gets.
+        package var newID: Int64
+        /// Unix milliseconds, by the server's clock and by the device's.
+        package var now: Int64
+        package var clientNow: Int64
+
+        package init(
+            current: StoredObject? = nil,
+            parent: ParentState,
+            twin: Entity? = nil,
+            hasRemainingChildren: Bool = false,
+            hasRoom: Bool = true,
+            known: EntityResult? = nil,
+            device: Int64,
+            newID: Int64,
+            now: Int64,
+            clientNow: Int64
+        ) {
+            self.current = current
+            self.parent = parent
+            self.twin = twin
+            self.hasRemainingChildren = hasRemainingChildren
+            self.hasRoom = hasRoom
+            self.known = known
+            self.device = device
+            self.newID = newID
+            self.now = now
+            self.clientNow = clientNow
+        }
+    }
+
+    package enum ParentState: Hashable, Sendable {
+        /// The object stands at the top.
+        case none
+        case live(EntityType)
+        /// Deleted, or never there: tombstones do not stay for ever.
+        case gone
+    }
+
+    /// Decides about an operation whose local references `ObjectBatch` has resolved.
+    package func decide(
+        _ operation: EntityOperation,
+        in situation: Situation
+    ) -> ObjectDecision {
+        if let known = situation.known {
+            return .replayed(known.first)
+        }
+        guard let kind = schema[operation.type] else { return .rejected(.unknownType, at: "/type") }
+        if let current = situation.current, current.entity.type != operation.type {
+            return .rejected(.wrongType, at: "/type")
+        }
+        return switch operation.kind {
+        case .create: create(operation, of: kind, in: situation)
+        case .update: update(operation, of: kind, in: situation)
+        case .delete: delete(operation, of: kind, in: situation)
+        }
+    }
+
+    /// The tombstone of a descendant of an object that was deleted.
+    package func cascade(_ deleted: StoredObject, to descendant: StoredObject) -> StoredObject {
+        var stamp = deleted.stamp
+        stamp.version = descendant.entity.version + 1
+        return tombstone(of: descendant, stamp)
+    }
+
+    /// The time of a change by the server's clock: as long ago as it was for the device, and never
+    /// in the future.
+    ///
+    /// A device with a wrong clock is wrong in both values, so it neither wins for ever nor loses
+    /// always.
+    package static func honestTime(of modified: Int64, clientNow: Int64, now: Int64) -> Int64 {
+        let (age, overflows) = clientNow.subtractingReportingOverflow(modified)
+        if overflows { return clientNow < modified ? now : 0 }
+        return age <= 0 ? now : max(0, now - age)
+    }
+
+    // MARK: The matrix
+
+    private func create(
+        _ operation: EntityOperation,
+        of kind: EntitySchema.Kind,
+        in situation: Situation
+    ) -> ObjectDecision {
+        switch (kind.parent, situation.parent) {
+        case (nil, .none): break
+        case (let needed?, .live(let type)) where type == needed: break
+        case (.some, .gone): return .rejected(.parentDeleted, at: "/parent")
+        default: return .rejected(.wrongParent, at: "/parent")
+        }
+        let fields = [:].patched(with: operation.fields)
+        if let flaw = kind.flaw(in: fields) ?? kind.flaw(inWhole: fields) { return .rejected(flaw) }
+        if let twin = situation.twin { return .conflict(.duplicate, server: twin) }
+        guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
+        let object = StoredObject(
+            entity: Entity(
+                id: .server(situation.newID),
+                type: kind.type,
+                parent: operation.parent,
+                version: 1,
+                modified: situation.honestTime(of: operation),
+                createdBy: operation.opID,
+                fields: fields
+            ),
+            device: situation.device,
+            creator: situation.device
+        )
+        return .apply(object, .init(of: object))
+    }
+
+    private func update(
+        _ operation: EntityOperation,
+        of kind: EntitySchema.Kind,
+        in situation: Situation
+    ) -> ObjectDecision {
+        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/kind") }
+        // Where the object is gone its children's parent is what the user has to decide about
+        // first.
+        if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
+            return .rejected(.parentDeleted, at: "/parent")
+        }
+        guard let current = situation.current else {
+            return .conflict(.updateDelete, server: nil)
+        }
+        if current.entity.isDeleted {
+            return undelete(current, by: operation, of: kind, in: situation)
+        }
+        if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
+            return .rejected(flaw)
+        }
+        let stamp = situation.stamp(of: operation, after: current)
+        if operation.base == current.entity.version {
+            let object = updated(current, with: operation.fields, stamp)
+            if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
+            return .apply(object, .init(of: object))
+        }
+        guard let fields = accepted(operation, on: current, of: kind, stamp) else {
+            return .conflict(
+                kind.policy.contest == .lww ? .superseded : .updateUpdate,
+                server: current.copy
+            )
+        }
+        let object = updated(current, with: fields, stamp)
+        if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
+        var applied = EntityResult.Applied(of: object)
+        applied.object = object.copy
+        applied.loser = kind.policy.contest == .lww ? current.copy : nil
+        return .apply(object, applied)
+    }
+
+    /// An update that finds a tombstone.
+    private func undelete(
+        _ current: StoredObject,
+        by operation: EntityOperation,
+        of kind: EntitySchema.Kind,
+        in situation: Situation
+    ) -> ObjectDecision {
+        let conflict = ObjectDecision.conflict(.updateDelete, server: current.copy)
+        // The natural key may have gone to another object meanwhile.
+        guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
+        guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
+        if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
+            return .rejected(flaw)
+        }
+        let stamp = situation.stamp(of: operation, after: current)
+        var fields = operation.fields
+        // Beside the deletion, which loses, there may be an update that the device had not seen
+        // either.
+        if operation.base != current.entity.version - 1, kind.policy != .lww {
+            guard let accepted = accepted(operation, on: current, of: kind, stamp) else {
+                return conflict
+            }
+            fields = accepted
+        }
+        var object = updated(current, with: fields, stamp)
+        object.entity.isDeleted = false
+        if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
+        var applied = EntityResult.Applied(of: object)
+        applied.object = object.copy
+        return .apply(object, applied)
+    }
+
+    private func delete(
+        _ operation: EntityOperation,
+        of kind: EntitySchema.Kind,
+        in situation: Situation
+    ) -> ObjectDecision {
+        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/kind") }
+        guard let current = situation.current, !current.entity.isDeleted else {
+            let tombstone = situation.current?.entity
+            return .replayed(
+                .applied(
+                    .init(
+                        id: operation.id,
+                        version: tombstone?.version ?? operation.base,
+                        modified: tombstone?.modified ?? situation.honestTime(of: operation)
+                    )
+                )
+            )
+        }
+        if situation.hasRemainingChildren { return .rejected(.childrenRemain, at: "/id") }
+        let stamp = situation.stamp(of: operation, after: current)
+        var loser: Entity?
+        if operation.base != current.entity.version {
+            switch kind.policy.contest {
+            case .cas: return .conflict(.deleteUpdate, server: current.copy)
+            case .lww:
+                guard stamp.wins(over: current.stamp) else {
+                    return .conflict(.superseded, server: current.copy)
+                }
+                loser = current.copy
+            }
+        }
+        let object = tombstone(of: current, stamp)
+        var applied = EntityResult.Applied(of: object)
+        applied.loser = loser
+        return .apply(object, applied)
+    }
+
+    /// Which fields of an update are applied to an object that changed since its base; nil if none
+    /// may be.
+    private func accepted(
+        _ operation: EntityOperation,
+        on current: StoredObject,
+        of kind: EntitySchema.Kind,
+        _ stamp: StoredObject.Stamp
+    ) -> [String: FieldValue]? {
+        switch kind.policy {
+        case .cas, .append: return nil
+        case .lww:
+            return stamp.wins(over: current.stamp) ? operation.fields : nil
+        case .merge(let contested):
+            let fields = operation.fields.filter { name, value in
+                guard let theirs = current.stamps[name], theirs.version > operation.base,
+                    value != current.entity.fields[name, default: .null]
+                else { return true }
+                return contested == .lww && stamp.wins(over: theirs)
+            }
+            if fields.count < operation.fields.count, contested == .cas { return nil }
+            return fields.isEmpty && !operation.fields.isEmpty ? nil : fields
+        }
+    }
+
+    // MARK: The next version
+
+    private func updated(
+        _ object: StoredObject,
+        with fields: [String: FieldValue],
+        _ stamp: StoredObject.Stamp
+    ) -> StoredObject {
+        var object = next(object, stamp)
+        object.entity.fields = object.entity.fields.patched(with: fields)
+        if case .merge = schema[object.entity.type]?.policy {
+            for name in fields.keys { object.stamps[name] = object.stamp }
+        }
+        return object
+    }
+
+    private func tombstone(of object: StoredObject, _ stamp: StoredObject.Stamp) -> StoredObject {
+        var object = next(object, stamp)
+        object.entity.isDeleted = true
+        if schema[object.entity.type]?.deletion != .updateWins {
+            object.entity.fields = [:]
+            object.stamps = [:]
+        }
+        return object
+    }
+
+    /// A change that is based on another comes after it, even if the clock of its device says
+    /// otherwise.
+    private func next(_ object: StoredObject, _ stamp: StoredObject.Stamp) -> StoredObject {
+        var object = object
+        object.entity.version = stamp.version
+        object.entity.modified = max(object.entity.modified, stamp.modified)
+        object.device = stamp.device
+        return object
+    }
+}
+
+extension ObjectRules.Situation {
+    fileprivate func honestTime(of operation: EntityOperation) -> Int64 {
+        ObjectRules.honestTime(of: operation.modified, clientNow: clientNow, now: now)
+    }
+
+    /// The place that the operation claims among the changes of the object.
+    fileprivate func stamp(
+        of operation: EntityOperation,
+        after current: StoredObject
+    ) -> StoredObject.Stamp {
+        .init(
+            version: current.entity.version + 1,
+            modified: honestTime(of: operation),
+            device: device
+        )
+    }
+}
+
+extension EntityResult.Applied {
+    fileprivate init(of object: StoredObject) {
+        self.init(
+            id: object.entity.id,
+            version: object.entity.version,
+            modified: object.entity.modified
+        )
+    }
+}

@@ -1,0 +1,424 @@
+import Crypto
+package import TambourProtocol
+import TambourSQL
+
+/// How much a user has, and the newest id.
+package struct ObjectCounts: Equatable, Sendable {
+    /// Objects that are not deleted, without elements of series.
+    package var live: Int64 = 0
+    package var elements: Int64 = 0
+    package var lastID: Int64 = 0
+}
+
+/// Where an object stands among all that changed: pages go on behind it.
+package struct ObjectPlace: Equatable, Sendable {
+    /// Commit clock or, of an element, its position.
+    package let position: Int64
+    package let id: Int64
+
+    package init(position: Int64, id: Int64) {
+        self.position = position
+        self.id = id
+    }
+}
+
+/// What a device was answered to an operation.
+package struct ObjectReply: Equatable, Sendable {
+    /// SHA-256 of the operation.
+    package let digest: Bytes
+    /// The MessagePack of an `ObjectResult`.
+    package let result: Bytes
+
+    package init(digest: Bytes, result: Bytes) {
+        self.digest = digest
+        self.result = result
+    }
+}
+
+struct ObjectStatements {
+    let byID: any SQLStatement
+    let byCreation: any SQLStatement
+    let twin: any SQLStatement
+    let children: any SQLStatement
+    let hasChild: any SQLStatement
+    let changed: any SQLStatement
+    let live: any SQLStatement
+    let elements: any SQLStatement
+    let put: any SQLStatement
+    let deleteElements: any SQLStatement
+    let counts: any SQLStatement
+    let setCounts: any SQLStatement
+    let reply: any SQLStatement
+    let putReply: any SQLStatement
+    let forgetReplies: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        let columns = """
+            id, type, parent, version, modified, device, creator, created_by, deleted, content,
+            stamps, CASE WHEN position IS NULL THEN ct ELSE position END
+            """
+        let select = "SELECT \(columns) FROM object WHERE user_id = $1"
+        byID = try sql.prepare("\(select) AND id = $2")
+        byCreation = try sql.prepare("\(select) AND creator = $2 AND created_by = $3")
+        twin = try sql.prepare(
+            "\(select) AND parent = $2 AND natural_key = $3 AND deleted = 0 AND id <> $4 LIMIT 1"
+        )
+        children = try sql.prepare(
+            "\(select) AND parent = $2 AND position IS NULL AND deleted = 0 ORDER BY id"
+        )
+        hasChild = try sql.prepare(
+            """
+            SELECT 1 FROM object WHERE user_id = $1 AND parent = $2 AND type = $3
+              AND position IS NULL AND deleted = 0 LIMIT 1
+            """
+        )
+        let behind = "(ct > $2 OR (ct = $2 AND id > $3))"
+        let rest = "AND position IS NULL ORDER BY ct, id LIMIT $4"
+        changed = try sql.prepare("\(select) AND ct >= $2 AND \(behind) \(rest)")
+        live = try sql.prepare("\(select) AND ct >= $2 AND \(behind) AND deleted = 0 \(rest)")
+        elements = try sql.prepare(
+            """
+            \(select) AND parent = $2 AND type = $3 AND position >= $4 AND position <= $6
+              AND (position > $4 OR id > $5)
+            ORDER BY position, id LIMIT $7
+            """
+        )
+        put = try sql.prepare(
+            """
+            INSERT INTO object (user_id, id, type, parent, version, modified, device, creator,
+              created_by, deleted, content, stamps, natural_key, position, ct)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            ON CONFLICT (user_id, id) DO UPDATE SET
+              version = excluded.version, modified = excluded.modified, device = excluded.device,
+              deleted = excluded.deleted, content = excluded.content, stamps = excluded.stamps,
+              natural_key = excluded.natural_key, ct = excluded.ct
+            """
+        )
+        deleteElements = try sql.prepare(
+            "DELETE FROM object WHERE user_id = $1 AND parent = $2 AND position IS NOT NULL"
+        )
+        counts = try sql.prepare(
+            "SELECT live, elements, last_id FROM object_count WHERE user_id = $1"
+        )
+        setCounts = try sql.prepare(
+            """
+            INSERT INTO object_count (user_id, live, elements, last_id) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (user_id) DO UPDATE SET
+              live = excluded.live, elements = excluded.elements, last_id = excluded.last_id
+            """
+        )
+        reply = try sql.prepare(
+            """
+            SELECT digest, result FROM object_reply
+            WHERE user_id = $1 AND device = $2 AND op_id = $3
+            """
+        )
+        putReply = try sql.prepare(
+            """
+            INSERT INTO object_reply (user_id, device, op_id, ct, digest, result)
+            VALUES ($1, $2, $3, $4, $5, $6)
+            """
+        )
+        forgetReplies = try sql.prepare("DELETE FROM object_reply WHERE user_id = $1 AND ct < $2")
+    }
+}
+
+extension ReadTransaction {
+    /// An object of a user, or its tombstone.
+    package func object(_ id: Int64, of user: UserID) throws -> StoredObject? {
+        let statement = store.objects.byID
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, id)
+        return try statement.step() ? StoredObject.from(statement).object : nil
+    }
+
+    /// What a device created by an operation.
+    package func object(
+        createdBy operation: Int64,
+        on device: DeviceID,
+        of user: UserID
+    ) throws -> StoredObject? {
+        let statement = store.objects.byCreation
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, device.rawValue)
+        statement.bind(3, operation)
+        return try statement.step() ? StoredObject.from(statement).object : nil
+    }
+
+    /// Another live object below the same parent with the same natural key.
+    package func object(
+        below parent: Int64?,
+        withKey key: ObjectKey,
+        but id: Int64?,
+        of user: UserID
+    ) throws -> StoredObject? {
+        let statement = store.objects.twin
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent ?? 0)
+        statement.bindBlob(3, key.bytes)
+        statement.bind(4, id ?? 0)
+        return try statement.step() ? StoredObject.from(statement).object : nil
+    }
+
+    /// The live objects directly below one, without elements of series.
+    package func objects(below parent: Int64, of user: UserID) throws -> [StoredObject] {
+        let statement = store.objects.children
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent)
+        return try objects(statement).map(\.object)
+    }
+
+    package func hasObject(
+        of type: EntityType,
+        below parent: Int64,
+        of user: UserID
+    ) throws -> Bool {
+        let statement = store.objects.hasChild
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent)
+        statement.bindWords(3, type.rawValue)
+        return try statement.step()
+    }
+
+    /// What changed behind a place, the oldest change first, without elements of series.
+    ///
+    /// - Parameter isLive: without what is deleted.
+    package func objects(
+        changedAfter place: ObjectPlace,
+        isLive: Bool,
+        of user: UserID,
+        limit: Int
+    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
+        let statement = isLive ? store.objects.live : store.objects.changed
+        statement.bind(1, user.rawValue)
+        statement.bind(2, place.position)
+        statement.bind(3, place.id)
+        statement.bind(4, limit)
+        return try objects(statement)
+    }
+
+    /// Elements of a series from behind a place up to a position, in their order.
+    package func elements(
+        of type: EntityType,
+        below parent: Int64,
+        after place: ObjectPlace,
+        upTo end: Int64,
+        of user: UserID,
+        limit: Int
+    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
+        let statement = store.objects.elements
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent)
+        statement.bindWords(3, type.rawValue)
+        statement.bind(4, place.position)
+        statement.bind(5, place.id)
+        statement.bind(6, end)
+        statement.bind(7, limit)
+        return try objects(statement)
+    }
+
+    package func objectCounts(of user: UserID) throws -> ObjectCounts {
+        let statement = store.objects.counts
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        guard try statement.step() else { return ObjectCounts() }
+        return ObjectCounts(
+            live: statement.int(0),
+            elements: statement.int(1),
+            lastID: statement.int(2)
+        )
+    }
+
+    /// What a device was answered to an operation; nil when it was not, or too long ago.
+    package func objectReply(
+        to operation: Int64,
+        of device: DeviceID,
+        of user: UserID
+    ) throws -> ObjectReply? {
+        let statement = store.objects.reply
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, device.rawValue)
+        statement.bind(3, operation)
+        guard try statement.step() else { return nil }
+        return ObjectReply(
+            digest: Bytes(statement.bytes(0)),
+            result: Bytes(statement.bytes(1))
+        )
+    }
+
+    /// Everything a user has, elements of series too, in the order of ids; for those who export it.
+    package func allObjects(of user: UserID, after id: Int64, limit: Int) throws -> [StoredObject] {
+        try rows(
+            """
+            SELECT id, type, parent, version, modified, device, creator, created_by, deleted,
+              content, stamps, ct
+            FROM object WHERE user_id = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3
+            """,
+            user.rawValue,
+            id,
+            Int64(limit)
+        ) { try StoredObject.from($0).object }
+    }
+
+    private func objects(
+        _ statement: any SQLStatement
+    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
+        defer { statement.reset() }
+        var objects: [(StoredObject, ObjectPlace)] = []
+        while try statement.step() {
+            let (object, place) = try StoredObject.from(statement)
+            objects.append((object, place))
+        }
+        return objects
+    }
+}
+
+extension WriteTransaction {
+    /// Writes an object in place of what it was.
+    ///
+    /// - Parameters:
+    ///   - key: its natural key; nil for a type without one.
+    ///   - position: of an element, its place in the series.
+    package func putObject(
+        _ object: StoredObject,
+        key: ObjectKey?,
+        position: Int64?,
+        of user: UserID
+    ) throws {
+        writes += 1
+        let entity = object.entity
+        let statement = store.objects.put
+        statement.bind(1, user.rawValue)
+        statement.bind(2, entity.id.number)
+        statement.bindWords(3, entity.type.rawValue)
+        statement.bind(4, entity.parent?.number ?? 0)
+        statement.bind(5, entity.version)
+        statement.bind(6, entity.modified)
+        statement.bind(7, object.device)
+        statement.bind(8, object.creator)
+        statement.bind(9, entity.createdBy)
+        statement.bind(10, entity.isDeleted)
+        statement.bindBlob(11, FieldValue.encoded(entity.fields))
+        statement.bindBlob(12, object.stamps.isEmpty ? nil : object.encodedStamps)
+        statement.bindBlob(13, key?.bytes)
+        statement.bind(14, position)
+        statement.bind(15, ct)
+        try statement.run()
+    }
+
+    /// Removes the elements of all series below an object.
+    ///
+    /// - Returns: how many there were.
+    package func deleteElements(below parent: Int64, of user: UserID) throws -> Int {
+        writes += 1
+        let statement = store.objects.deleteElements
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent)
+        return try statement.run()
+    }
+
+    package func setObjectCounts(_ counts: ObjectCounts, of user: UserID) throws {
+        writes += 1
+        let statement = store.objects.setCounts
+        statement.bind(1, user.rawValue)
+        statement.bind(2, counts.live)
+        statement.bind(3, counts.elements)
+        statement.bind(4, counts.lastID)
+        try statement.run()
+    }
+
+    package func putObjectReply(
+        _ reply: ObjectReply,
+        to operation: Int64,
+        of device: DeviceID,
+        of user: UserID
+    ) throws {
+        writes += 1
+        let statement = store.objects.putReply
+        statement.bind(1, user.rawValue)
+        statement.bind(2, device.rawValue)
+        statement.bind(3, operation)
+        statement.bind(4, ct)
+        statement.bindBlob(5, reply.digest)
+        statement.bindBlob(6, reply.result)
+        try statement.run()
+    }
+
+    /// Forgets what devices of a user were answered before a time, commit clock.
+    package func forgetObjectReplies(before time: Int64, of user: UserID) throws {
+        let statement = store.objects.forgetReplies
+        statement.bind(1, user.rawValue)
+        statement.bind(2, time)
+        try statement.run()
+    }
+}
+
+/// The values of a natural key, of any length, as something an index takes.
+package struct ObjectKey: Hashable, Sendable {
+    package let bytes: Bytes
+
+    package init(_ type: EntityType, _ fields: [String: FieldValue]) {
+        var hash = SHA256()
+        hash.update(data: Array(type.rawValue.utf8) + [0])
+        hash.update(data: FieldValue.encoded(fields).array)
+        bytes = Bytes(Array(hash.finalize()))
+    }
+}
+
+extension EntityID {
+    /// - Precondition: The id is the server's.
+    package var number: Int64 {
+        guard case .server(let number) = self else {
+            preconditionFailure("a local id leaves its device in operations alone")
+        }
+        return number
+    }
+}
+
+// MARK: - Rows
+
+extension StoredObject {
+    fileprivate static func from(
+        _ row: any SQLStatement
+    ) throws -> (object: StoredObject, place: ObjectPlace) {
+        let id = row.int(0)
+        let object = StoredObject(
+            entity: Entity(
+                id: .server(id),
+                type: EntityType(row.string(1)),
+                parent: row.int(2) == 0 ? nil : .server(row.int(2)),
+                version: row.int(3),
+                modified: row.int(4),
+                createdBy: row.optionalInt(7),
+                isDeleted: row.bool(8),
+                fields: try FieldValue.decoded(Bytes(row.bytes(9)))
+            ),
+            device: row.int(5),
+            stamps: try row.optionalBytes(10).map { try decodedStamps(Bytes($0)) } ?? [:],
+            creator: row.int(6)
+        )
+        return (object, ObjectPlace(position: row.int(11), id: id))
+    }
+
+    /// Each name with version, time and device, in the order of the names.
+    fileprivate var encodedStamps: Bytes {
+        FieldValue.encoded(
+            stamps.mapValues { .list([.int($0.version), .int($0.modified), .int($0.device)]) }
+        )
+    }
+
+    private static func decodedStamps(_ bytes: Bytes) throws -> [String: Stamp] {
+        try FieldValue.decoded(bytes).mapValues { value in
+            guard case .list(let parts) = value, parts.count == 3,
+                case (.int(let version), .int(let modified), .int(let device)) =
+                    (parts[0], parts[1], parts[2])
+            else { throw PayloadError(reason: "not a stamp") }
+            return Stamp(version: version, modified: modified, device: device)
+        }
+    }
+}
