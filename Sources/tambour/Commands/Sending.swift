@@ -74,7 +74,7 @@ struct Send: AsyncParsableCommand {
     }
 
     private func message() throws -> String {
-        if !text.isEmpty { return text.joined(separator: " ") }
+        if !text.isEmpty { return text.map(ChatName.plain).joined(separator: " ") }
         let input = FileHandle.standardInput.readDataToEndOfFile()
         guard let text = String(data: input, encoding: .utf8) else {
             throw Failure("standard input is no UTF-8")
