@@ -202,26 +202,26 @@ extension Client {
         for await state in states() where state == .online || state == .elsewhere { break }
         let changes = changes()
         var anchor: HistoryAnchor = .newest
-        var edge: MessageID?
-        let count = 200
         func advance() throws -> Bool {
             while true {
-                let page = try history(of: chat, anchor, count: count)
+                let page = try history(of: chat, anchor, count: 200)
                 let rows = page.rows.filter { $0.message != nil }
-                let isWhole = !page.isGapBefore && !rows.contains { $0.isGapAfter }
-                if isWhole, page.isStart { return true }
-                guard isWhole, let oldest = rows.first?.message else {
-                    let isBehind = edge == nil && rows.last?.isGapAfter == true
-                    look(
-                        at: chat,
-                        position: isBehind ? nil : rows.first?.message ?? edge,
-                        rowsOnScreen: count,
-                        visible: rows.compactMap(\.message) + (edge.map { [$0] } ?? [])
-                    )
-                    return false
+                if !rows.contains(where: \.isGapAfter) {
+                    if page.isStart { return true }
+                    if rows.count > 1, let second = rows[1].message {
+                        // The first row comes again as the last one: there may be a gap before it.
+                        anchor = .before(second)
+                        continue
+                    }
                 }
-                anchor = .before(oldest)
-                edge = oldest
+                let isBehind = anchor == .newest && rows.last?.isGapAfter == true
+                look(
+                    at: chat,
+                    position: isBehind ? nil : rows.first?.message,
+                    rowsOnScreen: 200,
+                    visible: rows.compactMap(\.message)
+                )
+                return false
             }
         }
         if try advance() { return true }
