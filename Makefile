@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-tools deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -140,6 +140,13 @@ bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers
 	.build/release/tambour-bench peers --rounds 3 --seconds 5 \
 		--markdown-out $(RESULTS)/peers.md --json-out $(RESULTS)/peers.json
+
+bench-link: ## What coming back takes over 64 kbit/s, 600 ms and 3 % loss, beside prosody; needs root
+	@scripts/deps bench
+	@scripts/deps peers
+	$(BUILD_SERVER)
+	swift build -c release --traits Jemalloc --product tambour
+	python3 bench/link/measure.py --markdown-out $(RESULTS)/link.md --json-out $(RESULTS)/link.json
 
 clean: ## Removes what was built
 	rm -rf .build

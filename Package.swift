@@ -178,7 +178,8 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambourd",
+                "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambour",
+                "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
             // what the stock client plays, who follows the guide, and what replays sessions.

@@ -19,18 +19,24 @@ package final class ChildProcess: Sendable {
     private let ending = Ending()
     private let errorText = ErrorText()
 
-    /// Starts `program` at once, with nothing on its standard input.
+    /// Starts `program` at once.
     ///
+    /// - Parameter input: the path of a file that it reads as its standard input.
     /// - Throws: `Failed` if it cannot be started.
-    package init(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws
-    {
+    package init(
+        _ program: URL,
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        input: String = "/dev/null"
+    ) throws {
         let (lines, feed) = AsyncStream.makeStream(of: String.self)
         self.lines = lines
         let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let child = try Self.births.withLock { _ in
             try Self.spawn(
                 [program.path] + arguments,
-                environment: variables.map { "\($0.key)=\($0.value)" }
+                environment: variables.map { "\($0.key)=\($0.value)" },
+                input: input
             )
         }
         processID = child.processID

@@ -62,11 +62,32 @@ struct Failure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
+/// Ids of groups as arguments that do not look like options.
+enum ChatName {
+    private static let mark = "id:"
+
+    /// An id of a group with a mark before its minus; anything else as it is.
+    static func marked(_ argument: String) -> String {
+        // Ids hold a time in milliseconds: what is shorter is something else.
+        guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
+            return argument
+        }
+        return mark + argument
+    }
+
+    /// What was typed.
+    static func plain(_ argument: String) -> String {
+        let rest = argument.hasPrefix(mark) ? String(argument.dropFirst(mark.count)) : argument
+        return marked(rest) == argument ? rest : argument
+    }
+}
+
 extension Client {
     /// The chat that somebody means: its id, its title, or a name or phone of a contact.
     ///
     /// A beginning will do when it fits only one.
     func chat(named name: String) throws -> ChatID {
+        let name = ChatName.plain(name)
         if let number = Int64(name), let chat = try chat(ChatID(number)) { return chat.id }
         let chats = try chats(includingHidden: true)
         let wanted = name.lowercased()

@@ -16,4 +16,9 @@ struct Tambour: AsyncParsableCommand {
         ],
         defaultSubcommand: Open.self
     )
+
+    /// Groups have negative numbers for ids, and ArgumentParser takes what begins with a minus for an option.
+    static func main() async {
+        await main(CommandLine.arguments.dropFirst().map { ChatName.marked($0) })
+    }
 }

@@ -145,7 +145,8 @@ struct Search: AsyncParsableCommand {
 
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes what is on disk of a chat, oldest first, a line of JSON for each message."
+        abstract: "Writes what is on disk of a chat, oldest first, a line of JSON a message.",
+        discussion: "With --whole nothing is written when not all came in time: exit code 2."
     )
 
     @OptionGroup var account: AccountOptions
@@ -153,9 +154,20 @@ struct Export: AsyncParsableCommand {
     @Argument(help: "The chat.")
     var chat: String
 
+    @Flag(help: "Fetches first what is missing.")
+    var whole = false
+
+    @Option(help: "How long to wait for it, in seconds.")
+    var wait = 60
+
     func run() async throws {
         let client = try account.signedIn()
         let id = try client.chat(named: chat)
+        if whole, await !fetch(id, client) {
+            remark("Some of the chat is not here yet.")
+            await client.stop()
+            throw ExitCode(2)
+        }
         var last = MessageID(.min)
         while true {
             let page = try client.history(of: id, .after(last), count: 500)
@@ -165,6 +177,58 @@ struct Export: AsyncParsableCommand {
             if page.isEnd { break }
         }
         await client.stop()
+    }
+
+    private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
+        client.start()
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await (try? client.readToTheStart(of: chat)) ?? false }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(wait))
+                return false
+            }
+            let isWhole = await group.next() ?? false
+            group.cancelAll()
+            return isWhole
+        }
+    }
+}
+
+extension Client {
+    /// Looks at a chat from its newest message back to its first, and waits where something is missing.
+    ///
+    /// - Returns: false when it was given up.
+    fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
+        for await state in states() where state == .online || state == .elsewhere { break }
+        let changes = changes()
+        var anchor: HistoryAnchor = .newest
+        func advance() throws -> Bool {
+            while true {
+                let page = try history(of: chat, anchor, count: 200)
+                let rows = page.rows.filter { $0.message != nil }
+                if !rows.contains(where: \.isGapAfter) {
+                    if page.isStart { return true }
+                    if rows.count > 1, let second = rows[1].message {
+                        // The first row comes again as the last one: there may be a gap before it.
+                        anchor = .before(second)
+                        continue
+                    }
+                }
+                let isBehind = anchor == .newest && rows.last?.isGapAfter == true
+                look(
+                    at: chat,
+                    position: isBehind ? nil : rows.first?.message,
+                    rowsOnScreen: 200,
+                    visible: rows.compactMap(\.message)
+                )
+                return false
+            }
+        }
+        if try advance() { return true }
+        for await change in changes where change.everything || change.histories.contains(chat) {
+            if try advance() { return true }
+        }
+        return false
     }
 }
 

@@ -8,7 +8,8 @@ struct Send: AsyncParsableCommand {
         abstract: "Sends a message; without a text, what standard input says.",
         discussion: """
             The message is stored before the command does anything else. When the server has it the exit code is 0; when it cannot be \
-            reached in time, 2: the message is sent by whichever `tambour` connects next.
+            reached in time, 2: the message is sent by whichever `tambour` connects next. With --lines that goes for each line, and \
+            lines are sent while later ones are still awaited.
             """
     )
 
@@ -26,34 +27,54 @@ struct Send: AsyncParsableCommand {
     @Flag(help: "Alerts nobody.")
     var silent = false
 
+    @Flag(help: "Each line of standard input is a message of its own, sent as it comes.")
+    var lines = false
+
     @Option(help: "How long to wait for the server, in seconds; 0 only queues it.")
     var wait = 30
+
+    func validate() throws {
+        if lines, !text.isEmpty { throw ValidationError("--lines reads standard input") }
+    }
 
     func run() async throws {
         let client = try account.signedIn()
         let id = try await client.chat(named: chat, orFoundWithin: wait > 0)
-        let outgoing = try await client.send(
-            message(),
-            to: id,
-            replyingTo: replyTo.map { MessageID($0) },
-            isSilent: silent
-        )
+        var outgoing: [OutgoingID] = []
+        if lines {
+            if wait > 0 { client.start() }
+            while let line = readLine() {
+                if !line.isEmpty { outgoing.append(try await send(line, to: id, client)) }
+            }
+        } else {
+            outgoing.append(try await send(message(), to: id, client))
+        }
         if wait > 0 {
             client.start()
             await client.wait(for: outgoing, within: .seconds(wait))
         }
-        let isWaiting = try client.isWaiting(outgoing)
-        let failure = try client.failure(of: outgoing)
+        let waiting = try outgoing.count { try client.isWaiting($0) }
+        let failure = try outgoing.lazy.compactMap { try client.failure(of: $0) }.first
         await client.stop()
         if let failure { throw Failure("not sent: \(failure)") }
-        if isWaiting {
-            remark("The message waits to be sent.")
+        if waiting > 0 {
+            remark(waiting == 1 ? "The message waits to be sent." : "\(waiting) messages wait.")
             throw ExitCode(2)
         }
     }
 
+    private func send(_ text: String, to chat: ChatID, _ client: Client) async throws -> OutgoingID
+    {
+        try await client.send(
+            text,
+            to: chat,
+            replyingTo: replyTo.map { MessageID($0) },
+            isSilent: silent
+        )
+    }
+
     private func message() throws -> String {
-        if !text.isEmpty { return text.joined(separator: " ") }
+        if !text.isEmpty { return text.map(ChatName.plain).joined(separator: " ") }
         let input = FileHandle.standardInput.readDataToEndOfFile()
         guard let text = String(data: input, encoding: .utf8) else {
             throw Failure("standard input is no UTF-8")
@@ -63,14 +84,22 @@ struct Send: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Waits until something that was asked for is done or refused.
-    func wait(for outgoing: OutgoingID, within limit: Duration) async {
+    /// Waits until all that was asked for is done or refused.
+    func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
-                guard (try? self.isWaiting(outgoing)) == true else { return }
+                var left = outgoing[...]
+                func isWaiting() -> Bool {
+                    // They are done in about this order, so the rest need not be looked at.
+                    while let next = left.first, (try? self.isWaiting(next)) != true {
+                        left.removeFirst()
+                    }
+                    return !left.isEmpty
+                }
+                guard isWaiting() else { return }
                 for await change in changes where change.queue || change.everything {
-                    guard (try? self.isWaiting(outgoing)) == true else { return }
+                    guard isWaiting() else { return }
                 }
             }
             group.addTask { try? await Task.sleep(for: limit) }

@@ -1,4 +1,5 @@
 import Foundation
+import TambourTesting
 import Testing
 
 /// Acknowledged means stored: servers that are killed and cut off under load.

@@ -1,3 +1,4 @@
+import Foundation
 import TambourProtocol
 import TambourTesting
 import Testing
@@ -185,23 +186,40 @@ struct ClientTests {
         }
     }
 
-    @Test("asks for each message of a long history once")
-    func scroll() async throws {
+    private static let isSoak = ProcessInfo.processInfo.environment["TAMBOUR_SOAK"] == "1"
+
+    @Test(
+        "asks for each message of a long history once",
+        arguments: isSoak ? [1_000, 10_000] : [1_000]
+    )
+    func scroll(total: Int) async throws {
         try await withWorld { world in
             let alice = try world.server.signUp("Alice")
             let bob = try world.server.signUp("Bob")
             let chat = alice.dialog(with: bob)
-            let total = 1_000
-            for number in 1...total { try bob.send("\(number)", to: chat, cid: Int64(number)) }
-            let client = try await world.client(of: alice)
+            for start in stride(from: 1, through: total, by: 200) {
+                let sent = try (start..<start + 200).map { number in
+                    let message = NewMessage(cid: Int64(number), text: Text("\(number)"))
+                    return try bob.send(MsgSendRequest(chatID: chat, message: message))
+                }
+                for number in sent { _ = try bob.reply(to: number, as: MsgSendReply.self) }
+            }
+            let client = try await world.client(of: alice, tapsFrames: true)
+            let events = client.events()
+            async let frames = events.reduce(into: 0) { count, event in
+                guard case .frame(let frame) = event, frame.direction == .sent else { return }
+                if frame.opcode == "\(Opcode.chatHistory)" { count += 1 }
+            }
             try await client.startAndSync()
             try await scrollToTop(client, chat, total)
             let all = try client.history(of: chat, .newest, count: total).rows.map(\.text)
             #expect(all == (1...total).map(String.init))
-            // The newest came with the login, and pages are of 50.
-            #expect(await client.historyRequests() == (total - 1 + 49) / 50)
+            #expect(await client.historyRequests() == (total + 49) / 50)
             try await scrollToTop(client, chat, total)
-            #expect(await client.historyRequests() == (total - 1 + 49) / 50)
+            #expect(await client.historyRequests() == (total + 49) / 50)
+            // What went over the wire, both times together.
+            await client.stop()
+            #expect(await frames == (total + 49) / 50)
         }
     }
 

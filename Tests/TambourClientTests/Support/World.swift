@@ -26,17 +26,22 @@ final class World {
     }
 
     /// A client that is signed in as who `other` is, on a device of its own.
-    func client(of other: WireClient, device: String = "tambour") async throws -> Client {
+    func client(
+        of other: WireClient,
+        device: String = "tambour",
+        tapsFrames: Bool = false
+    ) async throws -> Client {
         let session = try server.signIn(phoneOf: other, device: device)
         session.close()
-        let client = try open(device)
+        let client = try open(device, tapsFrames: tapsFrames)
         try await client.signIn(token: session.token)
         return client
     }
 
     /// The client of a file, as a program that starts opens it.
-    func open(_ device: String) throws -> Client {
+    func open(_ device: String, tapsFrames: Bool = false) throws -> Client {
         var options = ClientOptions()
+        options.tapsFrames = tapsFrames
         options.link.backoffBaseMs = 20
         options.link.backoffCapMs = 200
         let client = try Client(
