@@ -12,6 +12,8 @@ public struct ChangeSet: Hashable, Sendable {
     public internal(set) var drafts: Set<ChatID> = []
     /// What waits to be done has changed.
     public internal(set) var queue = false
+    /// Objects or their conflicts have changed.
+    public internal(set) var entities = false
     /// The account itself or its settings have changed.
     public internal(set) var account = false
     /// Anything may have changed: another process has written.
@@ -29,6 +31,7 @@ public struct ChangeSet: Hashable, Sendable {
         people.formUnion(other.people)
         drafts.formUnion(other.drafts)
         queue = queue || other.queue
+        entities = entities || other.entities
         account = account || other.account
         everything = everything || other.everything
     }

@@ -32,6 +32,9 @@ package final class ClientCore {
     /// What is held of histories, as it is stored, of chats that were touched.
     var histories: [ChatID: ChatHistory] = [:]
     var screens: [ChatID: Screen] = [:]
+    /// The entities as they are stored; nil until somebody uses them.
+    var entities: LocalEntities?
+    var entityLink = EntityLink()
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.
@@ -175,6 +178,7 @@ package final class ClientCore {
     private func connectionLost(_ tx: StoreTransaction) throws {
         isGreeted = false
         introduced = []
+        entitiesDisconnected()
         received = []
         outgoing = []
         try tx.forgetWhoIsOnline()
@@ -262,6 +266,7 @@ package final class ClientCore {
                 link.closed(nowMs: environment.nowMs(), random: environment.random())
                 isGreeted = false
                 received = []
+                entitiesDisconnected()
                 for entry in requests.takeAll() { entry.abandoned?(error) }
                 for waiter in greetingWaiters { waiter(.failure(error)) }
                 greetingWaiters = []
@@ -289,6 +294,7 @@ package final class ClientCore {
         guard link.phase != .stopped else { return }
         try askAboutStrangers(tx)
         try runTasks(tx)
+        try runEntities(tx)
     }
 
     /// Another process may have written: what is in memory is read again when it is needed.
@@ -303,6 +309,7 @@ package final class ClientCore {
     private func forgetWhatIsInMemory() {
         tasks = nil
         histories = [:]
+        entities = nil
     }
 
     /// Has `step` done when the transaction under way is committed.

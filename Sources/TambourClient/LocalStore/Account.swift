@@ -22,6 +22,11 @@ extension StoreTransaction {
         case configHash
         /// Settings of the user, a map as it travels.
         case userSettings
+        /// Up to where objects were pulled, Unix milliseconds of the server, and where a page ended; absent
+        /// until somebody uses them.
+        case entitiesMark, entitiesLast
+        /// What ids and operations are counted from.
+        case entityCounters
         /// How many things were learned of histories so far: what is learned later wins.
         case revision
     }
@@ -69,7 +74,7 @@ extension StoreTransaction {
         )
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
-            "task", "task_dependency", "overlay",
+            "task", "task_dependency", "overlay", "entity", "entity_update", "entity_alias",
         ] {
             try execute("DELETE FROM \(table)")
         }

@@ -5,6 +5,7 @@ enum LocalSchema {
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { try $0.execute(sql: first) }
+        migrator.registerMigration("2") { try $0.execute(sql: entities) }
         return migrator
     }()
 
@@ -151,5 +152,32 @@ enum LocalSchema {
           PRIMARY KEY (task, kind)
         ) WITHOUT ROWID;
         CREATE INDEX overlay_by_chat ON overlay (chat);
+        """
+
+    /// What is edited offline; ids are numbers of the server or local ones, as `#l7`.
+    private static let entities = """
+        CREATE TABLE entity (
+          id TEXT PRIMARY KEY,
+          type TEXT NOT NULL,
+          parent TEXT,
+          uiKey INTEGER NOT NULL,
+          server BLOB
+        ) WITHOUT ROWID;
+
+        -- Changes on their way: in flight (sent), or pending or in conflict (open).
+        CREATE TABLE entity_update (
+          id TEXT NOT NULL,
+          slot TEXT NOT NULL,
+          sequence INTEGER NOT NULL,
+          change BLOB NOT NULL,
+          state BLOB NOT NULL,
+          PRIMARY KEY (id, slot)
+        ) WITHOUT ROWID;
+
+        CREATE TABLE entity_alias (
+          local TEXT PRIMARY KEY,
+          server TEXT NOT NULL,
+          sinceHere INTEGER NOT NULL
+        ) WITHOUT ROWID;
         """
 }

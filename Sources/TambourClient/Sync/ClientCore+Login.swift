@@ -5,7 +5,9 @@ import TambourProtocol
 /// From the first packet of a connection until everything that happened meanwhile is here.
 extension ClientCore {
     /// What this client reads beyond the classic surface.
-    private static let capabilities: Capabilities = [.lz4Large, .historyMore, .resync, .syncMore]
+    private static let capabilities: Capabilities = [
+        .lz4Large, .historyMore, .resync, .syncMore, .objects,
+    ]
 
     /// Says who this is and, if somebody is signed in, logs in by the same packet of the network.
     func greet(_ tx: StoreTransaction) throws {
@@ -52,6 +54,7 @@ extension ClientCore {
                 try apply(reply, to: request, tx)
                 loggedIn()
                 try wakeTasks(tx)
+                try syncEntities(tx)
                 try syncRest(tx)
             case .failure(let error): try loginFailed(error, tx)
             }

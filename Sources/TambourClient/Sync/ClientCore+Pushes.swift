@@ -50,6 +50,7 @@ extension ClientCore {
                 guard let chat = push.chatID ?? push.userID.map({ .dialog(me, $0) }) else { return }
                 let discarded = ChatDrafts(discarded: IDMap([(chat, push.time)]))
                 try tx.put(Drafts(chats: discarded), me: me)
+            case .notifObj: try entitiesTold(read(NotifObj.self), tx)
             case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
             case .notifMsgYouReacted:
                 let push = try read(NotifMsgYouReacted.self)

@@ -120,6 +120,8 @@ package struct EntitySchema: Sendable {
 
     package subscript(type: EntityType) -> Kind? { kinds[type] }
 
+    package var types: [EntityType] { Array(kinds.keys) }
+
     /// Types whose objects do not go with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 

@@ -1,0 +1,242 @@
+import GRDB
+import TambourProtocol
+
+/// Entities between the store and the server: one pull or push is under way at a time.
+extension ClientCore {
+    /// What of entities belongs to the connection.
+    struct EntityLink {
+        enum Request {
+            case pull
+            case push
+        }
+
+        var underWay: Request?
+        /// Changes were told that may not be held here.
+        var wantsPull = false
+        /// The server does not serve them, or refuses what is sent: not again on this connection.
+        var isRefused = false
+        /// Pages of everything that have come so far; nil while changes are pulled.
+        var everything: [Entity]?
+    }
+
+    /// Where the store stands between pulls.
+    private struct EntityMark {
+        var time: Int64
+        var last: Int64
+    }
+
+    // MARK: What the user does
+
+    /// Runs a call on the entities and keeps what it changes.
+    ///
+    /// - Throws: `ClientError` with what is wrong about it.
+    func changeEntities<Value>(
+        _ tx: StoreTransaction,
+        _ body: (inout LocalEntities) throws(LocalEntityError) -> (Value, [EntityRowChange])
+    ) throws -> Value {
+        var entities = try useEntities(tx)
+        // Held once, so that it is not copied; what throws has changed nothing.
+        self.entities = nil
+        defer { self.entities = entities }
+        let (value, rows): (Value, [EntityRowChange])
+        do throws(LocalEntityError) {
+            (value, rows) = try body(&entities)
+        } catch {
+            throw ClientError(error)
+        }
+        try tx.apply(rows)
+        return value
+    }
+
+    /// The entities as they are stored, which are kept up to date from now on.
+    func useEntities(_ tx: StoreTransaction) throws -> LocalEntities {
+        if try tx.value(of: .entitiesMark) as Int64? == nil {
+            try tx.set(.entitiesMark, 0)
+            entityLink.wantsPull = true
+        }
+        return try storedEntities(tx)
+    }
+
+    private func storedEntities(_ tx: StoreTransaction) throws -> LocalEntities {
+        if let entities { return entities }
+        var read = LocalEntities(
+            schema: .standard(.standard),
+            rows: try tx.entityRows(random: environment.random)
+        )
+        // Read again while a batch is under way: the reply is to that batch.
+        if entityLink.underWay == .push { _ = read.nextPush() }
+        entities = read
+        return read
+    }
+
+    // MARK: The connection
+
+    /// Asks what has changed meanwhile, behind a login.
+    func syncEntities(_ tx: StoreTransaction) throws {
+        entityLink.wantsPull = try tx.value(of: .entitiesMark) as Int64? != nil
+    }
+
+    func entitiesDisconnected() {
+        entityLink = EntityLink()
+        entities?.dropped()
+    }
+
+    /// The end of every transaction: sends what can be sent.
+    func runEntities(_ tx: StoreTransaction) throws {
+        guard isLive, entityLink.underWay == nil, !entityLink.isRefused else { return }
+        if entityLink.wantsPull {
+            entityLink.wantsPull = false
+            try pullEntities(tx)
+        } else if entities != nil || tx.changes.entities || tx.changes.everything {
+            try pushEntities(tx)
+        }
+    }
+
+    private func pushEntities(_ tx: StoreTransaction) throws {
+        guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
+        var entities = try storedEntities(tx)
+        self.entities = nil
+        defer { self.entities = entities }
+        let push = entities.nextPush()
+        try tx.apply(push.rows)
+        guard !push.operations.isEmpty else { return }
+        entityLink.underWay = .push
+        let request = ObjPushRequest(
+            clientNow: environment.wallMs(),
+            ops: push.operations.map { ObjectOperation($0) }
+        )
+        call(request) { [self] answer, tx in
+            let results: [EntityResult]
+            do {
+                results = try answer.get().results.map { try EntityResult($0) }
+            } catch {
+                entityLink.underWay = nil
+                return refused(error)
+            }
+            // Not before: what is read again meanwhile waits for this reply.
+            defer { entityLink.underWay = nil }
+            try keepEntities(tx) { entities throws(LocalEntityError) in
+                try entities.pushed(results, at: environment.wallMs())
+            }
+        }
+    }
+
+    private func refused(_ error: any Error) {
+        self.entities?.dropped()
+        guard error as? ClientError != .disconnected else { return }
+        entityLink.isRefused = true
+        publish(.refused("objects: \(error)"))
+    }
+
+    private func keepEntities(
+        _ tx: StoreTransaction,
+        _ body: (inout LocalEntities) throws(LocalEntityError) -> [EntityRowChange]
+    ) throws {
+        try changeEntities(tx) { entities throws(LocalEntityError) in ((), try body(&entities)) }
+    }
+
+    // MARK: Pulling
+
+    private func pullEntities(_ tx: StoreTransaction) throws {
+        let mark = EntityMark(
+            time: try tx.value(of: .entitiesMark) ?? 0,
+            last: try tx.value(of: .entitiesLast) ?? 0
+        )
+        pullEntities(behind: mark)
+    }
+
+    private func pullEntities(behind mark: EntityMark) {
+        entityLink.underWay = .pull
+        call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
+            entityLink.underWay = nil
+            do {
+                let reply = try answer.get()
+                let page = try reply.objects.map { try Entity($0) }
+                try take(page, of: reply, tx)
+            } catch let error as ClientError {
+                refused(error)
+            } catch let error as PayloadError {
+                refused(error)
+            }
+        }
+    }
+
+    private func take(
+        _ page: [Entity],
+        of reply: ObjPullReply,
+        _ tx: StoreTransaction
+    ) throws {
+        let isMore = reply.more == true
+        let next = EntityMark(time: reply.time, last: isMore ? reply.last ?? 0 : 0)
+        if reply.resync == true { entityLink.everything = [] }
+        if var everything = entityLink.everything {
+            everything += page
+            entityLink.everything = isMore ? everything : nil
+            if isMore { return pullEntities(behind: next) }
+            let types = Set(LocalEntities.listedTypes)
+            try keepEntities(tx) { $0.pulledAll(everything, of: types) }
+            // What was told while the pages came may have been created behind the last of them.
+            entityLink.wantsPull = true
+        } else {
+            try keepEntities(tx) {
+                $0.pulled(
+                    page.filter { !$0.isDeleted },
+                    tombstones: page.filter(\.isDeleted)
+                )
+            }
+            if isMore { entityLink.wantsPull = true } else { try pruneEntities(tx) }
+        }
+        try tx.set(.entitiesMark, next.time)
+        try tx.set(.entitiesLast, next.last)
+    }
+
+    private func pruneEntities(_ tx: StoreTransaction) throws {
+        let time = environment.wallMs() - Self.keptMs
+        try keepEntities(tx) { $0.prune(before: time) }
+    }
+
+    /// How long tombstones and replaced ids are kept, milliseconds.
+    private static let keptMs: Int64 = 30 * 86_400_000
+
+    /// Another device of the account has changed something.
+    func entitiesTold(_ push: NotifObj, _ tx: StoreTransaction) throws {
+        guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
+        let told = try push.objects.map { try Entity($0) }
+        try keepEntities(tx) {
+            $0.pulled(told.filter { !$0.isDeleted }, tombstones: told.filter(\.isDeleted))
+        }
+    }
+
+    /// Takes over a part of a series.
+    func keepElements(_ elements: [Entity], _ tx: StoreTransaction) throws {
+        try keepEntities(tx) { $0.pulled(elements) }
+    }
+}
+
+extension LocalEntities {
+    /// Types whose objects a pull of everything lists.
+    fileprivate static var listedTypes: [EntityType] {
+        EntitySchema.standard(.standard).types.filter {
+            EntitySchema.standard(.standard)[$0]?.policy != .append
+        }
+    }
+}
+
+extension ClientError {
+    init(_ error: LocalEntityError) {
+        self =
+            switch error {
+            case .refused(let refusal):
+                .refused(
+                    code: "\(refusal.error.name)",
+                    text: "\(refusal.error.name) at \(refusal.path)"
+                )
+            case .notFound: .invalid(reason: "there is no such object")
+            case .notDeleted: .invalid(reason: "the object is not deleted here")
+            case .noConflict: .invalid(reason: "the object is in no conflict")
+            case .choiceNotOffered: .invalid(reason: "the conflict does not offer this choice")
+            case .parentNeeded: .invalid(reason: "name another parent, for the old one is gone")
+            case .unexpectedReply: .unreadable(reason: "results for operations that were not sent")
+            }
+    }
+}
