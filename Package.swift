@@ -167,7 +167,7 @@ let package = Package(
         ),
         .testTarget(
             name: "tambourTests",
-            dependencies: ["TambourClient", "TambourProtocol", "tambour"]
+            dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
         ),
         .testTarget(
             name: "SystemTests",

@@ -58,6 +58,17 @@ extension Client {
         }
     }
 
+    /// Up to when this account has read a chat, Unix milliseconds of the server; 0 when it never has.
+    public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
+        try store.read { db in
+            try Int64.fetchOne(
+                db,
+                sql: "SELECT readMark FROM chat WHERE id = ?",
+                arguments: [chat.rawValue]
+            ) ?? 0
+        }
+    }
+
     /// Contacts, by name.
     public func people() throws(ClientError) -> [Person] {
         try store.read { try Reader($0).people() }

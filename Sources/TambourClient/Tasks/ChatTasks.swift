@@ -67,6 +67,8 @@ struct UpdateMembersTask: ClientTask {
     let users: [Int64]
     let isRemoval: Bool
     var showsHistory = true
+    /// Their rights as administrators are changed, not whether they are members; bits of the table of roles.
+    var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
 
@@ -75,7 +77,9 @@ struct UpdateMembersTask: ClientTask {
             chatID: ChatID(chat),
             userIDs: users.map(UserID.init),
             operation: isRemoval ? .remove : .add,
-            showHistory: showsHistory
+            type: permissions == nil ? nil : .admin,
+            showHistory: showsHistory,
+            permissions: isRemoval ? nil : permissions
         )
     }
 

@@ -1,0 +1,106 @@
+import Foundation
+import TambourClient
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import tambour
+
+/// Somebody at a screen, and a real server with others on it.
+final class Desk {
+    let server: TestServer
+    let directory: String
+    let alice: WireClient
+    let bob: WireClient
+    let client: Client
+    let display = LookedAtDisplay()
+    let screen: ScreenController
+    /// The dialog of the two.
+    let chat: ChatID
+
+    /// - Parameter prepare: what happened before the screen is opened.
+    init(_ prepare: (Desk.World) throws -> Void = { _ in }) async throws {
+        directory = try TestServer.temporaryDirectory()
+        server = try TestServer(dataDirectory: "\(directory)/server")
+        alice = try server.signUp("Alice")
+        bob = try server.signUp("Bob")
+        chat = alice.dialog(with: bob)
+        try prepare(World(server: server, alice: alice, bob: bob, chat: chat))
+        let session = try server.signIn(phoneOf: alice, device: "screen")
+        session.close()
+        client = try Client(store: "\(directory)/alice.db", server: server.address)
+        try await client.signIn(token: session.token)
+        client.start()
+        try await client.becomeOnline()
+        screen = ScreenController(
+            client: client,
+            preferences: PreferencesFile(path: nil),
+            theme: .none
+        )
+        let (screen, display) = (screen, display)
+        try screen.queue.sync { try screen.begin(on: display) { _ in } }
+        try display.waits(for: "online")
+    }
+
+    struct World {
+        let server: TestServer
+        let alice: WireClient
+        let bob: WireClient
+        let chat: ChatID
+    }
+
+    func close() async {
+        screen.queue.sync { screen.end(0) }
+        await client.stop()
+        server.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    // MARK: - Keys
+
+    func press(_ keys: KeyPress...) {
+        let events = keys.map { InputEvent.key($0) }
+        screen.queue.sync { display.handlers.input(events) }
+    }
+
+    /// Types a text; a line break is Enter.
+    func type(_ text: String) {
+        let events = text.unicodeScalars.map { scalar in
+            InputEvent.key(scalar == "\n" ? KeyPress(.enter) : KeyPress(.character(scalar)))
+        }
+        screen.queue.sync { display.handlers.input(events) }
+    }
+
+    func tell(_ event: InputEvent) {
+        screen.queue.sync { display.handlers.input([event]) }
+    }
+
+    /// Something of the screen's state.
+    func look<Value: Sendable>(_ body: (ScreenState) -> Value) -> Value {
+        screen.queue.sync { body(screen.state) }
+    }
+
+    /// Opens the dialog with Bob.
+    func openBob() throws {
+        press(.alt("g"))
+        type("bob")
+        try display.waits(for: "▌Bob")
+        press(KeyPress(.enter))
+        try display.wait(for: "Bob is open") { _ in look { $0.open == chat && !$0.rows.isEmpty } }
+    }
+}
+
+/// Runs `body` at a desk of its own.
+func atDesk(
+    _ prepare: (Desk.World) throws -> Void = { _ in },
+    _ body: (Desk) async throws -> Void
+) async throws {
+    let desk = try await Desk(prepare)
+    do {
+        try await body(desk)
+    } catch {
+        await desk.close()
+        throw error
+    }
+    await desk.close()
+}
