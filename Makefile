@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-tools bench-screen captures deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -140,6 +140,17 @@ bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers
 	.build/release/tambour-bench peers --rounds 3 --seconds 5 \
 		--markdown-out $(RESULTS)/peers.md --json-out $(RESULTS)/peers.json
+
+bench-screen: deps-run ## How quick the screen is: first screen, keys, memory, idle CPU
+	$(BUILD_SERVER)
+	swift build -c release --product tambour
+	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
+
+captures: deps-run ## Draws ten situations of the screen in three themes and two sizes into .build/captures; needs tmux
+	swift build --product tambourd
+	swift build --product tambour
+	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \
+		--out .build/captures
 
 clean: ## Removes what was built
 	rm -rf .build

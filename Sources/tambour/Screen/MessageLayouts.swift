@@ -9,6 +9,8 @@ final class MessageLayouts {
         let quote: String?
         let body: TextLayout?
         let footer: String
+        /// What became of it, at the right end of its first line; empty where the header says it.
+        var note = ""
 
         struct Header {
             let sender: String
@@ -84,28 +86,31 @@ final class MessageLayouts {
             formatting
             + Links.ranges(in: row).map { TextSpan($0.range, .link, address: $0.address) }
             + matches(of: words, in: text).map { TextSpan($0, .match) }
-        var options = TextLayout.Options(width: max(1, width - 2))
+        var notes = note
+        if row.isEdited { notes += " edited" }
+        if row.isChanging { notes += " …" }
+        notes = notes.trimmed
+        let hasNote = !hasHeader && !notes.isEmpty
+        let room = width - 2 - (hasNote ? Width.of(notes) + 1 : 0)
+        var options = TextLayout.Options(width: max(1, room))
         options.firstLinkNumber = 1
         let reactions = row.reactions.map { "\($0.emoji) \($0.count)\($0.isOwn ? "*" : "")" }
         var footer = reactions.joined(separator: "  ")
         if case .failed(let reason) = row.state {
             footer += footer.isEmpty ? reason : "  \(reason)"
         }
-        var notes = note
-        if row.isEdited { notes += " edited" }
-        if row.isChanging { notes += " …" }
         let header = Block.Header(
             sender: sender(of: row),
             person: row.sender?.rawValue ?? 0,
             note: notes,
             time: time
         )
-        let needsHeader = hasHeader || !notes.isEmpty
         return Block(
-            header: needsHeader ? header : nil,
+            header: hasHeader ? header : nil,
             quote: row.quote.map { "┃ \($0.sender): \($0.text)" },
             body: text.isEmpty ? nil : TextLayout(text, spans: spans, options: options),
-            footer: footer
+            footer: footer,
+            note: hasNote ? notes : ""
         )
     }
 

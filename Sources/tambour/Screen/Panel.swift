@@ -75,6 +75,10 @@ struct Panel {
     /// Picks the items that fit the query, the best first.
     mutating func filter() {
         let text = query?.text ?? ""
+        guard !text.trimmed.isEmpty else {
+            items = all
+            return move(by: 0)
+        }
         let ranked = FuzzyMatch.rank(text, all.map { FoldedText($0.title) })
         items = ranked.map { found in
             var item = all[found.index]

@@ -32,7 +32,8 @@ struct Loading {
     static let interval = Duration.milliseconds(33)
     /// From so many on, reading all lines is cheaper than one by one.
     static let manyChats = 30
-    static let page = 100
+    /// Messages at once: several screens on both sides of where somebody reads.
+    static let page = 200
 }
 
 extension ScreenController {
@@ -172,7 +173,8 @@ extension ScreenController {
 
     private func show(_ page: HistoryPage) {
         let width = paneWidth
-        let bottom = state.scroll > 0 ? view.bottomLine(of: state, width) : nil
+        let isFollowing = state.scroll == 0 && anchor == nil
+        let bottom = isFollowing ? nil : view.bottomLine(of: state, width)
         state.rows = page.rows
         state.isGapBefore = page.isGapBefore
         state.isStart = page.isStart

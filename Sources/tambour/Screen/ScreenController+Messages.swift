@@ -4,13 +4,16 @@ import TambourProtocol
 /// What is done to the message that is chosen.
 extension ScreenController {
     func handleMessages(_ press: KeyPress) {
-        guard let open = state.open, let row = state.selectedRow ?? state.rows.last else {
+        guard let open = state.open, press.key != .escape, press.key != .enter else {
             state.focus = .input
             return
         }
-        if state.selectedRow == nil { state.selected = row.id }
+        guard let row = state.selectedRow else {
+            // What was gone to is not here yet: nothing may be done to another one instead.
+            if press.key == .up || press.key == .down { select(by: 0) }
+            return
+        }
         switch press.key {
-        case .escape, .enter: state.focus = .input
         case .up, .character("k"): select(by: -1)
         case .down, .character("j"): select(by: 1)
         case .character("d"), .character("D"):

@@ -110,18 +110,22 @@ extension ScreenController {
         isAnchorToBeShown = false
         let most = max(0, seen.lines - seen.paneRows)
         let wanted = state.scroll + lines
-        if wanted > most, !state.isStart,
-            let oldest = state.rows.first(where: { $0.message != nil })
-        {
-            // Older rows than are read: reading begins further up.
-            anchor = oldest.message
-            loadHistory()
-        }
-        if wanted < 0, anchor != nil {
-            anchor = state.isEnd ? nil : state.rows.last { $0.message != nil }?.message
-            loadHistory()
+        // A screen before the end of what is read, reading goes on there.
+        let sent = state.rows.lazy.compactMap(\.message)
+        if lines > 0, wanted > most - seen.paneRows, !state.isStart {
+            read(at: sent.first)
+        } else if lines < 0, wanted < seen.paneRows, !state.isEnd {
+            read(at: sent.last)
+        } else if wanted <= 0, state.isEnd {
+            read(at: nil)
         }
         state.scroll = min(max(0, wanted), most)
+    }
+
+    private func read(at message: MessageID?) {
+        guard message != anchor else { return }
+        anchor = message
+        loadHistory()
     }
 
     func goToNeighbour(_ step: Int) {
@@ -142,12 +146,12 @@ extension ScreenController {
 
     func goToFirstUnread() {
         guard let open = state.open else { return }
-        guard let mark = state.newAfterMs, mark > 0 else {
+        guard let mark = state.newAfterMs else {
             state.notice = ("nothing was unread here", false)
             return
         }
         // What is unread begins behind it, held or not.
-        go(to: MessageID(timeMs: mark, counter: .max), in: open)
+        go(to: MessageID(timeMs: max(mark, 1), counter: .max), in: open)
         state.focus = .input
     }
 

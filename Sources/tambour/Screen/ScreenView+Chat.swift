@@ -234,12 +234,26 @@ extension ScreenView {
                     theme: theme,
                     in: inner
                 )
+                if line == 0 { drawNote(block.note, row.state, theme, &surface, inner) }
                 return
             }
         }
         var style = theme[.accent]
         if case .failed = row.state { style = theme[.error] }
         surface.draw(block.footer, at: inner.origin, style: style, in: inner)
+    }
+
+    private func drawNote(
+        _ note: String,
+        _ state: MessageState,
+        _ theme: Theme,
+        _ surface: inout Surface,
+        _ line: Rect
+    ) {
+        var style = theme[.secondary]
+        if case .failed = state { style = theme[.error] }
+        let place = Position(column: line.endColumn - Width.of(note), row: line.row)
+        surface.draw(note, at: place, style: style, in: line)
     }
 
     private func drawTitle(_ state: ScreenState, _ surface: inout Surface, _ head: Rect) {

@@ -52,11 +52,13 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) -> Int {
-        let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - 4))
-        let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - 3))
+        // A strip of what is below would only confuse: a large panel fills a small screen.
+        let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
+        let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
+        let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
         let box = Rect(
             column: (whole.columns - columns) / 2,
-            row: max(1, (whole.rows - 1 - rows) / (panel.isLarge ? 2 : 3)),
+            row: (whole.rows - 1 - rows) / (panel.isLarge ? 2 : 3),
             columns: columns,
             rows: rows
         )
@@ -253,10 +255,9 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
-        let rows = min(12, whole.rows / 2)
+        // At the top: below it people write and see what comes of that.
         var area = whole
-        _ = area.takeBottom(1)
-        let pane = area.takeBottom(rows)
+        let pane = area.takeTop(min(12, whole.rows / 2))
         surface.fill(pane)
         surface.drawBox(pane, title: "Packets", style: state.theme[.border])
         let inner = pane.inside

@@ -1,3 +1,4 @@
+import Synchronization
 import TambourClient
 import TambourProtocol
 import TambourTesting
@@ -16,7 +17,7 @@ struct ScreenFlowTests {
 
     @Test("a message is written, sent, answered, edited and deleted")
     func writing() async throws {
-        try await atDesk({ try Self.talk($0, ["hello"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try desk.openBob()
             desk.type("hi there\n")
             try desk.display.waits(for: "hi there")
@@ -48,7 +49,7 @@ struct ScreenFlowTests {
 
     @Test("a paste is never sent, whatever is in it")
     func paste() async throws {
-        try await atDesk({ try Self.talk($0, ["hello"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try desk.openBob()
             desk.tell(.paste("rm -rf /\n/quit\nmore\n"))
             #expect(desk.look(\.input).text == "rm -rf /\n/quit\nmore\n")
@@ -61,9 +62,11 @@ struct ScreenFlowTests {
     @Test("search finds words here and on the server, jumps to them and steps between them")
     func search() async throws {
         let many = (1...150).map { "filler \($0)" }
-        try await atDesk({ world in
-            try Self.talk(world, ["apricot one"] + many + ["apricot two", "the end"])
-        }) { desk in
+        try await atDesk(
+            after: Before { world in
+                try Self.talk(world, ["apricot one"] + many + ["apricot two", "the end"])
+            }
+        ) { desk in
             try desk.openBob()
             desk.press(.alt("/"))
             desk.type("apri")
@@ -95,7 +98,7 @@ struct ScreenFlowTests {
 
     @Test("search works offline on what is here")
     func searchOffline() async throws {
-        try await atDesk({ try Self.talk($0, ["apricot", "banana"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["apricot", "banana"]) }) { desk in
             try desk.openBob()
             try desk.display.waits(for: "banana")
             desk.server.stop()
@@ -113,13 +116,15 @@ struct ScreenFlowTests {
     @Test("a quote leads to what is quoted, and a date to its day")
     func jumps() async throws {
         let many = (1...120).map { "filler \($0)" }
-        try await atDesk({ world in
-            let first = try world.bob.send("the question", to: world.chat, cid: 1_000)
-            try Self.talk(world, many)
-            let link = NewLink(type: .reply, messageID: first.message.id)
-            let message = NewMessage(cid: 2_000, text: "the answer", link: link)
-            try world.bob.call(MsgSendRequest(chatID: world.chat, message: message))
-        }) { desk in
+        try await atDesk(
+            after: Before { world in
+                let first = try world.bob.send("the question", to: world.chat, cid: 1_000)
+                try Self.talk(world, many)
+                let link = NewLink(type: .reply, messageID: first.message.id)
+                let message = NewMessage(cid: 2_000, text: "the answer", link: link)
+                try world.bob.call(MsgSendRequest(chatID: world.chat, message: message))
+            }
+        ) { desk in
             try desk.openBob()
             try desk.display.waits(for: "the answer")
             desk.press(KeyPress(.escape), KeyPress(.character("q")))
@@ -138,17 +143,19 @@ struct ScreenFlowTests {
 
     @Test("what was unread is marked, and Alt-u goes there")
     func unread() async throws {
-        try await atDesk({ world in
-            try Self.talk(world, ["read"])
-            let seen = try world.alice.next(.notifMessage, as: NotifMessage.self)
-            let mark = MarkType.readMessage
-            try world.alice.call(
-                ChatMarkRequest(type: mark, chatID: world.chat, mark: seen.message.time)
-            )
-            for number in 1...60 {
-                try world.bob.send("unread \(number)", to: world.chat, cid: 100 + Int64(number))
+        try await atDesk(
+            after: Before { world in
+                try Self.talk(world, ["read"])
+                let seen = try world.alice.next(.notifMessage, as: NotifMessage.self)
+                let mark = MarkType.readMessage
+                try world.alice.call(
+                    ChatMarkRequest(type: mark, chatID: world.chat, mark: seen.message.time)
+                )
+                for number in 1...60 {
+                    try world.bob.send("unread \(number)", to: world.chat, cid: 100 + Int64(number))
+                }
             }
-        }) { desk in
+        ) { desk in
             try desk.openBob()
             try desk.display.waits(for: "unread 60")
             desk.press(.alt("u"))
@@ -163,7 +170,7 @@ struct ScreenFlowTests {
 
     @Test("names, emoji and commands are completed")
     func completion() async throws {
-        try await atDesk({ try Self.talk($0, ["hello"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try desk.openBob()
             desk.type("@bo")
             try desk.display.waits(for: "@Bob")
@@ -195,7 +202,7 @@ struct ScreenFlowTests {
 
     @Test("a text is written in an editor, and stays when that fails")
     func editor() async throws {
-        try await atDesk({ try Self.talk($0, ["hello"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try desk.openBob()
             desk.type("draft")
             desk.display.editor.withLock { $0 = { "\($0)\nof two lines" } }
@@ -210,10 +217,12 @@ struct ScreenFlowTests {
 
     @Test("reactions are picked, messages forwarded, links opened, texts copied")
     func messageKeys() async throws {
-        try await atDesk({ world in
-            try Self.talk(world, ["see https://example.org/a, and (https://example.org/b)."])
-            _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
-        }) { desk in
+        try await atDesk(
+            after: Before { world in
+                try Self.talk(world, ["see https://example.org/a, and (https://example.org/b)."])
+                _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
+            }
+        ) { desk in
             try desk.openBob()
             try desk.display.waits(for: "example.org/b")
             desk.press(KeyPress(.escape), KeyPress(.character("2")))
@@ -308,7 +317,7 @@ struct ScreenFlowTests {
 
     @Test("what waits offline is listed and can be cancelled")
     func queue() async throws {
-        try await atDesk({ try Self.talk($0, ["hello"]) }) { desk in
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try desk.openBob()
             desk.server.stop()
             try desk.display.wait(for: "offline") { _ in desk.look { $0.connection != .online } }
@@ -330,10 +339,12 @@ struct ScreenFlowTests {
 
     @Test("chats are muted and pinned, and only loud ones alert")
     func alerts() async throws {
-        try await atDesk({ world in
-            try Self.talk(world, ["hello"])
-            _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
-        }) { desk in
+        try await atDesk(
+            after: Before { world in
+                try Self.talk(world, ["hello"])
+                _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
+            }
+        ) { desk in
             try desk.display.waits(for: "Friends")
             desk.press(.alt("g"))
             desk.type("friends")
@@ -360,17 +371,19 @@ struct ScreenFlowTests {
 
     @Test("who was named finds it in the list of mentions")
     func mentions() async throws {
-        try await atDesk({ world in
-            let element = Element(
-                type: "USER_MENTION",
-                from: 0,
-                length: 6,
-                entityID: world.alice.userID
-            )
-            let message = NewMessage(cid: 9, text: "@Alice look", elements: [element])
-            try world.bob.call(MsgSendRequest(chatID: world.chat, message: message))
-            try world.bob.send("no name", to: world.chat, cid: 10)
-        }) { desk in
+        try await atDesk(
+            after: Before { world in
+                let element = Element(
+                    type: "USER_MENTION",
+                    from: 0,
+                    length: 6,
+                    entityID: world.alice.userID
+                )
+                let message = NewMessage(cid: 9, text: "@Alice look", elements: [element])
+                try world.bob.call(MsgSendRequest(chatID: world.chat, message: message))
+                try world.bob.send("no name", to: world.chat, cid: 10)
+            }
+        ) { desk in
             try desk.openBob()
             try desk.display.waits(for: "no name")
             desk.press(.alt("a"))

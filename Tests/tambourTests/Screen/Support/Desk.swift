@@ -18,14 +18,14 @@ final class Desk {
     /// The dialog of the two.
     let chat: ChatID
 
-    /// - Parameter prepare: what happened before the screen is opened.
-    init(_ prepare: (Desk.World) throws -> Void = { _ in }) async throws {
+    /// - Parameter before: what happened before the screen is opened.
+    init(after before: Before) async throws {
         directory = try TestServer.temporaryDirectory()
         server = try TestServer(dataDirectory: "\(directory)/server")
         alice = try server.signUp("Alice")
         bob = try server.signUp("Bob")
         chat = alice.dialog(with: bob)
-        try prepare(World(server: server, alice: alice, bob: bob, chat: chat))
+        try before.happen(World(server: server, alice: alice, bob: bob, chat: chat))
         let session = try server.signIn(phoneOf: alice, device: "screen")
         session.close()
         client = try Client(store: "\(directory)/alice.db", server: server.address)
@@ -90,12 +90,21 @@ final class Desk {
     }
 }
 
+/// What happened before the screen is opened.
+struct Before {
+    let happen: (Desk.World) throws -> Void
+
+    init(_ happen: @escaping (Desk.World) throws -> Void) { self.happen = happen }
+
+    static var nothing: Before { Before { _ in } }
+}
+
 /// Runs `body` at a desk of its own.
 func atDesk(
-    _ prepare: (Desk.World) throws -> Void = { _ in },
+    after before: Before = .nothing,
     _ body: (Desk) async throws -> Void
 ) async throws {
-    let desk = try await Desk(prepare)
+    let desk = try await Desk(after: before)
     do {
         try await body(desk)
     } catch {
