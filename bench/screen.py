@@ -115,7 +115,7 @@ def pack(value: Any) -> bytes:
 class Server:
     def __init__(self, program: Path, folder: Path) -> None:
         limits = folder / "limits"
-        limits.write_text("sendsPerMinute: 1000000\nsendsBurst: 1000000\n")
+        limits.write_text("sendsPerMinute: 1000000\nsendBurst: 1000000\n")
         data = folder / "server"
         self.process = subprocess.Popen(
             [program, "serve", "--listen", "127.0.0.1:0", "--data", data, "--login-codes", f"file:{folder}/codes",

@@ -50,7 +50,7 @@ enum Help {
 
     private static let commands = ScreenCommand.all.map { command in
         let usage = "/\(command.name) \(command.arguments)"
-        let padding = String(repeating: " ", count: max(1, 34 - usage.count))
+        let padding = String(repeating: " ", count: max(1, 30 - usage.count))
         return "  \(usage)\(padding)\(command.summary)"
     }
 }

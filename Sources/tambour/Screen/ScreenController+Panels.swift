@@ -295,7 +295,7 @@ extension Client.Found {
     /// As a panel lists it.
     var item: Panel.Item {
         Panel.Item(
-            title: "\(row.senderName) · \(chatTitle)",
+            title: row.senderName == chatTitle ? chatTitle : "\(row.senderName) · \(chatTitle)",
             detail: row.event ?? ([row.text] + row.attachments).joined(separator: " "),
             right: clock(row.timeMs),
             target: row.message.map { .message($0, in: chat) } ?? .none

@@ -66,12 +66,14 @@ final class ScreenController: @unchecked Sendable {
     /// Takes the display; on the queue.
     func begin(on display: any Display, onEnd: @escaping (Int32) -> Void) throws {
         self.display = display
-        display.handlers.input = { [unowned self] events in
+        display.handlers.input = { [weak self] events in
+            guard let self else { return }
             for event in events { handle(event) }
             draw()
         }
-        display.handlers.resize = { [unowned self] _ in draw() }
-        display.handlers.signal = { [unowned self] signal in
+        display.handlers.resize = { [weak self] _ in self?.draw() }
+        display.handlers.signal = { [weak self] signal in
+            guard let self else { return }
             if signal == SIGINT {
                 state.notice = ("Ctrl-Q leaves", false)
             } else {
@@ -79,7 +81,7 @@ final class ScreenController: @unchecked Sendable {
             }
             draw()
         }
-        display.handlers.closed = { [unowned self] in end(1) }
+        display.handlers.closed = { [weak self] in self?.end(1) }
         try display.start()
         self.onEnd = onEnd
         loading.stale.allChats = true

@@ -2,12 +2,19 @@ import TambourClient
 
 /// What lies around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {
+    private static let messageKeys =
+        " r reply  e edit  d delete  f forward  + react  q quote  o link  y copy  Esc back"
+
     func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
         let theme = state.theme
         surface.fill(area, style: theme[.statusBar])
         if let notice = state.notice {
             let style = notice.isError ? theme[.error] : theme[.statusBar]
             surface.draw(" \(notice.text.oneLine)", at: area.origin, style: style, in: area)
+            return
+        }
+        if state.focus == .messages {
+            surface.draw(Self.messageKeys, at: area.origin, style: theme[.statusBar], in: area)
             return
         }
         let connection =
@@ -224,10 +231,11 @@ extension ScreenView {
         _ surface: inout Surface,
         _ whole: Rect
     ) {
+        let columns = whole.columns < 90 ? whole.columns : 78
         let box = Rect(
-            column: max(0, (whole.columns - 78) / 2),
+            column: (whole.columns - columns) / 2,
             row: max(0, (whole.rows - 1 - Help.lines.count - 2) / 2),
-            columns: min(78, whole.columns),
+            columns: columns,
             rows: min(Help.lines.count + 2, whole.rows - 1)
         )
         surface.fill(box)

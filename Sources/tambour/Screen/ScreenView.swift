@@ -103,10 +103,13 @@ struct ScreenView {
         if chat.isMuted { right = right.isEmpty ? "m" : "(\(right))" }
         if chat.failedCount > 0 { right += "!" }
         let end = area.endColumn - Width.of(right) - 1
-        let name = Rect(column: area.column, row: area.row, columns: end - area.column, rows: 1)
+        let gap = right.isEmpty ? 0 : 1
+        let room = max(0, end - area.column - gap)
+        let name = Rect(column: area.column, row: area.row, columns: room, rows: 1)
         let isLoud = chat.unread > 0 && !chat.isMuted
         let style = isLoud ? theme[.unread] : isOpen ? theme[.title] : theme[.text]
-        surface.draw(title, at: name.origin, style: style, in: name)
+        let shown = Width.shortened(title.oneLine, to: name.columns)
+        surface.draw(shown, at: name.origin, style: style, in: name)
         surface.draw(
             right,
             at: Position(column: end, row: area.row),

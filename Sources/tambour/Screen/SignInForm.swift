@@ -65,7 +65,7 @@ struct SignInForm {
 
     var hint: String {
         switch step {
-        case .address: "The server as HOST:PORT; a phone that is new gets an account."
+        case .address: "HOST:PORT of the server. A new phone gets an account."
         case .code: "Where it comes is up to the server: a message, its console, a file."
         case .name: "Others see it; /name changes it later."
         case .password(let hint): hint.map { "Hint: \($0)" } ?? ""

@@ -50,15 +50,16 @@ final class SignInScreen: @unchecked Sendable {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in
                 self.display = display
-                display.handlers.input = { [unowned self] events in
+                display.handlers.input = { [weak self] events in
+                    guard let self else { return }
                     for event in events { handle(event) }
                     draw()
                 }
-                display.handlers.resize = { [unowned self] _ in draw() }
-                display.handlers.signal = { [unowned self] signal in
-                    if signal != SIGINT { leave(128 + signal) }
+                display.handlers.resize = { [weak self] _ in self?.draw() }
+                display.handlers.signal = { [weak self] signal in
+                    if signal != SIGINT { self?.leave(128 + signal) }
                 }
-                display.handlers.closed = { [unowned self] in leave(1) }
+                display.handlers.closed = { [weak self] in self?.leave(1) }
                 do {
                     try display.start()
                 } catch {

@@ -48,9 +48,9 @@ class Server:
         self.codes = folder / "codes"
         # Sending all that people will have said must not wait for the rate of a person.
         self.limits = folder / "limits"
-        self.limits.write_text("".join(
-            f"{name}PerMinute: 100000\n{name}Burst: 100000\n" for name in ("sends", "creates", "invites", "auths", "logins")
-        ))
+        rates = [f"{kind}Burst" for kind in ("send", "create", "invite", "login")]
+        rates += [f"{kind}sPerMinute" for kind in ("send", "create", "invite", "login")]
+        self.limits.write_text("".join(f"{name}: 100000\n" for name in rates))
         self.port = "0"
         self.start()
         self.run("admin", "users", "create", "--data", self.data, "--count", len(PEOPLE),
@@ -104,9 +104,13 @@ class Person:
 class Screen:
     """A terminal of a size, with a program in it."""
 
-    def __init__(self, socket: str, size: str, command: list[str], environment: dict[str, str]) -> None:
+    count = 0
+
+    def __init__(self, size: str, command: list[str], environment: dict[str, str]) -> None:
         columns, rows = size.split("x")
-        self.tmux = ["tmux", "-L", socket, "-f", "/dev/null"]
+        # A socket each: the tmux of the screen before may be about to end.
+        Screen.count += 1
+        self.tmux = ["tmux", "-L", f"tambour-{os.getpid()}-{Screen.count}", "-f", "/dev/null"]
         settings = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
         subprocess.run([*self.tmux, "new-session", "-d", "-x", columns, "-y", rows, *settings, *command], check=True)
         subprocess.run([*self.tmux, "set", "-g", "escape-time", "0"], check=True)
@@ -162,7 +166,7 @@ def name_people(server: Server, program: Path, folder: Path) -> None:
     for number, name in enumerate(PEOPLE):
         home = folder / f"namer{number}"
         Person(program, home).log_in(server, number)
-        screen = Screen(f"tambour-name-{os.getpid()}", "80x24", [str(program)], {"TAMBOUR_HOME": str(home)})
+        screen = Screen("80x24", [str(program)], {"TAMBOUR_HOME": str(home)})
         try:
             screen.waits_for("online")
             screen.type(f"/name {name}\r")
@@ -194,8 +198,7 @@ class Tour:
         path.with_suffix(".ansi").write_text(screen.capture("-e"))
 
     def open(self, home: Path) -> Screen:
-        return Screen(f"tambour-{os.getpid()}", self.size, [str(self.program), "open", "--theme", self.theme],
-                      self.environment(home))
+        return Screen(self.size, [str(self.program), "open", "--theme", self.theme], self.environment(home))
 
     def run(self, people: list[Person]) -> None:
         self.first_run()
@@ -227,6 +230,8 @@ class Tour:
         screen.waits_for("created")
         screen.type("Who brings the cake? https://example.org/cake\r")
         screen.waits_for("✓")
+        for person in people[1:3]:
+            person.run("chats", "--sync")
         people[1].run("send", title, "I do. With 🍓!")
         people[2].run("send", title, "And I the tea: Darjeeling, Assam, Earl Grey\nand hot water.")
         screen.waits_for("hot water")
@@ -266,7 +271,7 @@ class Tour:
         screen.waits_for("1 of 11", "Page 18")
         self.take(screen, "search-hit")
         screen.press("Escape", "M-g")
-        screen.type("tea")
+        screen.type(f"tea {self.theme} {self.size}")
         screen.press("Enter")
         screen.waits_for("hot water")
         screen.type("/members\r")

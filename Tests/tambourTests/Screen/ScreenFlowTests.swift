@@ -387,7 +387,7 @@ struct ScreenFlowTests {
             try desk.openBob()
             try desk.display.waits(for: "no name")
             desk.press(.alt("a"))
-            try desk.display.waits(for: "Bob · Bob")
+            try desk.display.waits(for: "▌Bob ")
             desk.press(KeyPress(.enter))
             try desk.display.wait(for: "the mention") { _ in
                 desk.look { $0.selectedRow?.text == "@Alice look" }

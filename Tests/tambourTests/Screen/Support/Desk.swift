@@ -29,8 +29,8 @@ final class Desk {
         let session = try server.signIn(phoneOf: alice, device: "screen")
         session.close()
         client = try Client(store: "\(directory)/alice.db", server: server.address)
-        try await client.signIn(token: session.token)
         client.start()
+        try await client.signIn(token: session.token)
         try await client.becomeOnline()
         screen = ScreenController(
             client: client,
