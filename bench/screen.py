@@ -233,7 +233,11 @@ class Terminal:
     def drain(self, seconds: float = 0.0) -> None:
         end = time.perf_counter() + seconds
         while select.select([self.master], [], [], max(0.0, end - time.perf_counter()))[0]:
-            os.read(self.master, 65536)
+            try:
+                os.read(self.master, 65536)
+            except OSError:
+                # The client has left.
+                return
 
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)

@@ -12,8 +12,13 @@ extension Client {
     }
 
     /// The list of chats: what is pinned first, then by time, the newest first.
-    public func chats(includingHidden: Bool = false) throws(ClientError) -> [ChatSummary] {
-        try store.read { try Reader($0).chats(includingHidden: includingHidden) }
+    ///
+    /// - Parameter limit: how many at most, from the top; nil for all.
+    public func chats(
+        includingHidden: Bool = false,
+        limit: Int? = nil
+    ) throws(ClientError) -> [ChatSummary] {
+        try store.read { try Reader($0).chats(includingHidden: includingHidden, limit: limit) }
     }
 
     /// One chat of the list; nil when there is none.

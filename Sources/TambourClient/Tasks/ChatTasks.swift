@@ -205,7 +205,14 @@ struct UpdateContactTask: ClientTask {
     func succeeded(_ reply: ContactUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws
     {
         guard let contact = reply.contact else { return }
-        try tx.put(contact, isContact: action != "REMOVE")
+        // Blocking makes nobody a contact, and no contact a stranger.
+        let isContact: Bool? =
+            switch action {
+            case "ADD", "UPDATE": true
+            case "REMOVE": false
+            default: nil
+            }
+        try tx.put(contact, isContact: isContact)
     }
 }
 

@@ -32,8 +32,38 @@ final class MessageLayouts {
         let words: [String]
     }
 
+    /// What the lines of a pane depend on.
+    struct LinesKey: Equatable {
+        let rows: [HistoryRow]
+        let width: Int
+        let words: [String]
+        let newAfterMs: Int64?
+        let isGapBefore: Bool
+    }
+
     private var known: [Key: Block] = [:]
+    private var lastLines: (key: LinesKey, lines: [ScreenView.Line])?
+    private var days: [Int64: String] = [:]
     private static let kept = 1_000
+
+    /// The lines of a pane; made anew only when what they depend on has changed, not for every key.
+    func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
+        if let lastLines, lastLines.key == key { return lastLines.lines }
+        let lines = make()
+        lastLines = (key, lines)
+        return lines
+    }
+
+    /// The day of a time, as `2026-11-23`.
+    func day(of timeMs: Int64) -> String {
+        // No zone is off by less than a quarter of an hour, so no day ends within one.
+        let quarter = timeMs / 900_000
+        if let day = days[quarter] { return day }
+        let day = String(clock(timeMs).prefix(10))
+        if days.count > Self.kept { days = [:] }
+        days[quarter] = day
+        return day
+    }
 
     /// - Parameter words: beginnings of words to be marked.
     func block(

@@ -26,12 +26,16 @@ struct Loading {
     var isScheduled = false
     /// The chats were read once: what is new from now on is news.
     var hasBegun = false
+    /// The top of the list was read.
+    var hasFirst = false
     var last = ContinuousClock.now - .seconds(1)
 
     /// Between the beginnings of two readings: more often than this nobody sees a difference.
     static let interval = Duration.milliseconds(33)
     /// From so many on, reading all lines is cheaper than one by one.
     static let manyChats = 30
+    /// More than the list of a large terminal shows.
+    static let firstChats = 60
     /// Messages at once: several screens on both sides of where somebody reads.
     static let page = 200
 }
@@ -85,10 +89,13 @@ extension ScreenController {
         loading.isRunning = true
         loading.last = .now
         let (open, anchor, client) = (state.open, anchor, client)
+        // What is on the first screen does not wait for what is not.
+        let isFirst = !loading.hasFirst
+        if isFirst { loading.stale.allChats = true }
         Task { [weak self] in
             var read = Loading.Read()
             if stale.allChats || stale.chats.count > Loading.manyChats {
-                read.allChats = try? client.chats()
+                read.allChats = try? client.chats(limit: isFirst ? Loading.firstChats : nil)
             } else {
                 for chat in stale.chats {
                     let line = try? client.chat(chat)
@@ -118,7 +125,11 @@ extension ScreenController {
             merge(read.chats)
         }
         if loading.hasBegun { tellNews(since: before, of: read) }
-        if read.allChats != nil { loading.hasBegun = true }
+        if read.allChats != nil {
+            // The second reading brings the others, which are no news either.
+            loading.hasBegun = loading.hasFirst
+            loading.hasFirst = true
+        }
         state.queueLength = read.queueLength
         state.traffic = read.traffic
         if let page = read.page {

@@ -81,31 +81,44 @@ extension ScreenView {
     }
 
     func lines(of state: ScreenState, _ width: Int) -> [Line] {
+        let key = MessageLayouts.LinesKey(
+            rows: state.rows,
+            width: width,
+            words: state.words,
+            newAfterMs: state.newAfterMs,
+            isGapBefore: state.isGapBefore
+        )
+        return layouts.lines(key) { layOut(state, width) }
+    }
+
+    private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
         var isReadBefore = false
         if state.isGapBefore { lines.append(.gap) }
         var last: HistoryRow?
+        var lastDay = ""
         for row in state.rows {
-            let day = String(clock(row.timeMs).prefix(10))
-            let isNewDay = last.map { String(clock($0.timeMs).prefix(10)) != day } ?? true
+            let day = layouts.day(of: row.timeMs)
+            let isNewDay = day != lastDay
             if isNewDay { lines.append(.day(day)) }
             let isNew = state.newAfterMs.map { row.timeMs > $0 && !row.isOwn } ?? false
             let isFirstNew = isNew && isReadBefore
             if isFirstNew { lines.append(.unread) }
             isReadBefore = !isNew
-            let goesOn =
-                !isNewDay && !isFirstNew && last?.sender == row.sender && last?.event == nil
-                && row.quote == nil
-                && row.forwardedFrom == nil && row.timeMs - (last?.timeMs ?? 0) < 300_000
+            let isAlike =
+                last?.sender == row.sender && last?.event == nil && row.quote == nil
+                && row.forwardedFrom == nil && !row.text.isEmpty
+            let isSoon = row.timeMs - (last?.timeMs ?? 0) < 300_000
             let block = layouts.block(
                 of: row,
                 width: width,
-                hasHeader: !goesOn,
+                hasHeader: isNewDay || isFirstNew || !isAlike || !isSoon,
                 marking: state.words
             )
             for line in 0..<block.height { lines.append(.message(row, block, line: line)) }
             if row.isGapAfter { lines.append(.gap) }
             last = row
+            lastDay = day
         }
         return lines
     }

@@ -180,6 +180,23 @@ struct ClientListsTests {
         }
     }
 
+    @Test("the top of the list is its beginning")
+    func top() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            for number in 1...4 {
+                let other = try world.server.signUp("Guest \(number)")
+                try other.send("hi", to: alice.dialog(with: other), cid: 1)
+            }
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await client.until("all") { try $0.chats().count == 4 }
+            let all = try client.chats()
+            #expect(try client.chats(limit: 2) == Array(all.prefix(2)))
+            #expect(try client.chats(limit: 9) == all)
+        }
+    }
+
     @Test("the own read mark is known, also of a chat that is not")
     func readMark() async throws {
         try await withWorld { world in

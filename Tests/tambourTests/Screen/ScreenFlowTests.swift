@@ -18,39 +18,41 @@ struct ScreenFlowTests {
     @Test("a message is written, sent, answered, edited and deleted")
     func writing() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.type("hi there\n")
-            try desk.display.waits(for: "hi there")
+            try await desk.display.waits(for: "✓")
             let push = try desk.bob.next(.notifMessage, as: NotifMessage.self)
             #expect("\(push.message.text)" == "hi there")
-            try desk.display.waits(for: "✓")
 
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("r")))
             desk.type("an answer\n")
+            try await desk.display.wait(for: "sent") { _ in
+                desk.look { $0.rows.last { $0.text == "an answer" }?.message != nil }
+            }
             let answer = try desk.bob.next(.notifMessage, as: NotifMessage.self)
             #expect(answer.message.link?.stored?.type == .reply)
-            try desk.display.waits(for: "┃ Bob: hello")
+            try await desk.display.waits(for: "┃ Bob: hello")
 
-            try desk.display.wait(for: "sent") { _ in
+            try await desk.display.wait(for: "sent") { _ in
                 desk.look { $0.rows.last?.message != nil }
             }
             desk.press(KeyPress(.escape), KeyPress(.character("e")))
             desk.press(.control("u"))
             desk.type("a better answer\n")
-            try desk.display.waits(for: "edited")
+            try await desk.display.waits(for: "edited")
             #expect(desk.display.lines.contains { $0.contains("a better answer") })
 
             desk.press(KeyPress(.escape), KeyPress(.character("d")))
-            try desk.display.waits(for: "Delete it for everybody?")
+            try await desk.display.waits(for: "Delete it for everybody?")
             desk.press(KeyPress(.character("y")))
-            try desk.display.waitsForEnd(of: "a better answer")
+            try await desk.display.waitsForEnd(of: "a better answer")
         }
     }
 
     @Test("a paste is never sent, whatever is in it")
     func paste() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.tell(.paste("rm -rf /\n/quit\nmore\n"))
             #expect(desk.look(\.input).text == "rm -rf /\n/quit\nmore\n")
             #expect(try desk.client.queueLength() == 0)
@@ -67,47 +69,49 @@ struct ScreenFlowTests {
                 try Self.talk(world, ["apricot one"] + many + ["apricot two", "the end"])
             }
         ) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.press(.alt("/"))
             desk.type("apri")
-            try desk.display.waits(for: "2 found")
+            try await desk.display.waits(for: "2 found")
             #expect(desk.display.lines.contains { $0.contains("apricot one") })
             desk.press(KeyPress(.enter))
-            try desk.display.waits(for: "1 of 2")
-            try desk.display.wait(for: "the newer hit") { _ in
+            try await desk.display.waits(for: "1 of 2")
+            try await desk.display.wait(for: "the newer hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot two" }
             }
             // The older one is not on this device: the page around it is fetched.
             desk.press(KeyPress(.character("n")))
-            try desk.display.wait(for: "the older hit") { _ in
+            try await desk.display.wait(for: "the older hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot one" }
             }
-            try desk.display.waits(for: "filler 1")
+            try await desk.display.waits(for: "filler 1")
             desk.press(.alt("o"))
-            try desk.display.wait(for: "back") { _ in
+            try await desk.display.wait(for: "back") { _ in
                 desk.look { $0.rows.contains { $0.text == "apricot two" } }
             }
             desk.press(.alt("i"))
-            try desk.display.wait(for: "forward") { _ in
+            try await desk.display.wait(for: "forward") { _ in
                 desk.look { $0.rows.contains { $0.text == "apricot one" } }
             }
             desk.press(KeyPress(.end, .alt))
-            try desk.display.waits(for: "the end")
+            try await desk.display.waits(for: "the end")
         }
     }
 
     @Test("search works offline on what is here")
     func searchOffline() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["apricot", "banana"]) }) { desk in
-            try desk.openBob()
-            try desk.display.waits(for: "banana")
+            try await desk.openBob()
+            try await desk.display.waits(for: "banana")
             desk.server.stop()
-            try desk.display.wait(for: "offline") { _ in desk.look { $0.connection != .online } }
+            try await desk.display.wait(for: "offline") { _ in
+                desk.look { $0.connection != .online }
+            }
             desk.press(.alt("s"))
             desk.type("apri")
-            try desk.display.waits(for: "1 on this device, offline")
+            try await desk.display.waits(for: "1 on this device, offline")
             desk.press(KeyPress(.enter))
-            try desk.display.wait(for: "the hit") { _ in
+            try await desk.display.wait(for: "the hit") { _ in
                 desk.look { $0.selectedRow?.text == "apricot" }
             }
         }
@@ -125,19 +129,19 @@ struct ScreenFlowTests {
                 try world.bob.call(MsgSendRequest(chatID: world.chat, message: message))
             }
         ) { desk in
-            try desk.openBob()
-            try desk.display.waits(for: "the answer")
+            try await desk.openBob()
+            try await desk.display.waits(for: "the answer")
             desk.press(KeyPress(.escape), KeyPress(.character("q")))
-            try desk.display.wait(for: "the question") { _ in
+            try await desk.display.wait(for: "the question") { _ in
                 desk.look { $0.selectedRow?.text == "the question" }
             }
             desk.press(KeyPress(.escape))
             desk.type("/date today\n")
-            try desk.display.wait(for: "the first of today") { _ in
+            try await desk.display.wait(for: "the first of today") { _ in
                 desk.look { $0.rows.first?.text == "the question" }
             }
             desk.type("/date someday\n")
-            try desk.display.waits(for: "as in /date")
+            try await desk.display.waits(for: "as in /date")
         }
     }
 
@@ -156,10 +160,10 @@ struct ScreenFlowTests {
                 }
             }
         ) { desk in
-            try desk.openBob()
-            try desk.display.waits(for: "unread 60")
+            try await desk.openBob()
+            try await desk.display.waits(for: "unread 60")
             desk.press(.alt("u"))
-            try desk.display.wait(for: "the line and what is around it") { display in
+            try await desk.display.wait(for: "the line and what is around it") { display in
                 let lines = display.lines
                 let new = lines.firstIndex { $0.contains("─ new ─") }
                 let first = lines.firstIndex { $0.contains("unread 1 ") }
@@ -171,18 +175,19 @@ struct ScreenFlowTests {
     @Test("names, emoji and commands are completed")
     func completion() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.type("@bo")
-            try desk.display.waits(for: "@Bob")
+            try await desk.display.waits(for: "@Bob")
             desk.press(KeyPress(.tab))
             #expect(desk.look(\.input).text == "@Bob ")
             desk.type(":heart:")
             #expect(desk.look(\.input).text == "@Bob ❤️")
             desk.type(" :thumbsu")
-            try desk.display.waits(for: ":thumbsup:")
+            try await desk.display.waits(for: ":thumbsup:")
             desk.press(KeyPress(.tab))
             #expect(desk.look(\.input).text == "@Bob ❤️ 👍")
             desk.type("\n")
+            try await desk.display.waits(for: "✓")
             let push = try desk.bob.next(.notifMessage, as: NotifMessage.self)
             #expect("\(push.message.text)" == "@Bob ❤️ 👍")
             let element = try #require(push.message.elements?.stored?.first)
@@ -191,11 +196,11 @@ struct ScreenFlowTests {
             #expect(element.length == 4)
 
             desk.type("/sess")
-            try desk.display.waits(for: "where you are signed in")
+            try await desk.display.waits(for: "where you are signed in")
             desk.press(KeyPress(.tab))
             #expect(desk.look(\.input).text == "/sessions ")
             desk.type("\n")
-            try desk.display.waits(for: "(this one)")
+            try await desk.display.waits(for: "(this one)")
             desk.press(KeyPress(.escape))
         }
     }
@@ -203,14 +208,14 @@ struct ScreenFlowTests {
     @Test("a text is written in an editor, and stays when that fails")
     func editor() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.type("draft")
             desk.display.editor.withLock { $0 = { "\($0)\nof two lines" } }
             desk.press(.alt("e"))
-            try desk.display.waits(for: "of two lines")
+            try await desk.display.waits(for: "of two lines")
             desk.display.editor.withLock { $0 = nil }
             desk.press(.alt("e"))
-            try desk.display.waits(for: "the editor failed")
+            try await desk.display.waits(for: "the editor failed")
             #expect(desk.look(\.input).text == "draft\nof two lines")
         }
     }
@@ -223,24 +228,24 @@ struct ScreenFlowTests {
                 _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
             }
         ) { desk in
-            try desk.openBob()
-            try desk.display.waits(for: "example.org/b")
+            try await desk.openBob()
+            try await desk.display.waits(for: "example.org/b")
             desk.press(KeyPress(.escape), KeyPress(.character("2")))
-            try desk.display.wait(for: "the browser") {
+            try await desk.display.wait(for: "the browser") {
                 $0.state.withLock(\.browsed) == ["https://example.org/b"]
             }
             desk.press(KeyPress(.character("y")))
             #expect(desk.display.state.withLock(\.copied).first?.hasPrefix("see https") == true)
             desk.press(KeyPress(.character("+")))
             desk.type("fir")
-            try desk.display.waits(for: "🔥")
+            try await desk.display.waits(for: "🔥")
             desk.press(KeyPress(.enter))
-            try desk.display.waits(for: "🔥 1*")
+            try await desk.display.waits(for: "🔥 1*")
             desk.press(KeyPress(.escape), KeyPress(.character("f")))
             desk.type("frie")
-            try desk.display.waits(for: "▌Friends")
+            try await desk.display.waits(for: "▌Friends")
             desk.press(KeyPress(.enter))
-            try desk.display.waits(for: "Alice · from Bob")
+            try await desk.display.waits(for: "Alice · from Bob")
         }
     }
 
@@ -252,26 +257,27 @@ struct ScreenFlowTests {
                     .first?.phone
             )
             desk.press(.alt("c"))
-            try desk.display.waits(for: "nobody yet")
+            try await desk.display.waits(for: "nobody yet")
             desk.press(.alt("a"))
             desk.type("+\(phone)\n")
-            try desk.display.waits(for: "▌Bob")
+            try await desk.display.waits(for: "▌Bob")
             desk.press(.alt("r"), .control("u"))
             desk.type("Robert Smith\n")
-            try desk.display.waits(for: "▌Robert Smith")
+            try await desk.display.waits(for: "▌Robert Smith")
             desk.press(.alt("b"), KeyPress(.character("y")))
-            try desk.display.waits(for: "blocked Robert Smith")
+            try await desk.display.waits(for: "blocked Robert Smith")
             #expect(await desk.client.settle(within: .seconds(60)))
             desk.press(KeyPress(.escape))
             desk.type("/blocked\n")
-            try desk.display.waits(for: "▌Robert Smith")
+            try await desk.display.waits(for: "▌Robert Smith")
             desk.press(KeyPress(.enter))
+            try await desk.display.waits(for: "unblocked Robert Smith")
             #expect(await desk.client.settle(within: .seconds(60)))
             #expect(try await desk.client.blocked().isEmpty)
             desk.press(KeyPress(.escape), .alt("c"))
-            try desk.display.waits(for: "▌Robert Smith")
+            try await desk.display.waits(for: "▌Robert Smith")
             desk.press(.alt("d"), KeyPress(.character("y")))
-            try desk.display.waits(for: "nobody yet")
+            try await desk.display.waits(for: "nobody yet")
         }
     }
 
@@ -283,21 +289,23 @@ struct ScreenFlowTests {
                     .first?.phone
             )
             desk.type("/new Friends, +\(phone)\n")
-            try desk.display.wait(for: "the group") { _ in desk.look { $0.openTitle == "Friends" } }
+            try await desk.display.wait(for: "the group") { _ in
+                desk.look { $0.openTitle == "Friends" }
+            }
             desk.type("/members\n")
-            try desk.display.waits(for: "2 members")
-            try desk.display.waits(for: "owner")
+            try await desk.display.waits(for: "2 members")
+            try await desk.display.waits(for: "owner")
             desk.type("bob")
-            try desk.display.waits(for: "▌Bob")
+            try await desk.display.waits(for: "▌Bob")
             desk.press(.alt("r"))
-            try desk.display.waits(for: "administrator ")
+            try await desk.display.waits(for: "administrator ")
             desk.press(.alt("r"))
-            try desk.display.waitsForEnd(of: "administrator ")
+            try await desk.display.waitsForEnd(of: "administrator ")
             desk.press(.alt("d"), KeyPress(.character("y")))
-            try desk.display.waits(for: "1 members")
+            try await desk.display.waits(for: "1 members")
             desk.press(KeyPress(.escape))
             desk.type("/title Good friends\n")
-            try desk.display.waits(for: "Good friends")
+            try await desk.display.waits(for: "Good friends")
         }
     }
 
@@ -305,35 +313,37 @@ struct ScreenFlowTests {
     func profile() async throws {
         try await atDesk { desk in
             desk.type("/profile\n")
-            try desk.display.waits(for: "Alice")
+            try await desk.display.waits(for: "Alice")
             desk.press(KeyPress(.character("n")), .control("u"))
             desk.type("Alice Liddell\n")
-            try desk.display.waits(for: "Alice Liddell")
+            try await desk.display.waits(for: "Alice Liddell")
             desk.press(KeyPress(.character("a")))
             desk.type("down the hole\n")
-            try desk.display.waits(for: "down the hole")
+            try await desk.display.waits(for: "down the hole")
         }
     }
 
     @Test("what waits offline is listed and can be cancelled")
     func queue() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
-            try desk.openBob()
+            try await desk.openBob()
             desk.server.stop()
-            try desk.display.wait(for: "offline") { _ in desk.look { $0.connection != .online } }
+            try await desk.display.wait(for: "offline") { _ in
+                desk.look { $0.connection != .online }
+            }
             desk.type("for later\n")
-            try desk.display.waits(for: "for later")
+            try await desk.display.waits(for: "for later")
             desk.press(.alt("q"))
-            try desk.display.waits(for: "message “for later”")
+            try await desk.display.waits(for: "message “for later”")
             for _ in 0..<5 {
                 if desk.display.lines.contains(where: { $0.contains("▌message “for later”") }) {
                     break
                 }
                 desk.press(KeyPress(.down))
             }
-            try desk.display.waits(for: "▌message “for later”")
+            try await desk.display.waits(for: "▌message “for later”")
             desk.press(KeyPress(.character("x")))
-            try desk.display.waitsForEnd(of: "for later")
+            try await desk.display.waitsForEnd(of: "for later")
         }
     }
 
@@ -345,25 +355,25 @@ struct ScreenFlowTests {
                 _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
             }
         ) { desk in
-            try desk.display.waits(for: "Friends")
+            try await desk.display.waits(for: "Friends")
             desk.press(.alt("g"))
             desk.type("friends")
-            try desk.display.waits(for: "▌Friends")
+            try await desk.display.waits(for: "▌Friends")
             desk.press(.alt("p"))
-            try desk.display.waits(for: "^Friends")
+            try await desk.display.waits(for: "^Friends")
             desk.press(.alt("m"))
-            try desk.display.wait(for: "muted") { _ in
+            try await desk.display.wait(for: "muted") { _ in
                 desk.look { $0.chats.first { $0.title == "Friends" }?.isMuted == true }
             }
             desk.press(KeyPress(.escape))
             let group = try #require(try desk.client.chats().first { $0.title == "Friends" }?.id)
             try desk.bob.send("quiet", to: group, cid: 501)
-            try desk.display.waits(for: "quiet")
+            try await desk.display.waits(for: "quiet")
             try desk.bob.send("loud", to: desk.chat, cid: 502)
-            try desk.display.wait(for: "an alert") { !$0.state.withLock(\.alerts).isEmpty }
+            try await desk.display.wait(for: "an alert") { !$0.state.withLock(\.alerts).isEmpty }
             #expect(desk.display.state.withLock(\.alerts) == ["Bob: loud"])
             desk.press(.alt("n"))
-            try desk.display.wait(for: "the loud one first") { _ in
+            try await desk.display.wait(for: "the loud one first") { _ in
                 desk.look { $0.open == desk.chat }
             }
         }
@@ -384,12 +394,12 @@ struct ScreenFlowTests {
                 try world.bob.send("no name", to: world.chat, cid: 10)
             }
         ) { desk in
-            try desk.openBob()
-            try desk.display.waits(for: "no name")
+            try await desk.openBob()
+            try await desk.display.waits(for: "no name")
             desk.press(.alt("a"))
-            try desk.display.waits(for: "▌Bob ")
+            try await desk.display.waits(for: "▌Bob ")
             desk.press(KeyPress(.enter))
-            try desk.display.wait(for: "the mention") { _ in
+            try await desk.display.wait(for: "the mention") { _ in
                 desk.look { $0.selectedRow?.text == "@Alice look" }
             }
         }

@@ -118,7 +118,7 @@ struct ScreenPartsTests {
         for command in ScreenCommand.all {
             #expect(Help.lines.contains { $0.hasPrefix("  /\(command.name)") })
         }
-        #expect(Help.lines.allSatisfy { Width.of($0) <= 74 })
+        #expect(Help.lines.allSatisfy { Width.of($0) <= 75 })
     }
 
     @Test("without colours the theme has none, whatever was chosen before")

@@ -26,24 +26,24 @@ struct SignInScreenTests {
             )
         }
         let outcome = Task { try await screen.run(on: display) }
-        try display.waits(for: "Welcome to Tambour")
+        try await display.waits(for: "Welcome to Tambour")
         let phone = server.freshPhone()
         press([KeyPress(.backspace)])
         type("\(phone)\n")
-        try display.waits(for: "127.0.0.1:1 cannot be reached")
+        try await display.waits(for: "127.0.0.1:1 cannot be reached")
 
         press([KeyPress(.up), .control("u")])
         type("\(server.address)\n")
-        try display.waits(for: "Code of")
+        try await display.waits(for: "Code of")
         let code = try server.receivedCode(of: phone)
         type(code == "000000" ? "111111\n" : String(repeating: "0", count: code.count) + "\n")
-        try display.wait(for: "why not") { display in
+        try await display.wait(for: "why not") { display in
             !display.lines.contains { $0.contains("Checking") }
         }
         #expect(screen.queue.sync { screen.form.error } != nil)
         press([.control("u")])
         type("\(code)\n")
-        try display.waits(for: "what are you called?")
+        try await display.waits(for: "what are you called?")
         type("Carol Newcomer\n")
         guard case .signedIn(let client) = try await outcome.value else {
             Issue.record("nobody is signed in")
@@ -61,7 +61,7 @@ struct SignInScreenTests {
         let display = LookedAtDisplay()
         let screen = SignInScreen(server: "", theme: .none) { _ in throw Failure("not asked") }
         let outcome = Task { try await screen.run(on: display) }
-        try display.waits(for: "Welcome")
+        try await display.waits(for: "Welcome")
         screen.queue.sync { display.handlers.input([.key(.control("q"))]) }
         guard case .left(0) = try await outcome.value else {
             Issue.record("it went on")

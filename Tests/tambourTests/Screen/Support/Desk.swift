@@ -39,7 +39,7 @@ final class Desk {
         )
         let (screen, display) = (screen, display)
         try screen.queue.sync { try screen.begin(on: display) { _ in } }
-        try display.waits(for: "online")
+        try await display.waits(for: "online")
     }
 
     struct World {
@@ -81,12 +81,14 @@ final class Desk {
     }
 
     /// Opens the dialog with Bob.
-    func openBob() throws {
+    func openBob() async throws {
         press(.alt("g"))
         type("bob")
-        try display.waits(for: "▌Bob")
+        try await display.waits(for: "▌Bob")
         press(KeyPress(.enter))
-        try display.wait(for: "Bob is open") { _ in look { $0.open == chat && !$0.rows.isEmpty } }
+        try await display.wait(for: "Bob is open") { _ in
+            look { $0.open == chat && !$0.rows.isEmpty }
+        }
     }
 }
 

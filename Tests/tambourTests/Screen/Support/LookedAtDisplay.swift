@@ -38,24 +38,30 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
         return (0..<surface.size.rows).map { surface.text(ofRow: $0) }
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen is as it should be; whatever else is to happen meanwhile has its threads.
     ///
     /// - Throws: `NeverShown` with the screen when that takes a minute.
-    func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) throws {
+    func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) async throws {
         let deadline = DispatchTime.now() + 60
         while !holds(self) {
-            guard changed.wait(timeout: deadline) == .success else {
+            let changed = changed
+            let isInTime = await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    continuation.resume(returning: changed.wait(timeout: deadline) == .success)
+                }
+            }
+            guard isInTime else {
                 throw NeverShown(description: "never: \(what)\n\(lines.joined(separator: "\n"))")
             }
         }
     }
 
-    func waits(for text: String) throws {
-        try wait(for: text) { $0.lines.contains { $0.contains(text) } }
+    func waits(for text: String) async throws {
+        try await wait(for: text) { $0.lines.contains { $0.contains(text) } }
     }
 
-    func waitsForEnd(of text: String) throws {
-        try wait(for: "no \(text)") { !$0.lines.contains { $0.contains(text) } }
+    func waitsForEnd(of text: String) async throws {
+        try await wait(for: "no \(text)") { !$0.lines.contains { $0.contains(text) } }
     }
 
     private func change(_ body: (inout State) -> Void) {
