@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import TambourClient
 import TambourProtocol
@@ -14,6 +15,8 @@ final class Desk {
     let bob: WireClient
     let client: Client
     let display = LookedAtDisplay()
+    private let left = DispatchSemaphore(value: 0)
+    private var isServerStopped = false
     let screen: ScreenController
     /// The dialog of the two.
     let chat: ChatID
@@ -38,7 +41,7 @@ final class Desk {
             theme: .none
         )
         let (screen, display) = (screen, display)
-        try screen.queue.sync { try screen.begin(on: display) { _ in } }
+        try screen.queue.sync { try screen.begin(on: display) { [left] _ in left.signal() } }
         try await display.waits(for: "online")
     }
 
@@ -51,9 +54,24 @@ final class Desk {
 
     func close() async {
         screen.queue.sync { screen.end(0) }
+        // The draft is saved before the client may be stopped.
+        let left = left
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                _ = left.wait(timeout: .now() + 60)
+                continuation.resume()
+            }
+        }
         await client.stop()
-        server.stop()
+        stopServer()
         try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// The server goes away, once.
+    func stopServer() {
+        guard !isServerStopped else { return }
+        isServerStopped = true
+        server.stop()
     }
 
     // MARK: - Keys
