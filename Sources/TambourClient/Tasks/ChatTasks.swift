@@ -212,6 +212,10 @@ struct UpdateContactTask: ClientTask {
             case "REMOVE": false
             default: nil
             }
+        if isContact == false {
+            // Who is no contact any more is older than the contact was, and replaces it all the same.
+            try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
+        }
         try tx.put(contact, isContact: isContact)
     }
 }

@@ -91,20 +91,20 @@ extension ScreenController {
     // MARK: - Members
 
     func openMembers() {
-        guard let chat = state.openChat, chat.kind == .group || chat.kind == .channel else {
+        guard let chat = state.open, chat.isGroup else {
             state.notice = ("this is no group", true)
             return
         }
         show(
             Panel(
-                kind: .members(chat.id),
-                title: "Members of \(chat.title)",
+                kind: .members(chat),
+                title: "Members of \(state.openTitle)",
                 query: LineEditor(limit: 100),
                 keys: "Alt-a add  Alt-d remove  Alt-r administrator or not"
             )
         )
         state.panel?.remark = "asking the server…"
-        fillMembers(of: chat.id)
+        fillMembers(of: chat)
     }
 
     private func fillMembers(of chat: ChatID) {
