@@ -66,10 +66,9 @@ extension ClientCore {
 
     private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
         let chat = push.chatID
-        let isUnknown = try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil
         if let described = push.chat {
             guard try tx.put(described, from: .push, me: me) else { return forgetHistory(of: chat) }
-        } else if isUnknown {
+        } else if try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil {
             refresh(chat)
         }
         switch push.message.status {
@@ -84,13 +83,6 @@ extension ClientCore {
                 tx
             )
             if isNew { try tx.noteNew(push.message, in: chat, me: me) }
-            // The chat came with the message as its last one, so that was not counted.
-            if isUnknown, push.chat != nil, push.message.sender != me {
-                try tx.execute(
-                    "UPDATE chat SET unread = max(unread, 1) WHERE id = ?",
-                    [chat.rawValue]
-                )
-            }
         }
         if let mark = push.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)

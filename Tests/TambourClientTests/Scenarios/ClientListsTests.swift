@@ -166,20 +166,6 @@ struct ClientListsTests {
         }
     }
 
-    @Test("the first message of a chat that was not there is unread like those after it")
-    func firstMessage() async throws {
-        try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
-            for number in 1...3 { try bob.send("\(number)", to: chat, cid: Int64(number)) }
-            try await client.until("all") { try $0.texts(of: chat).last == "3" }
-            #expect(try client.chats().first?.unread == 3)
-        }
-    }
-
     @Test("the top of the list is its beginning")
     func top() async throws {
         try await withWorld { world in

@@ -297,9 +297,13 @@ struct ScreenFlowTests {
             desk.type("bob")
             try await desk.display.waits(for: "▌Bob")
             desk.press(.alt("r"))
-            try await desk.display.waits(for: "administrator ")
+            try await desk.display.wait(for: "an administrator") { display in
+                display.lines.contains { $0.contains("▌Bob") && $0.contains("administrator") }
+            }
             desk.press(.alt("r"))
-            try await desk.display.waitsForEnd(of: "administrator ")
+            try await desk.display.wait(for: "a member") { display in
+                display.lines.contains { $0.contains("▌Bob") && !$0.contains("administrator") }
+            }
             desk.press(.alt("d"), KeyPress(.character("y")))
             try await desk.display.waits(for: "1 members")
             desk.press(KeyPress(.escape))
@@ -394,7 +398,7 @@ struct ScreenFlowTests {
             }
         ) { desk in
             try await desk.openBob()
-            try await desk.display.waits(for: "no name")
+            try await desk.display.waits(for: "@Alice look")
             desk.press(.alt("a"))
             try await desk.display.waits(for: "▌Bob ")
             desk.press(KeyPress(.enter))
