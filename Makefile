@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-tools deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -147,6 +147,17 @@ bench-link: ## What coming back takes over 64 kbit/s, 600 ms and 3 % loss, besid
 	$(BUILD_SERVER)
 	swift build -c release --traits Jemalloc --product tambour
 	python3 bench/link/measure.py --markdown-out $(RESULTS)/link.md --json-out $(RESULTS)/link.json
+
+bench-screen: deps-run ## How quick the screen is: first screen, keys, memory, idle CPU
+	$(BUILD_SERVER)
+	swift build -c release --product tambour
+	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
+
+captures: deps-run ## Draws ten situations of the screen in three themes and two sizes into .build/captures; needs tmux
+	swift build --product tambourd
+	swift build --product tambour
+	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \
+		--out .build/captures
 
 clean: ## Removes what was built
 	rm -rf .build

@@ -173,7 +173,7 @@ let package = Package(
         ),
         .testTarget(
             name: "tambourTests",
-            dependencies: ["TambourClient", "TambourProtocol", "tambour"]
+            dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
         ),
         .testTarget(
             name: "SystemTests",
@@ -182,9 +182,10 @@ let package = Package(
                 "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what the stock client plays, who follows the guide, and what replays sessions.
+            // what the stock client plays, who follows the guide, draws the screen, and replays sessions.
             exclude: [
-                "Guide", "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions", "StockClient",
+                "Captures", "Guide", "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions",
+                "StockClient",
             ]
         ),
     ],

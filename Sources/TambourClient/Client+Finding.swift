@@ -19,12 +19,57 @@ extension Client {
         return people
     }
 
-    private func keep(_ user: User) async throws(ClientError) -> Person {
+    /// Messages that the server holds with words that begin with those of `query`, the newest first.
+    ///
+    /// They are not kept here: who opens one looks at its chat around it.
+    /// - Parameters:
+    ///   - chat: nil for all chats.
+    ///   - marker: what the page before ended with; nil for the first page.
+    /// - Returns: a page, and where the next one begins; nil at the end.
+    public func searchServer(
+        _ query: String,
+        in chat: ChatID? = nil,
+        after marker: MessageID? = nil
+    ) async throws(ClientError) -> (found: [Found], marker: MessageID?) {
+        let result: [FoundMessage]
+        let next: MessageID?
+        if let chat {
+            let reply = try await askLoggedIn(
+                MsgSearchRequest(chatID: chat, query: Text(query), marker: marker)
+            )
+            (result, next) = (reply.result, reply.marker)
+        } else {
+            let reply = try await askLoggedIn(
+                ChatSearchRequest(query: Text(query), marker: marker)
+            )
+            (result, next) = (reply.result, reply.marker)
+        }
+        let found = try store.read { db in
+            let reader = try Reader(db)
+            return try result.map { try reader.found($0) }
+        }
+        return (found, next)
+    }
+
+    func keep(_ user: User) async throws(ClientError) -> Person {
         let found = try await wish { _, tx in
             try tx.put(user)
             return try Reader(tx.db).person(user.id)
         }
         guard let found else { throw .invalid(reason: "the person is gone") }
         return found
+    }
+}
+
+extension Reader {
+    fileprivate func found(_ found: FoundMessage) throws -> Client.Found {
+        let title = try chat(found.chatID)?.title ?? ""
+        let context = Context(chat: found.chatID, title: title, readMark: 0)
+        var overlays = try Overlays(of: found.chatID, db)
+        return Client.Found(
+            chat: found.chatID,
+            chatTitle: title,
+            row: row(found.message, context, &overlays)
+        )
     }
 }

@@ -12,8 +12,13 @@ extension Client {
     }
 
     /// The list of chats: what is pinned first, then by time, the newest first.
-    public func chats(includingHidden: Bool = false) throws(ClientError) -> [ChatSummary] {
-        try store.read { try Reader($0).chats(includingHidden: includingHidden) }
+    ///
+    /// - Parameter limit: how many at most, from the top; nil for all.
+    public func chats(
+        includingHidden: Bool = false,
+        limit: Int? = nil
+    ) throws(ClientError) -> [ChatSummary] {
+        try store.read { try Reader($0).chats(includingHidden: includingHidden, limit: limit) }
     }
 
     /// One chat of the list; nil when there is none.
@@ -55,6 +60,17 @@ extension Client {
                 case .firstUnread: try reader.firstUnread(in: chat).map { .around($0) } ?? .newest
                 }
             return try reader.history(of: chat, anchor, count: count)
+        }
+    }
+
+    /// Up to when this account has read a chat, Unix milliseconds of the server; 0 when it never has.
+    public func readMark(of chat: ChatID) throws(ClientError) -> Int64 {
+        try store.read { db in
+            try Int64.fetchOne(
+                db,
+                sql: "SELECT readMark FROM chat WHERE id = ?",
+                arguments: [chat.rawValue]
+            ) ?? 0
         }
     }
 

@@ -88,12 +88,14 @@ public final class Client: Sendable {
     /// - Parameters:
     ///   - text: at most 4,000 UTF-16 units.
     ///   - message: what it answers, of the same chat.
+    ///   - mentions: who is named in the text, and where.
     /// - Returns: when it is stored here; it names the message until the server has it.
     @discardableResult
     public func send(
         _ text: String,
         to chat: ChatID,
         replyingTo message: MessageID? = nil,
+        mentioning mentions: [Mention] = [],
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
         guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
@@ -110,6 +112,7 @@ public final class Client: Sendable {
                     chat: chat.rawValue,
                     cid: core.nextClientID(),
                     text: text,
+                    elements: mentions.storedElements,
                     replyTo: message?.rawValue,
                     isSilent: isSilent
                 ),

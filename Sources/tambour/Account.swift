@@ -31,6 +31,21 @@ struct AccountOptions: ParsableArguments {
         return "\(folder)/\(account).db"
     }
 
+    /// Where what was chosen for the screen is kept, for all accounts.
+    func preferencesPath() throws -> String {
+        _ = try path()
+        return "\(folder)/preferences.json"
+    }
+
+    /// The account's client, if somebody is signed in to it.
+    func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
+        guard FileManager.default.fileExists(atPath: try path()) else { return nil }
+        let client = try client(tapsFrames: tapsFrames)
+        if try client.me() != nil { return client }
+        await client.stop()
+        return nil
+    }
+
     /// The account's client; nothing is connected yet.
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         let path = try path()

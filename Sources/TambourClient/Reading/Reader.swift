@@ -35,11 +35,14 @@ struct Reader {
     // MARK: - Chats
 
     /// The list of chats: what is pinned first, then by time, the newest first.
-    func chats(includingHidden: Bool) throws -> [ChatSummary] {
+    func chats(includingHidden: Bool, limit: Int? = nil) throws -> [ChatSummary] {
         let rows = try Row.fetchAll(
             db.cachedStatement(
                 sql: Self.chatsQuery + (includingHidden ? "" : Self.notHidden) + Self.order
-            )
+                    + " LIMIT ?"
+            ),
+            // A negative limit is none.
+            arguments: [limit ?? -1]
         )
         return try rows.map(summary)
     }

@@ -67,6 +67,8 @@ struct UpdateMembersTask: ClientTask {
     let users: [Int64]
     let isRemoval: Bool
     var showsHistory = true
+    /// Their rights as administrators are changed, not whether they are members; bits of the table of roles.
+    var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
 
@@ -75,7 +77,9 @@ struct UpdateMembersTask: ClientTask {
             chatID: ChatID(chat),
             userIDs: users.map(UserID.init),
             operation: isRemoval ? .remove : .add,
-            showHistory: showsHistory
+            type: permissions == nil ? nil : .admin,
+            showHistory: showsHistory,
+            permissions: isRemoval ? nil : permissions
         )
     }
 
@@ -201,7 +205,18 @@ struct UpdateContactTask: ClientTask {
     func succeeded(_ reply: ContactUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws
     {
         guard let contact = reply.contact else { return }
-        try tx.put(contact, isContact: action != "REMOVE")
+        // Blocking makes nobody a contact, and no contact a stranger.
+        let isContact: Bool? =
+            switch action {
+            case "ADD", "UPDATE": true
+            case "REMOVE": false
+            default: nil
+            }
+        if isContact == false {
+            // Who is no contact any more is older than the contact was, and replaces it all the same.
+            try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
+        }
+        try tx.put(contact, isContact: isContact)
     }
 }
 

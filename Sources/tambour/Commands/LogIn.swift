@@ -35,10 +35,7 @@ struct LogIn: AsyncParsableCommand {
             guard let phone else { throw ValidationError("a phone is missing") }
             try await signIn(client, phone)
         }
-        for await state in client.states() where state == .online || state == .signedOut {
-            if state == .signedOut { throw Failure("the server does not let this account in") }
-            break
-        }
+        try await client.becomeOnline()
         let name = try client.me().flatMap { try client.person($0)?.name } ?? ""
         remark("Signed in as \(printable(name)), with \(try client.chats().count) chats.")
         await client.stop()

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Foundation
 import TambourClient
 
@@ -9,7 +10,10 @@ struct Open: AsyncParsableCommand {
 
     @OptionGroup var account: AccountOptions
 
-    @Option(help: "dark, light, mono or none; chosen by the terminal unless given.")
+    @Option(
+        help:
+            "dark, light, sixteen, mono or none; what /theme chose, or fits the terminal, unless given."
+    )
     var theme: String?
 
     @Flag(help: "Scrolls with the wheel; the terminal then selects text with shift only.")
@@ -17,18 +21,56 @@ struct Open: AsyncParsableCommand {
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
-        let client = try account.signedIn(tapsFrames: true)
         let depth = ColorDepth.detect(environment)
-        let controller = ScreenController(
-            client: client,
-            theme: Theme.choose(named: theme, depth: depth)
+        let preferences = PreferencesFile(path: try account.preferencesPath())
+        let theme = Theme.choose(
+            named: theme ?? (depth == .monochrome ? nil : preferences.value.theme),
+            depth: depth
         )
         var options = TerminalDevice.Options()
         options.renderer.depth = depth
         options.hasMouse = mouse
         options.environment = environment
-        let code = try await controller.run(options)
+        guard let client = try await signedIn(theme, options) else { return }
+        let screen = ScreenController(client: client, preferences: preferences, theme: theme)
+        let device = try terminal(options, screen.queue)
+        let code = try await screen.run(on: device)
         await client.stop()
         if code != 0 { throw ExitCode(code) }
+    }
+
+    /// The account's client; who is not signed in yet is asked to on the screen.
+    ///
+    /// - Returns: nil when the person leaves instead.
+    private func signedIn(_ theme: Theme, _ options: TerminalDevice.Options) async throws -> Client?
+    {
+        if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
+        let account = account
+        let screen = SignInScreen(server: Self.usualServer, theme: theme) {
+            try account.client(server: $0, tapsFrames: true)
+        }
+        switch try await screen.run(on: try terminal(options, screen.queue)) {
+        case .signedIn(let client): return client
+        case .left(let code):
+            if code != 0 { throw ExitCode(code) }
+            return nil
+        }
+    }
+
+    /// Where `make run` lets a server listen.
+    private static let usualServer = "127.0.0.1:7770"
+
+    private func terminal(
+        _ options: TerminalDevice.Options,
+        _ queue: DispatchQueue
+    ) throws -> TerminalDevice {
+        do {
+            return try TerminalDevice.open(options: options, queue: queue)
+        } catch {
+            throw Failure(
+                "the screen needs a terminal: \(error). `tambour login HOST:PORT PHONE` signs in without one, "
+                    + "and `tambour --help` lists the commands for scripts"
+            )
+        }
     }
 }

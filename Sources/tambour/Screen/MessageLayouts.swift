@@ -9,6 +9,8 @@ final class MessageLayouts {
         let quote: String?
         let body: TextLayout?
         let footer: String
+        /// What became of it, at the right end of its first line; empty where the header says it.
+        var note = ""
 
         struct Header {
             let sender: String
@@ -27,21 +29,63 @@ final class MessageLayouts {
         let row: HistoryRow
         let width: Int
         let hasHeader: Bool
+        let words: [String]
+    }
+
+    /// What the lines of a pane depend on.
+    struct LinesKey: Equatable {
+        let rows: [HistoryRow]
+        let width: Int
+        let words: [String]
+        let newAfterMs: Int64?
+        let isGapBefore: Bool
     }
 
     private var known: [Key: Block] = [:]
+    private var lastLines: (key: LinesKey, lines: [ScreenView.Line])?
+    private var days: [Int64: String] = [:]
     private static let kept = 1_000
 
-    func block(of row: HistoryRow, width: Int, hasHeader: Bool) -> Block {
-        let key = Key(row: row, width: width, hasHeader: hasHeader)
+    /// The lines of a pane; made anew only when what they depend on has changed, not for every key.
+    func lines(_ key: LinesKey, make: () -> [ScreenView.Line]) -> [ScreenView.Line] {
+        if let lastLines, lastLines.key == key { return lastLines.lines }
+        let lines = make()
+        lastLines = (key, lines)
+        return lines
+    }
+
+    /// The day of a time, as `2026-11-23`.
+    func day(of timeMs: Int64) -> String {
+        // No zone is off by less than a quarter of an hour, so no day ends within one.
+        let quarter = timeMs / 900_000
+        if let day = days[quarter] { return day }
+        let day = String(clock(timeMs).prefix(10))
+        if days.count > Self.kept { days = [:] }
+        days[quarter] = day
+        return day
+    }
+
+    /// - Parameter words: beginnings of words to be marked.
+    func block(
+        of row: HistoryRow,
+        width: Int,
+        hasHeader: Bool,
+        marking words: [String] = []
+    ) -> Block {
+        let key = Key(row: row, width: width, hasHeader: hasHeader, words: words)
         if let block = known[key] { return block }
         if known.count >= Self.kept { known = [:] }
-        let block = Self.layOut(row, width, hasHeader)
+        let block = Self.layOut(row, width, hasHeader, words)
         known[key] = block
         return block
     }
 
-    private static func layOut(_ row: HistoryRow, _ width: Int, _ hasHeader: Bool) -> Block {
+    private static func layOut(
+        _ row: HistoryRow,
+        _ width: Int,
+        _ hasHeader: Bool,
+        _ words: [String]
+    ) -> Block {
         let time = String(clock(row.timeMs).suffix(5))
         if let event = row.event {
             let layout = TextLayout("* \(event)", options: .init(width: max(1, width), indent: 2))
@@ -56,7 +100,7 @@ final class MessageLayouts {
             case .received: ""
             }
         let text = ([row.text] + row.attachments).filter { !$0.isEmpty }.joined(separator: "\n")
-        let spans = row.spans.map { span in
+        let formatting = row.spans.map { span in
             switch span.style {
             case .strong, .heading: TextSpan(span.range, .bold)
             case .emphasized: TextSpan(span.range, .italic)
@@ -68,28 +112,58 @@ final class MessageLayouts {
             case .link(let address): TextSpan(span.range, .link, address: address)
             }
         }
-        var options = TextLayout.Options(width: max(1, width - 2))
+        let spans =
+            formatting
+            + Links.ranges(in: row).map { TextSpan($0.range, .link, address: $0.address) }
+            + matches(of: words, in: text).map { TextSpan($0, .match) }
+        var notes = note
+        if row.isEdited { notes += " edited" }
+        if row.isChanging { notes += " …" }
+        notes = notes.trimmed
+        let hasNote = !hasHeader && !notes.isEmpty
+        let room = width - 2 - (hasNote ? Width.of(notes) + 1 : 0)
+        var options = TextLayout.Options(width: max(1, room))
         options.firstLinkNumber = 1
         let reactions = row.reactions.map { "\($0.emoji) \($0.count)\($0.isOwn ? "*" : "")" }
         var footer = reactions.joined(separator: "  ")
         if case .failed(let reason) = row.state {
             footer += footer.isEmpty ? reason : "  \(reason)"
         }
-        var notes = note
-        if row.isEdited { notes += " edited" }
-        if row.isChanging { notes += " …" }
         let header = Block.Header(
-            sender: row.forwardedFrom.map { "\(row.senderName) · from \($0)" } ?? row.senderName,
+            sender: sender(of: row),
             person: row.sender?.rawValue ?? 0,
             note: notes,
             time: time
         )
-        let needsHeader = hasHeader || !notes.isEmpty
         return Block(
-            header: needsHeader ? header : nil,
+            header: hasHeader ? header : nil,
             quote: row.quote.map { "┃ \($0.sender): \($0.text)" },
             body: text.isEmpty ? nil : TextLayout(text, spans: spans, options: options),
-            footer: footer
+            footer: footer,
+            note: hasNote ? notes : ""
         )
+    }
+
+    private static func sender(of row: HistoryRow) -> String {
+        guard let source = row.forwardedFrom else { return row.senderName }
+        return row.senderName + (source.isEmpty ? " · forwards" : " · from \(source)")
+    }
+
+    /// Where words begin with one of `words`, in UTF-16 units.
+    static func matches(of words: [String], in text: String) -> [Range<Int>] {
+        guard !words.isEmpty else { return [] }
+        let folded = FoldedText(text)
+        // Clusters are what folding keeps; units are what spans count.
+        var units: [Int] = [0]
+        for cluster in text { units.append(units[units.count - 1] + cluster.utf16.count) }
+        var found: [Range<Int>] = []
+        for word in words.map({ FoldedText($0).scalars }) where !word.isEmpty {
+            for start in folded.scalars.indices
+            where folded.wordStarts[start] && folded.scalars[start...].starts(with: word) {
+                let last = folded.clusters[start + word.count - 1]
+                found.append(units[folded.clusters[start]]..<units[last + 1])
+            }
+        }
+        return found
     }
 }

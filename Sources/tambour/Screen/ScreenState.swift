@@ -8,7 +8,8 @@ struct ScreenState {
         case input
         /// A message is chosen, to do something with it.
         case messages
-        case switcher
+        case panel
+        case prompt
     }
 
     /// What the next line that is sent is meant for.
@@ -18,46 +19,54 @@ struct ScreenState {
         case edit(MessageID)
     }
 
-    /// The quick switcher.
-    struct Switcher {
-        struct Entry {
-            let chat: ChatID
-            let title: String
-            let unread: Int
-            let ranges: [Range<Int>]
-        }
-
-        var query = LineEditor(limit: 100)
-        var entries: [Entry] = []
-        var selected = 0
-    }
-
     var chats: [ChatSummary] = []
     var open: ChatID?
+    /// What a chat is called that is not in the list, as one in which nothing was said yet.
+    var openName: String?
     /// What is read of the open chat, oldest first.
     var rows: [HistoryRow] = []
     var isGapBefore = false
     var isStart = false
     var isEnd = true
+    /// Up to when it was read when it was opened, Unix milliseconds; nil when nothing was unread.
+    var newAfterMs: Int64?
     /// Lines between the bottom of the pane and the end of `rows`; 0 follows what is new.
     var scroll = 0
     var selected: HistoryRow.ID?
+    /// Folded beginnings of words that a search looked for, to be marked in messages.
+    var words: [String] = []
     var focus = Focus.input
     var intent = Intent.new
     var input = LineEditor()
-    var switcher = Switcher()
+    var suggestions: Suggestions?
+    var panel: Panel?
+    var prompt: Prompt?
     var connection = ConnectionState.stopped
     var queueLength = 0
     var traffic = (sent: 0, received: 0)
     var typing: String?
     /// Something to tell the person, until the next key.
     var notice: (text: String, isError: Bool)?
-    var isHelpShown = false
+    /// The first line of the help that is shown; nil while it is not.
+    var help: Int?
     /// The packets of the last minutes, newest last; nil while nobody wants to see them.
     var frames: [FrameTap]?
     var theme = Theme.dark
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
 
+    var openTitle: String { openChat?.title ?? openName ?? "" }
+
     var selectedRow: HistoryRow? { rows.first { $0.id == selected } }
+}
+
+/// A question with one line, or yes and no, for an answer.
+struct Prompt {
+    let question: String
+    var editor = LineEditor(limit: 200)
+    /// A single key answers: y, or anything else for no.
+    var isYesOrNo = false
+    /// What an empty answer means; nil when there has to be one.
+    var emptyMeans: String?
+    let answer: (ScreenController, String) -> Void
 }

@@ -99,8 +99,14 @@ struct ScreenViewTests {
     @Test("draws in any size, with everything open")
     func sizes() {
         var state = state
-        state.isHelpShown = true
-        state.focus = .switcher
+        state.help = 0
+        var panel = Panel(kind: .goTo, title: "Go to", query: LineEditor(), keys: "Alt-m mute")
+        panel.items = [
+            Panel.Item(title: "Bob", detail: "hello", right: "2", target: .chat(ChatID(3)))
+        ]
+        state.panel = panel
+        state.prompt = Prompt(question: "Sure?") { _, _ in }
+        state.suggestions = Suggestions(for: LineEditor(), names: [])
         state.frames = []
         state.typing = "Bob"
         state.intent = .reply(MessageID(1 << 16), quote: "Bob: old")

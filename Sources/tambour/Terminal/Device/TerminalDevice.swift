@@ -18,7 +18,6 @@ final class TerminalDevice: @unchecked Sendable {
         var escapeTimeout = DispatchTimeInterval.milliseconds(40)
         /// Whether control-C is a key like any other, or raises SIGINT.
         var interruptIsKey = true
-        var notification = TerminalMessage.Notification.bell
         /// For programs that are started, and the name of the editor.
         var environment: [String: String] = [:]
     }
@@ -239,8 +238,8 @@ final class TerminalDevice: @unchecked Sendable {
     /// - Returns: Whether it was sent: it may be too long. No terminal says whether it obeyed.
     func copy(_ text: String) -> Bool { send(TerminalMessage.copy(text)) }
 
-    func notify(title: String, body: String) {
-        _ = send(TerminalMessage.notify(options.notification, title: title, body: body))
+    func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
+        _ = send(TerminalMessage.notify(kind, title: title, body: body))
     }
 
     func setTitle(_ title: String) { _ = send(TerminalMessage.setTitle(title)) }

@@ -55,11 +55,16 @@ struct Theme: Sendable {
         return style
     }
 
-    static let all = [dark, light, mono, none]
+    static let all = [dark, light, sixteen, mono, none]
 
     /// The theme that was asked for by name, or else one the terminal can show.
     static func choose(named name: String?, depth: ColorDepth) -> Theme {
-        all.first { $0.name == name } ?? (depth == .monochrome ? mono : dark)
+        if let theme = all.first(where: { $0.name == name }) { return theme }
+        return switch depth {
+        case .monochrome: mono
+        case .ansi16: sixteen
+        case .palette256, .trueColor: dark
+        }
     }
 
     static let dark = Theme(
@@ -106,6 +111,27 @@ struct Theme: Sendable {
             .match: Style(.ansi(0), on: .palette(221)),
         ],
         people: [26, 28, 130, 90, 30, 160, 64, 55].map { Style(.palette($0), .bold) }
+    )
+
+    /// The colours of the terminal's own scheme only, legible on dark and on light ground.
+    static let sixteen = Theme(
+        name: "sixteen",
+        styles: [
+            .title: Style(.standard, .bold),
+            .statusBar: Style(.standard, .reverse),
+            .selection: Style(.standard, .reverse),
+            .unread: Style(.ansi(6), .bold),
+            .accent: Style(.ansi(6)),
+            .success: Style(.ansi(2)),
+            .warning: Style(.ansi(5)),
+            .error: Style(.ansi(1), .bold),
+            .link: Style(.ansi(4), .underline),
+            .mention: Style(.ansi(5), .bold),
+            .monospace: Style(.ansi(6)),
+            .quote: Style(.standard, .italic),
+            .match: Style(.standard, .reverse),
+        ],
+        people: [1, 2, 4, 5, 6].map { Style(.ansi($0), .bold) }
     )
 
     /// Attributes only, for terminals without colours and people who want none.

@@ -221,10 +221,9 @@ struct TerminalDeviceTests {
     @Test("messages to the terminal carry no commands of others")
     func messages() throws {
         var options = TerminalDevice.Options()
-        options.notification = .osc777
         let session = try Session(options)
         let isCopied = session.on { device in
-            device.notify(title: "a;b\u{1B}", body: "x\u{7}\ny;z")
+            device.notify(.osc777, title: "a;b\u{1B}", body: "x\u{7}\ny;z")
             device.setTitle("t\u{9C}\u{202E}")
             return device.copy("héllo")
         }

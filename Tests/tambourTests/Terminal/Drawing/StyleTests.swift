@@ -50,7 +50,8 @@ struct StyleTests {
     func choice() {
         #expect(Theme.choose(named: "light", depth: .monochrome).name == "light")
         #expect(Theme.choose(named: nil, depth: .monochrome).name == "mono")
-        #expect(Theme.choose(named: "no such", depth: .ansi16).name == "dark")
+        #expect(Theme.choose(named: "no such", depth: .ansi16).name == "sixteen")
+        #expect(Theme.choose(named: nil, depth: .palette256).name == "dark")
     }
 
     @Test("changing a style is the shorter of change and reset")

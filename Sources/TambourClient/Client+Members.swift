@@ -1,0 +1,80 @@
+public import TambourProtocol
+
+/// Who belongs to a group or channel, and who is kept out.
+extension Client {
+    /// Somebody in a group or channel.
+    public struct Member: Hashable, Sendable, Identifiable {
+        public enum Role: Hashable, Sendable {
+            case owner
+            /// Has rights that others lack.
+            case administrator
+            case member
+        }
+
+        public let person: Person
+        public let role: Role
+
+        public var id: UserID { person.id }
+    }
+
+    /// The members of a group or channel with their roles, at most `limit`. Waits for the server.
+    ///
+    /// - Throws: `ClientError.refused` in channels, unless this account runs them.
+    public func roster(
+        of chat: ChatID,
+        limit: Int = 1_000
+    ) async throws(ClientError) -> [Member] {
+        var members: [Member] = []
+        var marker: Int64?
+        repeat {
+            let reply = try await askLoggedIn(
+                ChatMembersRequest(chatID: chat, type: .member, marker: marker)
+            )
+            for found in reply.members {
+                let role: Member.Role =
+                    switch found.permissions ?? 0 {
+                    case 0: .member
+                    case Self.rightsOfOwner: .owner
+                    default: .administrator
+                    }
+                members.append(Member(person: try await keep(found.contact), role: role))
+            }
+            marker = reply.marker
+        } while marker != nil && members.count < limit
+        return members
+    }
+
+    private static let rightsOfOwner: Int64 = 2047
+    /// Members, administrators, description, pins, posts, edits, deletions; see `roles.yaml`.
+    private static let rightsOfAdministrator: Int64 = 2 | 4 | 8 | 16 | 256 | 512 | 1024
+
+    /// Gives somebody the rights of an administrator, or takes them.
+    public func setAdministrator(
+        _ user: UserID,
+        in chat: ChatID,
+        _ isAdministrator: Bool
+    ) async throws(ClientError) {
+        let task = UpdateMembersTask(
+            chat: chat.rawValue,
+            users: [user.rawValue],
+            isRemoval: !isAdministrator,
+            permissions: isAdministrator ? Self.rightsOfAdministrator : 0
+        )
+        try await wish { core, tx in try core.queue(task, tx) }
+    }
+
+    /// The people this account has blocked. Waits for the server.
+    public func blocked() async throws(ClientError) -> [Person] {
+        var people: [Person] = []
+        var marker: Int64?
+        repeat {
+            let reply = try await askLoggedIn(ContactListRequest(status: "BLOCKED", from: marker))
+            for user in reply.contacts {
+                // Kept as somebody one has met: being blocked makes nobody a contact.
+                people.append(try await keep(user))
+            }
+            marker = reply.marker
+        } while marker != nil
+        return people
+    }
+}

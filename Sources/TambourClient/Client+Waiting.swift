@@ -1,0 +1,103 @@
+import Foundation
+import GRDB
+public import TambourProtocol
+
+/// What was asked for and is not done.
+extension Client {
+    /// Something that waits to be done on the server, or that the server refused.
+    public struct Waiting: Hashable, Sendable, Identifiable {
+        /// What it is to bring about.
+        public enum Kind: Hashable, Sendable {
+            case message(String)
+            case forward
+            case edit(String)
+            case deletion
+            case readMark
+            case reaction
+            case draft
+            case newChat(String)
+            case chat
+            case contact
+            case profile
+            /// A kind that this version does not know.
+            case other(String)
+        }
+
+        /// Cancels or retries it.
+        public let id: OutgoingID
+        public let kind: Kind
+        /// Nil for what belongs to no chat.
+        public let chat: ChatID?
+        /// The title of the chat; nil for what belongs to no chat.
+        public let chatTitle: String?
+        /// When it was asked for, Unix milliseconds of this device.
+        public let sinceMs: Int64
+        /// Why the server refused it, for people; nil while it waits.
+        public let failure: String?
+    }
+
+    /// What waits to be done, and what was refused and not dropped yet, in the order it was asked for.
+    public func waiting() throws(ClientError) -> [Waiting] {
+        try store.read { try Reader($0).waiting() }
+    }
+}
+
+extension Reader {
+    func waiting() throws -> [Client.Waiting] {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT id, kind, payload, state, lastError, createdAtHere FROM task
+                    WHERE state NOT IN ('done', 'cancelled') ORDER BY place
+                    """
+            )
+        )
+        let decoder = JSONDecoder()
+        return try rows.map { row in
+            let payload = try? decoder.decode(WaitingPayload.self, from: row["payload"] as Data)
+            let chat = payload?.chat.map(ChatID.init)
+            let title = try chat.flatMap { try self.chat($0)?.title ?? partnerName(of: $0) }
+            let isFailed = TaskState(storedText: row["state"]).isFailed
+            return Client.Waiting(
+                id: OutgoingID(row["id"]),
+                kind: Self.kind(row["kind"], payload),
+                chat: chat,
+                chatTitle: title,
+                sinceMs: row["createdAtHere"],
+                failure: isFailed ? row["lastError"] ?? "it was refused" : nil
+            )
+        }
+    }
+
+    private func partnerName(of chat: ChatID) -> String? {
+        guard !chat.isGroup else { return nil }
+        return chat.partner(of: me).map(name)
+    }
+
+    private static func kind(_ kind: String, _ payload: WaitingPayload?) -> Client.Waiting.Kind {
+        switch kind {
+        case SendTask.kind:
+            payload?.forwardOf == nil ? .message(payload?.text ?? "") : .forward
+        case EditTask.kind: .edit(payload?.text ?? "")
+        case DeleteTask.kind: .deletion
+        case MarkTask.kind: .readMark
+        case ReactTask.kind, CancelReactionTask.kind: .reaction
+        case SaveDraftTask.kind, DiscardDraftTask.kind: .draft
+        case CreateChatTask.kind: .newChat(payload?.title ?? "")
+        case UpdateChatTask.kind, UpdateMembersTask.kind, LeaveChatTask.kind, HideChatTask.kind,
+            ConfigureChatTask.kind:
+            .chat
+        case UpdateContactTask.kind: .contact
+        case UpdateProfileTask.kind: .profile
+        default: .other(kind)
+        }
+    }
+}
+
+/// What of a task's fields is shown of it, whatever its kind.
+private struct WaitingPayload: Decodable {
+    let chat: Int64?
+    let text: String?
+    let title: String?
+    let forwardOf: Int64?
+}

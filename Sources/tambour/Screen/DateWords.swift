@@ -1,0 +1,56 @@
+import Foundation
+
+/// Days as people write them.
+enum DateWords {
+    /// When a day begins, Unix milliseconds; nil for what is no day.
+    ///
+    /// Understood are `2026-11-23`, `23.11.2026`, `23.11`, `11-23`, `today`, `yesterday` and the days of
+    /// the week; days without a year, and those of the week, are the last ones before or at `now`.
+    static func time(of text: String, now: Date, calendar: Calendar) -> Int64? {
+        let word = text.trimmingCharacters(in: .whitespaces).lowercased()
+        guard !word.isEmpty else { return nil }
+        let today = calendar.startOfDay(for: now)
+        guard let day = day(word, today, calendar) else { return nil }
+        return Int64(day.timeIntervalSince1970 * 1000)
+    }
+
+    private static let weekdays = [
+        "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
+    ]
+
+    private static func day(_ word: String, _ today: Date, _ calendar: Calendar) -> Date? {
+        switch word {
+        case "today": return today
+        case "yesterday": return calendar.date(byAdding: .day, value: -1, to: today)
+        default: break
+        }
+        if word.count >= 3, let index = weekdays.firstIndex(where: { $0.hasPrefix(word) }) {
+            let passed = (calendar.component(.weekday, from: today) - 1 - index + 7) % 7
+            return calendar.date(byAdding: .day, value: -passed, to: today)
+        }
+        let isDotted = word.contains(".")
+        let parts = word.split(separator: isDotted ? "." : "-")
+        guard (2...3).contains(parts.count) else { return nil }
+        var numbers = parts.compactMap { Int($0) }
+        guard numbers.count == parts.count else { return nil }
+        if isDotted { numbers.reverse() }
+        let year = numbers.count == 3 ? numbers.removeFirst() : nil
+        return date(year: year, month: numbers[0], day: numbers[1], today, calendar)
+    }
+
+    private static func date(
+        year: Int?,
+        month: Int,
+        day: Int,
+        _ today: Date,
+        _ calendar: Calendar
+    ) -> Date? {
+        let thisYear = calendar.component(.year, from: today)
+        let parts = DateComponents(year: year ?? thisYear, month: month, day: day)
+        guard parts.isValidDate(in: calendar), let date = calendar.date(from: parts) else {
+            return nil
+        }
+        guard year == nil, date > today else { return date }
+        return calendar.date(byAdding: .year, value: -1, to: date)
+    }
+}

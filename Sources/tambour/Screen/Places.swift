@@ -1,0 +1,36 @@
+import TambourProtocol
+
+/// Where a person was, to go back and forward between.
+struct Places: Equatable {
+    struct Place: Equatable {
+        let chat: ChatID
+        /// Nil is the newest message.
+        let message: MessageID?
+    }
+
+    private var back: [Place] = []
+    private var forward: [Place] = []
+
+    private static let kept = 100
+
+    /// Notes that `place` is left for another one.
+    mutating func leave(_ place: Place) {
+        if back.last != place { back.append(place) }
+        if back.count > Self.kept { back.removeFirst() }
+        forward = []
+    }
+
+    /// - Parameter place: where the person is.
+    /// - Returns: where they were before; nil at the beginning.
+    mutating func goBack(from place: Place) -> Place? {
+        guard let last = back.popLast() else { return nil }
+        forward.append(place)
+        return last
+    }
+
+    mutating func goForward(from place: Place) -> Place? {
+        guard let next = forward.popLast() else { return nil }
+        back.append(place)
+        return next
+    }
+}

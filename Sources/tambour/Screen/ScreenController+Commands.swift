@@ -1,0 +1,130 @@
+import TambourClient
+import TambourProtocol
+
+/// What is written after a slash.
+extension ScreenController {
+    func command(_ line: String) {
+        let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
+        let rest = parts.count > 1 ? parts[1].trimmed : ""
+        switch parts.first {
+        case "quit", "q": end(0)
+        case "help": state.help = 0
+        case "debug": state.frames = state.frames == nil ? [] : nil
+        case "theme": changeTheme(rest)
+        case "notify": changeNotification(rest)
+        case "find": find(rest)
+        case "new", "new-channel": create(rest, isChannel: parts.first == "new-channel")
+        case "name":
+            if rest.isEmpty { usage("/name FIRST LAST") } else { rename(rest) }
+        case "about": perform { try await $0.updateProfile(about: rest) }
+        case "profile": openProfile()
+        case "contacts": openContacts()
+        case "blocked": openBlocked()
+        case "sessions": openSessions()
+        case "queue": openQueue()
+        case "mentions": openMentions()
+        case "search": openSearch(in: state.open, for: rest)
+        default: chatCommand(parts.first ?? "", rest)
+        }
+    }
+
+    /// Commands for the open chat.
+    private func chatCommand(_ name: String, _ rest: String) {
+        guard ScreenCommand.all.contains(where: { $0.name == name }) else {
+            state.notice = (
+                "no such command: /\(name); a message that begins so takes two slashes", true
+            )
+            return
+        }
+        guard let id = state.open else {
+            state.notice = ("no chat is open: Alt-g goes to one", true)
+            return
+        }
+        switch name {
+        case "date": goToDate(rest)
+        case "unread": goToFirstUnread()
+        case "links": openLinks()
+        case "open": openLink(Int(rest) ?? 1, of: nil)
+        case "members": openMembers()
+        case "mute": if let chat = state.openChat { toggleMute(chat) }
+        case "pin": if let chat = state.openChat { togglePin(chat) }
+        case "hide": perform { try await $0.hide(id) }
+        case "leave":
+            confirm("Leave \(state.openTitle)?") { screen in
+                screen.perform { try await $0.leave(id) }
+            }
+        case "title", "describe":
+            guard !rest.isEmpty else { return usage("/\(name) TEXT") }
+            perform {
+                try await name == "title" ? $0.update(id, title: rest) : $0.update(id, about: rest)
+            }
+        case "add", "remove", "admin": memberCommand(name, rest, id)
+        default: break
+        }
+    }
+
+    private func memberCommand(_ name: String, _ who: String, _ chat: ChatID) {
+        guard !who.isEmpty else { return usage("/\(name) +79990000002") }
+        changeMember(chat, who) { client, user in
+            switch name {
+            case "add": try await client.add([user], to: chat)
+            case "remove": try await client.remove([user], from: chat)
+            default:
+                let role = try await client.roster(of: chat).first { $0.id == user }?.role
+                try await client.setAdministrator(user, in: chat, role != .administrator)
+            }
+        }
+    }
+
+    private func usage(_ text: String) {
+        state.notice = ("as in \(text)", true)
+    }
+
+    private func changeTheme(_ name: String) {
+        guard let theme = Theme.all.first(where: { $0.name == name }) else {
+            return usage("/theme \(Theme.all.map(\.name).joined(separator: "|"))")
+        }
+        state.theme = theme
+        preferences.change { $0.theme = name }
+        display?.repaint()
+    }
+
+    private func changeNotification(_ name: String) {
+        guard let kind = TerminalMessage.Notification(name: name) else {
+            return usage("/notify bell|osc9|osc777|off")
+        }
+        preferences.change { $0.notify = name }
+        display?.notify(kind, title: "Tambour", body: "like this")
+        state.notice = ("messages are told of so: \(name)", false)
+    }
+
+    private func find(_ phone: String) {
+        guard !phone.isEmpty else { return usage("/find +79990000002") }
+        guard let me else { return }
+        fetch {
+            try await $0.find(phone: phone)
+        } then: { screen, person in
+            screen.open(.dialog(me, person.id), name: person.name)
+            screen.state.notice = ("\(person.name): write something to begin", false)
+        }
+    }
+
+    private func create(_ rest: String, isChannel: Bool) {
+        let parts = rest.split(separator: ",").map { String($0).trimmed }
+        guard let title = parts.first, !title.isEmpty else {
+            return usage("/new Friends, +79990000002, Bob")
+        }
+        fetch { client in
+            var members: [UserID] = []
+            for who in parts.dropFirst() where !who.isEmpty {
+                members.append(try await client.somebody(who))
+            }
+            let before = Set(try client.chats(includingHidden: true).map(\.id))
+            try await client.createChat(title: title, members: members, isChannel: isChannel)
+            guard await client.settle(within: .seconds(5)) else { return ChatID?.none }
+            return try client.chats().first { !before.contains($0.id) && $0.title == title }?.id
+        } then: { screen, chat in
+            if let chat { screen.open(chat, name: title) }
+        }
+    }
+}

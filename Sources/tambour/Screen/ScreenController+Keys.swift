@@ -1,0 +1,156 @@
+import TambourClient
+import TambourProtocol
+
+/// Who gets a key.
+extension ScreenController {
+    func handle(_ event: InputEvent) {
+        switch event {
+        case .paste(let text): paste(text)
+        case .key(let press):
+            state.notice = nil
+            if state.help != nil { return handleHelp(press) }
+            switch state.focus {
+            case .prompt: handlePrompt(press)
+            case .panel:
+                if !handleAlways(press) { handlePanel(press) }
+            case .input:
+                if !handleAlways(press), !handleEverywhere(press) { handleInput(press) }
+            case .messages:
+                if !handleAlways(press), !handleEverywhere(press) { handleMessages(press) }
+            }
+        case .mouse(let mouse):
+            if mouse.action == .wheelUp { scroll(by: 3) }
+            if mouse.action == .wheelDown { scroll(by: -3) }
+        case .focusGained:
+            isLookedAt = true
+            lookAgain()
+        case .focusLost: isLookedAt = false
+        }
+    }
+
+    /// Pasted text goes where text is written. It is never sent by that, whatever is in it.
+    private func paste(_ text: String) {
+        switch state.focus {
+        case .messages: break
+        case .input:
+            if state.input.paste(text) == .limitReached { tellLimit() }
+            suggest()
+        case .prompt: _ = state.prompt?.editor.paste(text.oneLine)
+        case .panel:
+            _ = state.panel?.query?.paste(text.oneLine)
+            fillPanel()
+        }
+    }
+
+    private func handleAlways(_ press: KeyPress) -> Bool {
+        switch press {
+        case .control("q"): end(0)
+        case .control("z"): display?.suspend()
+        case .control("l"): display?.repaint()
+        case KeyPress(.function(1)): state.help = 0
+        default: return false
+        }
+        return true
+    }
+
+    private func handleEverywhere(_ press: KeyPress) -> Bool {
+        switch press {
+        case .alt("g"): openGoTo()
+        case .alt("n"): goToNextUnread()
+        case .alt("u"): goToFirstUnread()
+        case .alt("o"): goBack()
+        case .alt("i"): goForward()
+        case .alt("/"): if let open = state.open { openSearch(in: open) }
+        case .alt("s"): openSearch(in: nil)
+        case .alt("a"): openMentions()
+        case .alt("c"): openContacts()
+        case .alt("q"): openQueue()
+        case .alt("m"): if let chat = state.openChat { toggleMute(chat) }
+        case .alt("p"): if let chat = state.openChat { togglePin(chat) }
+        case KeyPress(.up, .alt): goToNeighbour(-1)
+        case KeyPress(.down, .alt): goToNeighbour(1)
+        case KeyPress(.pageUp): scroll(by: max(1, seen.paneRows - 2))
+        case KeyPress(.pageDown): scroll(by: -max(1, seen.paneRows - 2))
+        case KeyPress(.end, .alt): follow()
+        default: return false
+        }
+        return true
+    }
+
+    private func handleHelp(_ press: KeyPress) {
+        let page = max(1, (display?.size.rows ?? 24) - 4)
+        let last = max(0, Help.lines.count - page)
+        let line = state.help ?? 0
+        switch press.key {
+        case .up: state.help = max(0, line - 1)
+        case .down: state.help = min(last, line + 1)
+        case .pageUp: state.help = max(0, line - page)
+        case .pageDown, .character(" "): state.help = min(last, line + page)
+        default: state.help = nil
+        }
+    }
+
+    // MARK: - Questions
+
+    /// Asks for a line.
+    func ask(
+        _ question: String,
+        _ text: String = "",
+        emptyMeans: String? = nil,
+        then answer: @escaping (ScreenController, String) -> Void
+    ) {
+        var prompt = Prompt(question: question, emptyMeans: emptyMeans, answer: answer)
+        prompt.editor.setText(text)
+        state.prompt = prompt
+        state.focus = .prompt
+    }
+
+    /// Asks whether something is meant that cannot be taken back.
+    func confirm(_ question: String, then answer: @escaping (ScreenController) -> Void) {
+        state.prompt = Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in
+            answer(screen)
+        }
+        state.focus = .prompt
+    }
+
+    private func handlePrompt(_ press: KeyPress) {
+        guard let prompt = state.prompt else {
+            state.focus = .input
+            return
+        }
+        if prompt.isYesOrNo {
+            closePrompt()
+            if press.key == .character("y") || press.key == .character("Y") {
+                prompt.answer(self, "y")
+            }
+            return
+        }
+        switch press.key {
+        case .escape: closePrompt()
+        case .enter:
+            let text = prompt.editor.text.trimmed
+            guard !text.isEmpty || prompt.emptyMeans != nil else { return closePrompt() }
+            closePrompt()
+            prompt.answer(self, text.isEmpty ? prompt.emptyMeans ?? "" : text)
+        default: _ = state.prompt?.editor.handle(press)
+        }
+    }
+
+    private func closePrompt() {
+        state.prompt = nil
+        state.focus = state.panel != nil ? .panel : .input
+    }
+}
+
+extension String {
+    /// Without white space at its ends.
+    var trimmed: String {
+        let start = drop { $0.isWhitespace }
+        return String(
+            start[
+                ..<(start.lastIndex { !$0.isWhitespace }.map { start.index(after: $0) }
+                    ?? start.startIndex)
+            ]
+        )
+    }
+}

@@ -1,0 +1,217 @@
+import Dispatch
+import TambourClient
+import TambourProtocol
+
+/// What has changed in the store and is not read again yet.
+struct Loading {
+    struct Stale {
+        var chats: Set<ChatID> = []
+        var allChats = false
+        var history = false
+        var queue = false
+    }
+
+    /// What one reading brings.
+    struct Read: Sendable {
+        var allChats: [ChatSummary]?
+        /// Lines of the list by chat; nil for those that are gone from it.
+        var chats: [ChatID: ChatSummary?] = [:]
+        var page: HistoryPage?
+        var queueLength = 0
+        var traffic = (sent: 0, received: 0)
+    }
+
+    var stale = Stale()
+    var isRunning = false
+    var isScheduled = false
+    /// The chats were read once: what is new from now on is news.
+    var hasBegun = false
+    /// The top of the list was read.
+    var hasFirst = false
+    var last = ContinuousClock.now - .seconds(1)
+
+    /// Between the beginnings of two readings: more often than this nobody sees a difference.
+    static let interval = Duration.milliseconds(33)
+    /// From so many on, reading all lines is cheaper than one by one.
+    static let manyChats = 30
+    /// More than the list of a large terminal shows.
+    static let firstChats = 60
+    /// Messages at once: several screens on both sides of where somebody reads.
+    static let page = 200
+}
+
+extension ScreenController {
+    /// Notes what is to be read again.
+    func noted(_ change: ChangeSet) {
+        loading.stale.chats.formUnion(change.chats)
+        loading.stale.chats.formUnion(change.drafts)
+        if change.everything { loading.stale.allChats = true }
+        if let me {
+            loading.stale.chats.formUnion(change.people.map { ChatID.dialog(me, $0) })
+        }
+        if let open = state.open,
+            change.everything || change.histories.contains(open)
+                || !change.people.isEmpty
+        {
+            loading.stale.history = true
+        }
+        if change.queue || change.everything {
+            loading.stale.queue = true
+            if state.panel?.kind == .queue { fillQueue() }
+        }
+        if !change.people.isEmpty, state.panel?.kind == .contacts { fillContacts() }
+        if change.account, state.panel?.kind == .profile { fillProfile() }
+        load()
+    }
+
+    /// Reads the open chat again.
+    func loadHistory() {
+        loading.stale.history = true
+        load()
+    }
+
+    /// Reads what is stale, away from the keys, and not more often than is seen.
+    func load() {
+        guard !loading.isRunning, !loading.isScheduled else { return }
+        let wait = loading.last + Loading.interval - .now
+        guard wait > .zero else { return read() }
+        loading.isScheduled = true
+        let nanoseconds = Int(wait / .nanoseconds(1))
+        queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [weak self] in
+            self?.loading.isScheduled = false
+            self?.read()
+        }
+    }
+
+    private func read() {
+        let stale = loading.stale
+        loading.stale = Loading.Stale()
+        loading.isRunning = true
+        loading.last = .now
+        let (open, anchor, client) = (state.open, anchor, client)
+        // What is on the first screen does not wait for what is not.
+        let isFirst = !loading.hasFirst
+        if isFirst { loading.stale.allChats = true }
+        Task { [weak self] in
+            var read = Loading.Read()
+            if stale.allChats || stale.chats.count > Loading.manyChats {
+                read.allChats = try? client.chats(limit: isFirst ? Loading.firstChats : nil)
+            } else {
+                for chat in stale.chats {
+                    let line = try? client.chat(chat)
+                    read.chats[chat] = line.flatMap { $0.isHidden ? nil : $0 }
+                }
+            }
+            if stale.history, let open {
+                read.page = try? client.history(
+                    of: open,
+                    anchor.map { .around($0) } ?? .newest,
+                    count: Loading.page
+                )
+            }
+            read.queueLength = (try? client.queueLength()) ?? 0
+            read.traffic = await client.traffic()
+            let result = read
+            self?.later { $0.show(result, of: open, at: anchor) }
+        }
+    }
+
+    private func show(_ read: Loading.Read, of open: ChatID?, at anchor: MessageID?) {
+        loading.isRunning = false
+        let before = state.chats
+        if let all = read.allChats {
+            state.chats = all
+        } else if !read.chats.isEmpty {
+            merge(read.chats)
+        }
+        if loading.hasBegun { tellNews(since: before, of: read) }
+        if read.allChats != nil {
+            // The second reading brings the others, which are no news either.
+            loading.hasBegun = loading.hasFirst
+            loading.hasFirst = true
+        }
+        state.queueLength = read.queueLength
+        state.traffic = read.traffic
+        if let page = read.page {
+            if open == state.open, anchor == self.anchor {
+                show(page)
+            } else {
+                loading.stale.history = true
+            }
+        }
+        if state.panel?.kind == .goTo { fillPanel() }
+        let stale = loading.stale
+        if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue { load() }
+        draw()
+    }
+
+    /// Puts lines of the list in their places; the order is that of the library.
+    private func merge(_ lines: [ChatID: ChatSummary?]) {
+        let isPinChanged = state.chats.contains { old in
+            guard let new = lines[old.id] else { return false }
+            return old.isPinned || new?.isPinned == true
+        }
+        if isPinChanged || lines.values.contains(where: { $0?.isPinned == true }) {
+            // Only the library knows the order of what is pinned.
+            loading.stale.allChats = true
+        }
+        state.chats.removeAll { lines[$0.id] != nil }
+        for case let line? in lines.values {
+            let place = state.chats.firstIndex { !$0.isPinned && Self.isBefore(line, $0) }
+            state.chats.insert(line, at: line.isPinned ? 0 : place ?? state.chats.count)
+        }
+    }
+
+    private static func isBefore(_ line: ChatSummary, _ other: ChatSummary) -> Bool {
+        (other.lastEventMs, line.id) < (line.lastEventMs, other.id)
+    }
+
+    /// Alerts of messages that came while the person looks elsewhere.
+    private func tellNews(since before: [ChatSummary], of read: Loading.Read) {
+        let kind = preferences.value.notification
+        guard kind != .none, state.connection == .online else { return }
+        let candidates = read.allChats ?? read.chats.values.compactMap { $0 }
+        let loud = candidates.filter { $0.unread > 0 && !$0.isMuted }
+        guard !loud.isEmpty else { return }
+        let known = Dictionary(before.map { ($0.id, $0.unread) }) { first, _ in first }
+        let new = loud.first { chat in
+            chat.unread > known[chat.id] ?? 0 && !(isLookedAt && chat.id == state.open)
+        }
+        guard let new, ContinuousClock.now - lastNotice > .seconds(1) else { return }
+        lastNotice = .now
+        display?.notify(kind, title: new.title, body: new.preview?.text ?? "")
+    }
+
+    private func show(_ page: HistoryPage) {
+        let width = paneWidth
+        let isFollowing = state.scroll == 0 && anchor == nil
+        let bottom = isFollowing ? nil : view.bottomLine(of: state, width)
+        state.rows = page.rows
+        state.isGapBefore = page.isGapBefore
+        state.isStart = page.isStart
+        state.isEnd = page.isEnd
+        if isAnchorToBeShown, let anchor {
+            let isHeld = page.rows.contains { $0.message == anchor }
+            if isHeld { isAnchorToBeShown = false }
+            state.scroll = view.scroll(
+                of: state,
+                width,
+                centering: isHeld ? anchor : nearest(to: anchor),
+                in: max(1, seen.paneRows)
+            )
+            if isHeld, state.focus == .messages {
+                state.selected = page.rows.first { $0.message == anchor }?.id
+            }
+        } else if let bottom {
+            // What is read stays where it is when something comes above or below it.
+            state.scroll = view.scroll(of: state, width, keeping: bottom) ?? state.scroll
+        }
+    }
+
+    /// The row that is held next to a message that is not.
+    private func nearest(to message: MessageID) -> MessageID {
+        state.rows.compactMap(\.message).last { $0 <= message } ?? message
+    }
+
+    var paneWidth: Int { ScreenView.textWidth(of: display?.size.columns ?? 80) }
+}

@@ -1,0 +1,333 @@
+import TambourClient
+import TambourProtocol
+
+/// Lists over the screen: opening them, filling them, and the keys that all share.
+extension ScreenController {
+    func show(_ panel: Panel) {
+        state.panel = panel
+        state.focus = .panel
+        state.suggestions = nil
+        panelGeneration += 1
+        fillPanel()
+    }
+
+    func closePanel() {
+        state.panel = nil
+        state.focus = .input
+        panelGeneration += 1
+    }
+
+    /// Fills a panel of a kind, if it is still the one that is shown.
+    ///
+    /// - Parameter remark: where the items stand.
+    func fill(_ kind: Panel.Kind, with items: [Panel.Item], remark: String = "") {
+        guard state.panel?.kind == kind else { return }
+        state.panel?.all = items
+        state.panel?.remark = remark
+        if state.panel?.query == nil {
+            state.panel?.items = items
+            state.panel?.move(by: 0)
+        } else {
+            state.panel?.filter()
+        }
+    }
+
+    /// Shows what fits the query of the panel as it is now.
+    func fillPanel() {
+        guard let panel = state.panel else { return }
+        switch panel.kind {
+        case .goTo, .forward: fillGoTo()
+        case .search(let chat): fillSearch(in: chat)
+        default: if panel.query != nil { state.panel?.filter() }
+        }
+    }
+
+    func handlePanel(_ press: KeyPress) {
+        guard let panel = state.panel else {
+            state.focus = .input
+            return
+        }
+        let page = max(1, seen.panelRows)
+        switch press {
+        case KeyPress(.escape): closePanel()
+        case KeyPress(.up): state.panel?.move(by: -1)
+        case KeyPress(.down): state.panel?.move(by: 1)
+        case KeyPress(.pageUp): state.panel?.move(by: -page)
+        case KeyPress(.pageDown): state.panel?.move(by: page)
+        case KeyPress(.enter): choose(panel)
+        default:
+            if act(press, in: panel) || panel.query == nil { return }
+            if case .handled? = state.panel?.query?.handle(press) {
+                state.panel?.selected = 0
+                fillPanel()
+            }
+        }
+    }
+
+    /// Enter.
+    private func choose(_ panel: Panel) {
+        if case .search = panel.kind { return chooseHit(panel) }
+        guard let item = panel.selectedItem else { return }
+        switch (item.target, panel.kind) {
+        case (.chat(let chat), .forward(let message, let source)):
+            closePanel()
+            perform { try await $0.forward(message, of: source, to: chat) }
+            open(chat, name: item.title)
+        case (.chat(let chat), _):
+            closePanel()
+            open(chat, name: item.title)
+        case (.message(let message, let chat), _):
+            closePanel()
+            go(to: message, in: chat)
+        case (.person(let user), .blocked): change(user, .unblock, "unblocked \(item.title)")
+        case (.person(let user), _), (.member(let user, _), _):
+            guard let me else { return }
+            closePanel()
+            open(.dialog(me, user), name: item.title)
+        case (.emoji(let emoji), .reactions(let message, let chat)):
+            closePanel()
+            perform { try await $0.react(emoji, to: message, in: chat) }
+        case (.link(let address), _):
+            closePanel()
+            browse(address)
+        default: break
+        }
+    }
+
+    /// Keys of one kind of panel: letters, with Alt where letters are looked for.
+    ///
+    /// - Returns: whether the key was one.
+    private func act(_ press: KeyPress, in panel: Panel) -> Bool {
+        guard case .character(let letter) = press.key else { return false }
+        let wanted: KeyPress.Modifiers = panel.query == nil ? [] : .alt
+        guard press.modifiers.subtracting(.shift) == wanted else { return false }
+        switch panel.kind {
+        case .goTo: return actOnChat(letter, panel)
+        case .contacts: return actOnContact(letter, panel)
+        case .members(let chat): return actOnMember(letter, chat, panel)
+        case .profile: return actOnProfile(letter)
+        case .sessions: return actOnSessions(letter)
+        case .queue: return actOnQueue(letter, panel)
+        case .links:
+            guard letter == "y", case .link(let address)? = panel.selectedItem?.target else {
+                return false
+            }
+            closePanel()
+            _ = display?.copy(address)
+            state.notice = ("copied", false)
+            return true
+        default: return false
+        }
+    }
+
+    // MARK: - Chats
+
+    func openGoTo() {
+        show(
+            Panel(
+                kind: .goTo,
+                title: "Go to",
+                query: LineEditor(limit: 100),
+                keys: "Alt-m mute  Alt-p pin"
+            )
+        )
+    }
+
+    func openForward(_ message: MessageID, from chat: ChatID) {
+        show(
+            Panel(
+                kind: .forward(message, from: chat),
+                title: "Forward to",
+                query: LineEditor(limit: 100),
+                keys: ""
+            )
+        )
+    }
+
+    private func fillGoTo() {
+        guard let kind = state.panel?.kind else { return }
+        let items = state.chats.map { chat in
+            let unread = chat.unread > 0 ? "\(chat.unread)" : ""
+            return Panel.Item(
+                title: chat.title,
+                right: chat.isMuted ? "\(unread)m" : unread,
+                target: .chat(chat.id)
+            )
+        }
+        fill(kind, with: items)
+    }
+
+    private func actOnChat(_ letter: Unicode.Scalar, _ panel: Panel) -> Bool {
+        guard case .chat(let id)? = panel.selectedItem?.target,
+            let chat = state.chats.first(where: { $0.id == id })
+        else { return false }
+        switch letter {
+        case "m": toggleMute(chat)
+        case "p": togglePin(chat)
+        default: return false
+        }
+        return true
+    }
+
+    func toggleMute(_ chat: ChatSummary) {
+        perform { try await $0.mute(chat.id, !chat.isMuted) }
+        state.notice = ("\(chat.title) \(chat.isMuted ? "alerts again" : "is muted")", false)
+    }
+
+    func togglePin(_ chat: ChatSummary) {
+        perform { try await $0.pin(chat.id, !chat.isPinned) }
+        let end = chat.isPinned ? "is not pinned any more" : "is pinned to the top"
+        state.notice = ("\(chat.title) \(end)", false)
+    }
+
+    // MARK: - Messages
+
+    func openMentions() {
+        show(Panel(kind: .mentions, title: "Where you were named", keys: ""))
+        state.panel?.remark = "looking…"
+        fetch {
+            try $0.mentions()
+        } then: { screen, found in
+            let remark = found.isEmpty ? "nobody has named you, in what is on this device" : ""
+            screen.fill(.mentions, with: found.map { $0.item }, remark: remark)
+        }
+    }
+
+    func openLinks() {
+        let links = state.rows.reversed().flatMap { row in
+            Links.addresses(of: row).map { address in
+                Panel.Item(
+                    title: address,
+                    detail: "\(row.senderName), \(clock(row.timeMs))",
+                    target: .link(address)
+                )
+            }
+        }
+        show(Panel(kind: .links, title: "Links", keys: "y copy"))
+        fill(.links, with: links, remark: links.isEmpty ? "there are none in these messages" : "")
+    }
+
+    func openReactions(to message: MessageID, in chat: ChatID) {
+        show(
+            Panel(
+                kind: .reactions(message, in: chat),
+                title: "React",
+                query: LineEditor(limit: 40),
+                keys: ""
+            )
+        )
+        let items = Emoji.all.map { entry in
+            Panel.Item(title: entry.name, right: entry.emoji, target: .emoji(entry.emoji))
+        }
+        fill(.reactions(message, in: chat), with: items)
+    }
+
+    // MARK: - Sessions, and what waits
+
+    func openSessions() {
+        show(Panel(kind: .sessions, title: "Signed in", keys: "x sign all others out"))
+        state.panel?.remark = "asking the server…"
+        fillSessions()
+    }
+
+    private func fillSessions() {
+        let client = client
+        Task { [weak self] in
+            let result = try? await client.sessions()
+            self?.later { screen in
+                let items = (result ?? []).map { device in
+                    Panel.Item(
+                        title: device.client + (device.isCurrent ? "  (this one)" : ""),
+                        detail: "\(device.device)  \(device.address)",
+                        right: clock(device.seenMs),
+                        target: .device(isCurrent: device.isCurrent)
+                    )
+                }
+                let remark = result == nil ? "the server cannot be asked now" : ""
+                screen.fill(.sessions, with: items, remark: remark)
+                screen.draw()
+            }
+        }
+    }
+
+    private func actOnSessions(_ letter: Unicode.Scalar) -> Bool {
+        guard letter == "x" else { return false }
+        confirm("Sign out everywhere but here?") { screen in
+            screen.fetch {
+                try await $0.closeOtherSessions()
+            } then: { screen, _ in
+                screen.state.notice = ("signed out everywhere else", false)
+                screen.fillSessions()
+            }
+        }
+        return true
+    }
+
+    func openQueue() {
+        show(Panel(kind: .queue, title: "Waiting to be done", keys: "x cancel  r try again"))
+        fillQueue()
+    }
+
+    func fillQueue() {
+        fetch {
+            try $0.waiting()
+        } then: { screen, waiting in
+            let items = waiting.map { $0.item }
+            screen.fill(.queue, with: items, remark: items.isEmpty ? "nothing waits" : "")
+        }
+    }
+
+    private func actOnQueue(_ letter: Unicode.Scalar, _ panel: Panel) -> Bool {
+        guard case .waiting(let id, let isRefused)? = panel.selectedItem?.target else {
+            return false
+        }
+        switch letter {
+        case "x": perform { try await $0.cancel(id) }
+        case "r" where isRefused: perform { try await $0.retry(id) }
+        case "r": state.notice = ("it is tried as soon as there is a connection", false)
+        default: return false
+        }
+        return true
+    }
+}
+
+extension Client.Found {
+    /// As a panel lists it.
+    var item: Panel.Item {
+        Panel.Item(
+            title: row.senderName == chatTitle ? chatTitle : "\(row.senderName) · \(chatTitle)",
+            detail: row.event ?? ([row.text] + row.attachments).joined(separator: " "),
+            right: clock(row.timeMs),
+            target: row.message.map { .message($0, in: chat) } ?? .none
+        )
+    }
+}
+
+extension Client.Waiting {
+    /// As a panel lists it.
+    var item: Panel.Item {
+        let what =
+            switch kind {
+            case .message(let text): "message “\(text)”"
+            case .forward: "forwarded message"
+            case .edit(let text): "edit “\(text)”"
+            case .deletion: "deletion"
+            case .readMark: "read mark"
+            case .reaction: "reaction"
+            case .draft: "draft"
+            case .newChat(let title): "new chat “\(title)”"
+            case .chat: "change of the chat"
+            case .contact: "change of a contact"
+            case .profile: "change of the profile"
+            case .other(let name): name
+            }
+        return Panel.Item(
+            title: [what.oneLine, chatTitle.map { "in \($0)" } ?? ""].filter { !$0.isEmpty }
+                .joined(separator: " "),
+            detail: failure.map { "refused: \($0)" } ?? "waits for the server",
+            right: clock(sinceMs),
+            target: .waiting(id, isRefused: failure != nil),
+            isError: failure != nil
+        )
+    }
+}

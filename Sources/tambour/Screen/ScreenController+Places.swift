@@ -1,0 +1,190 @@
+import Foundation
+import TambourClient
+import TambourProtocol
+
+/// Chats, and places in them.
+extension ScreenController {
+    /// Opens a chat at its newest message.
+    ///
+    /// - Parameter name: what it is called, if the list may not have it.
+    func open(_ chat: ChatID, name: String? = nil) {
+        guard chat != state.open else { return }
+        notePlace()
+        change(to: chat, name: name)
+        follow()
+        loadHistory()
+    }
+
+    private func change(to chat: ChatID, name: String?) {
+        if let draft = unsavedDraft {
+            perform { try await $0.saveDraft(draft.text, in: draft.chat) }
+        }
+        if let old = state.open { client.lookAway(from: old) }
+        state.open = chat
+        state.openName = name ?? (try? client.chat(chat)?.title)
+        state.rows = []
+        state.intent = .new
+        state.typing = nil
+        state.suggestions = nil
+        if state.focus == .messages { state.focus = .input }
+        let isUnread = (state.openChat?.unread ?? 0) > 0
+        state.newAfterMs = isUnread ? try? client.readMark(of: chat) : nil
+        let draft = state.openChat?.draft ?? ""
+        state.input.load(LineEditor.Draft(text: draft, cursor: draft.count))
+        seen = ScreenView.Seen()
+        learnNames(in: chat)
+    }
+
+    /// What was begun to be written, to be kept.
+    var unsavedDraft: (text: String, chat: ChatID)? {
+        guard let open = state.open, case .new = state.intent else { return nil }
+        return (state.input.text.hasPrefix("/") ? "" : state.input.text, open)
+    }
+
+    /// Shows the newest messages, and what comes.
+    func follow() {
+        state.scroll = 0
+        isAnchorToBeShown = false
+        isGoingBack = true
+        if anchor != nil {
+            anchor = nil
+            loadHistory()
+        }
+    }
+
+    /// Goes to a message, of whatever chat.
+    func go(to message: MessageID, in chat: ChatID) {
+        notePlace()
+        arrive(at: Places.Place(chat: chat, message: message))
+    }
+
+    private func arrive(at place: Places.Place) {
+        if place.chat != state.open { change(to: place.chat, name: nil) }
+        guard let message = place.message else {
+            follow()
+            return loadHistory()
+        }
+        anchor = message
+        isAnchorToBeShown = true
+        state.scroll = 0
+        state.selected = state.rows.first { $0.message == message }?.id ?? .message(message)
+        state.focus = .messages
+        // The page around it is asked for, should it not be held.
+        client.look(
+            at: place.chat,
+            position: message,
+            rowsOnScreen: max(1, seen.rowsOnScreen),
+            visible: []
+        )
+        loadHistory()
+    }
+
+    private var here: Places.Place? {
+        guard let open = state.open else { return nil }
+        let isFollowing = anchor == nil && state.scroll == 0
+        return Places.Place(chat: open, message: isFollowing ? nil : seen.messages.last ?? anchor)
+    }
+
+    private func notePlace() {
+        if let here { places.leave(here) }
+    }
+
+    func goBack() {
+        guard let here, let place = places.goBack(from: here) else {
+            state.notice = ("there is no place to go back to", false)
+            return
+        }
+        arrive(at: place)
+    }
+
+    func goForward() {
+        guard let here, let place = places.goForward(from: here) else {
+            state.notice = ("there is no place to go forward to", false)
+            return
+        }
+        arrive(at: place)
+    }
+
+    func scroll(by lines: Int) {
+        isGoingBack = lines > 0
+        isAnchorToBeShown = false
+        let most = max(0, seen.lines - seen.paneRows)
+        let wanted = state.scroll + lines
+        // A screen before the end of what is read, reading goes on there.
+        let sent = state.rows.lazy.compactMap(\.message)
+        if lines > 0, wanted > most - seen.paneRows, !state.isStart {
+            read(at: sent.first)
+        } else if lines < 0, wanted < seen.paneRows, !state.isEnd {
+            read(at: sent.last)
+        } else if wanted <= 0, state.isEnd {
+            read(at: nil)
+        }
+        state.scroll = min(max(0, wanted), most)
+    }
+
+    private func read(at message: MessageID?) {
+        guard message != anchor else { return }
+        anchor = message
+        loadHistory()
+    }
+
+    func goToNeighbour(_ step: Int) {
+        guard !state.chats.isEmpty else { return }
+        let index = state.chats.firstIndex { $0.id == state.open }
+        let next = index.map { min(max(0, $0 + step), state.chats.count - 1) } ?? 0
+        open(state.chats[next].id)
+    }
+
+    func goToNextUnread() {
+        let unread = state.chats.filter { $0.unread > 0 && $0.id != state.open }
+        guard let next = unread.first(where: { !$0.isMuted }) ?? unread.first else {
+            state.notice = ("nothing is unread", false)
+            return
+        }
+        open(next.id)
+    }
+
+    func goToFirstUnread() {
+        guard let open = state.open else { return }
+        guard let mark = state.newAfterMs else {
+            state.notice = ("nothing was unread here", false)
+            return
+        }
+        // What is unread begins behind it, held or not.
+        go(to: MessageID(timeMs: max(mark, 1), counter: .max), in: open)
+        state.focus = .input
+    }
+
+    func goToDate(_ text: String) {
+        guard let open = state.open else { return }
+        guard let time = DateWords.time(of: text, now: Date(), calendar: .current) else {
+            state.notice = ("as in /date 2026-11-23, 23.11, yesterday, monday", true)
+            return
+        }
+        go(to: MessageID(timeMs: time, counter: 0), in: open)
+        state.focus = .input
+    }
+
+    // MARK: - What a search found
+
+    /// Shows a hit, and lets the person step from it to the others.
+    func goToHit(_ index: Int) {
+        guard hits.indices.contains(index), let message = hits[index].row.message else { return }
+        hitIndex = index
+        go(to: message, in: hits[index].chat)
+        let words = state.words.isEmpty ? "" : ", n older, N newer"
+        state.notice = ("\(index + 1) of \(hits.count)\(words)", false)
+    }
+
+    func stepToHit(_ step: Int) {
+        guard !hits.isEmpty else {
+            state.notice = ("look for something first: Alt-/ or Alt-s", true)
+            return
+        }
+        guard hits.indices.contains(hitIndex + step) else {
+            state.notice = (step > 0 ? "this is the oldest hit" : "this is the newest hit", false)
+            return
+        }
+        goToHit(hitIndex + step)
+    }
+}

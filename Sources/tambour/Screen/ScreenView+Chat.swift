@@ -1,0 +1,315 @@
+import TambourClient
+import TambourProtocol
+
+/// The open chat: its title, its messages, and the line that is written.
+extension ScreenView {
+    private var inputRows: Int { 6 }
+
+    func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
+        var area = whole
+        guard state.open != nil else {
+            surface.draw(
+                "Alt-g goes to a chat, F1 shows all keys.",
+                at: Position(column: area.column + 2, row: area.row + 1),
+                style: state.theme[.secondary],
+                in: area
+            )
+            return Seen()
+        }
+        drawTitle(state, &surface, area.takeTop(1))
+        drawInput(state, &surface, &area)
+        return drawMessages(state, &surface, area)
+    }
+
+    private func drawInput(_ state: ScreenState, _ surface: inout Surface, _ area: inout Rect) {
+        let prompt =
+            switch state.intent {
+            case .new: "> "
+            case .reply: "↩ "
+            case .edit: "✎ "
+            }
+        var editor = state.input
+        editor.width = max(1, area.columns - 2)
+        let layout = editor.layout()
+        let cursor = layout.position(of: editor.cursor)
+        let height = min(inputRows, layout.lines.count)
+        var box = area.takeBottom(height)
+        if case .reply(_, let quote) = state.intent {
+            let above = area.takeBottom(1)
+            surface.draw(
+                Width.shortened("┃ \(quote.oneLine)", to: above.columns),
+                at: above.origin,
+                style: state.theme[.quote],
+                in: above
+            )
+        }
+        if let suggestions = state.suggestions, state.focus == .input {
+            drawSuggestions(suggestions, state, &surface, &area)
+        }
+        let rule = area.takeBottom(1)
+        surface.drawHorizontalLine(
+            at: rule.origin,
+            columns: rule.columns,
+            style: state.theme[.border]
+        )
+        let left = box.takeLeft(2)
+        surface.draw(prompt, at: left.origin, style: state.theme[.accent], in: left)
+        let rows = LineEditor.visibleRows(of: layout, cursorRow: cursor.row, height: height)
+        layout.draw(
+            on: &surface,
+            at: box.origin,
+            rows: rows,
+            style: .plain,
+            theme: state.theme,
+            in: box
+        )
+        if state.focus == .input {
+            surface.cursor = Position(
+                column: box.column + cursor.column,
+                row: box.row + cursor.row - rows.lowerBound
+            )
+        }
+    }
+
+    /// A line of the pane of messages.
+    enum Line {
+        case message(HistoryRow, MessageLayouts.Block, line: Int)
+        case gap
+        case day(String)
+        /// What follows was not read when the chat was opened.
+        case unread
+    }
+
+    func lines(of state: ScreenState, _ width: Int) -> [Line] {
+        let key = MessageLayouts.LinesKey(
+            rows: state.rows,
+            width: width,
+            words: state.words,
+            newAfterMs: state.newAfterMs,
+            isGapBefore: state.isGapBefore
+        )
+        return layouts.lines(key) { layOut(state, width) }
+    }
+
+    private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
+        var lines: [Line] = []
+        var isReadBefore = false
+        if state.isGapBefore { lines.append(.gap) }
+        var last: HistoryRow?
+        var lastDay = ""
+        for row in state.rows {
+            let day = layouts.day(of: row.timeMs)
+            let isNewDay = day != lastDay
+            if isNewDay { lines.append(.day(day)) }
+            let isNew = state.newAfterMs.map { row.timeMs > $0 && !row.isOwn } ?? false
+            let isFirstNew = isNew && isReadBefore
+            if isFirstNew { lines.append(.unread) }
+            isReadBefore = !isNew
+            let isAlike =
+                last?.sender == row.sender && last?.event == nil && row.quote == nil
+                && row.forwardedFrom == nil && !row.text.isEmpty
+            let isSoon = row.timeMs - (last?.timeMs ?? 0) < 300_000
+            let block = layouts.block(
+                of: row,
+                width: width,
+                hasHeader: isNewDay || isFirstNew || !isAlike || !isSoon,
+                marking: state.words
+            )
+            for line in 0..<block.height { lines.append(.message(row, block, line: line)) }
+            if row.isGapAfter { lines.append(.gap) }
+            last = row
+            lastDay = day
+        }
+        return lines
+    }
+
+    private func drawMessages(
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ area: Rect
+    ) -> Seen {
+        var seen = Seen()
+        seen.paneRows = area.rows
+        let lines = lines(of: state, Self.textWidth(of: surface.size.columns))
+        seen.lines = lines.count
+        let end = max(0, lines.count - state.scroll)
+        let shown = lines[max(0, end - area.rows)..<end]
+        for (index, line) in shown.enumerated() {
+            let row = area.endRow - shown.count + index
+            let place = Rect(
+                column: area.column,
+                row: row,
+                columns: min(area.columns, Self.textWidth(of: surface.size.columns) + 1),
+                rows: 1
+            )
+            switch line {
+            case .gap:
+                let words =
+                    state.connection == .online
+                    ? "fetching what is missing here" : "messages are missing here"
+                drawRule(words, .warning, state, &surface, place)
+            case .unread: drawRule("new", .unread, state, &surface, place)
+            case .day(let day):
+                surface.draw(
+                    day,
+                    at: Position(column: place.column + max(0, place.columns / 2 - 5), row: row),
+                    style: state.theme[.secondary],
+                    in: place
+                )
+            case .message(let message, let block, let line):
+                draw(message, block, line, state, &surface, place)
+                if let id = message.message, seen.messages.last != id { seen.messages.append(id) }
+            }
+        }
+        seen.rowsOnScreen = max(area.rows, 1)
+        return seen
+    }
+
+    private func drawRule(
+        _ words: String,
+        _ role: Theme.Role,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ place: Rect
+    ) {
+        let style = state.theme[role]
+        surface.drawHorizontalLine(at: place.origin, columns: place.columns, style: style)
+        let start = Position(column: place.column + 3, row: place.row)
+        surface.draw(" \(words) ", at: start, style: style, in: place)
+    }
+
+    private func draw(
+        _ row: HistoryRow,
+        _ block: MessageLayouts.Block,
+        _ line: Int,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ place: Rect
+    ) {
+        let theme = state.theme
+        var line = line
+        defer {
+            if row.id == state.selected, state.focus == .messages {
+                surface.restyle(place, with: theme[.selection])
+                surface.draw("▌", at: place.origin, style: theme[.accent], in: place)
+            }
+        }
+        let inner = Rect(
+            column: place.column + 1,
+            row: place.row,
+            columns: place.columns - 1,
+            rows: 1
+        )
+        if let header = block.header {
+            if line == 0 {
+                let right = [header.note, header.time].filter { !$0.isEmpty }.joined(separator: " ")
+                let end = inner.endColumn - Width.of(right)
+                let left = Rect(
+                    column: inner.column,
+                    row: inner.row,
+                    columns: end - inner.column - 1,
+                    rows: 1
+                )
+                let person = theme.style(ofPerson: header.person)
+                surface.draw(header.sender.oneLine, at: left.origin, style: person, in: left)
+                var style = theme[.secondary]
+                if case .failed = row.state { style = theme[.error] }
+                surface.draw(
+                    right,
+                    at: Position(column: end, row: inner.row),
+                    style: style,
+                    in: inner
+                )
+                return
+            }
+            line -= 1
+        }
+        if let quote = block.quote {
+            if line == 0 {
+                surface.draw(
+                    Width.shortened(quote.oneLine, to: inner.columns),
+                    at: inner.origin,
+                    style: theme[.quote],
+                    in: inner
+                )
+                return
+            }
+            line -= 1
+        }
+        if let body = block.body {
+            if line < body.lines.count {
+                let style = row.event == nil ? theme[.text] : theme[.secondary]
+                body.draw(
+                    on: &surface,
+                    at: inner.origin,
+                    rows: line..<line + 1,
+                    style: style,
+                    theme: theme,
+                    in: inner
+                )
+                if line == 0 { drawNote(block.note, row.state, theme, &surface, inner) }
+                return
+            }
+        }
+        var style = theme[.accent]
+        if case .failed = row.state { style = theme[.error] }
+        surface.draw(block.footer, at: inner.origin, style: style, in: inner)
+    }
+
+    private func drawNote(
+        _ note: String,
+        _ state: MessageState,
+        _ theme: Theme,
+        _ surface: inout Surface,
+        _ line: Rect
+    ) {
+        var style = theme[.secondary]
+        if case .failed = state { style = theme[.error] }
+        let place = Position(column: line.endColumn - Width.of(note), row: line.row)
+        surface.draw(note, at: place, style: style, in: line)
+    }
+
+    private func drawTitle(_ state: ScreenState, _ surface: inout Surface, _ head: Rect) {
+        let style = state.theme[.statusBar]
+        surface.fill(head, style: style)
+        var title = " \(state.openTitle.oneLine)"
+        if let chat = state.openChat {
+            if chat.kind == .channel { title += "  channel" }
+            if chat.isMuted { title += "  muted" }
+            if chat.isOnline { title += "  online" }
+        }
+        if let typing = state.typing { title += "  \(typing.oneLine) is typing…" }
+        surface.draw(title, at: head.origin, style: style, in: head)
+    }
+
+    /// What the word before the cursor may become, above the line.
+    private func drawSuggestions(
+        _ suggestions: Suggestions,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ area: inout Rect
+    ) {
+        let count = suggestions.entries.count
+        let height = min(Suggestions.shown, count, max(0, area.rows - 3))
+        let first = min(max(0, suggestions.selected - height + 1), count - height)
+        let box = area.takeBottom(height)
+        for (index, entry) in suggestions.entries[first..<first + height].enumerated() {
+            let line = Rect(column: box.column, row: box.row + index, columns: box.columns, rows: 1)
+            let isSelected = first + index == suggestions.selected && !suggestions.isHint
+            let mark = isSelected ? "▌" : " "
+            let end = surface.draw(
+                "\(mark)\(entry.text.oneLine) ",
+                at: line.origin,
+                style: state.theme[.accent],
+                in: line
+            )
+            surface.draw(
+                Width.shortened(entry.note.oneLine, to: max(0, line.endColumn - end - 1)),
+                at: Position(column: end + 1, row: line.row),
+                style: state.theme[.secondary],
+                in: line
+            )
+            if isSelected { surface.restyle(line, with: state.theme[.selection]) }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+import TambourClient
+
+/// What lies around the chat and over it: status, panels, questions, help, packets.
+extension ScreenView {
+    private static let messageKeys =
+        " r reply  e edit  d delete  f forward  + react  q quote  o link  y copy  Esc back"
+
+    func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
+        let theme = state.theme
+        surface.fill(area, style: theme[.statusBar])
+        if let notice = state.notice {
+            let style = notice.isError ? theme[.error] : theme[.statusBar]
+            surface.draw(" \(notice.text.oneLine)", at: area.origin, style: style, in: area)
+            return
+        }
+        if state.focus == .messages {
+            surface.draw(Self.messageKeys, at: area.origin, style: theme[.statusBar], in: area)
+            return
+        }
+        let connection =
+            switch state.connection {
+            case .signedOut: "signed out"
+            case .stopped: "offline"
+            case .elsewhere: "connected by another tambour"
+            case .connecting(let attempt):
+                attempt > 1 ? "offline, trying (\(attempt))" : "connecting"
+            case .syncing: "updating"
+            case .online: "online"
+            }
+        var parts = [connection]
+        if state.queueLength > 0 { parts.append("\(state.queueLength) waiting") }
+        let unread = state.chats.reduce(0) { $0 + ($1.isMuted ? 0 : $1.unread) }
+        if unread > 0 { parts.append("\(unread) unread") }
+        if state.scroll > 0 { parts.append("↓ more below") }
+        surface.draw(
+            " " + parts.joined(separator: " · "),
+            at: area.origin,
+            style: theme[.statusBar],
+            in: area
+        )
+        let bytes = "↑\(state.traffic.sent.short) ↓\(state.traffic.received.short)  F1 keys "
+        let column = area.endColumn - Width.of(bytes)
+        if column > area.column + 30 {
+            surface.draw(
+                bytes,
+                at: Position(column: column, row: area.row),
+                style: theme[.statusBar],
+                in: area
+            )
+        }
+    }
+
+    // MARK: - Panels
+
+    /// - Returns: how many items are shown.
+    func drawPanel(
+        _ panel: Panel,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ whole: Rect
+    ) -> Int {
+        // A strip of what is below would only confuse: a large panel fills a small screen.
+        let margin = whole.columns < 120 && panel.isLarge ? 0 : 4
+        let columns = max(0, min(panel.isLarge ? 100 : 54, whole.columns - margin))
+        let rows = max(0, min(panel.isLarge ? 40 : 16, whole.rows - (margin == 0 ? 1 : 3)))
+        let box = Rect(
+            column: (whole.columns - columns) / 2,
+            row: (whole.rows - 1 - rows) / (panel.isLarge ? 2 : 3),
+            columns: columns,
+            rows: rows
+        )
+        guard box.columns >= 8, box.rows >= 3 else { return 0 }
+        let theme = state.theme
+        surface.fill(box)
+        let title = Width.shortened(panel.title.oneLine, to: box.columns - 6)
+        surface.drawBox(box, title: title, style: theme[.border], titleStyle: theme[.title])
+        drawKeys(of: panel, theme, &surface, box)
+        var inner = box.inside
+        surface.cursor = nil
+        if let query = panel.query {
+            let line = inner.takeTop(1)
+            drawLine(query, prompt: "> ", isFocused: state.focus == .panel, theme, &surface, line)
+        }
+        if !panel.remark.isEmpty, inner.rows > 1 {
+            let line = inner.takeTop(1)
+            surface.draw(
+                Width.shortened(panel.remark.oneLine, to: line.columns - 1),
+                at: Position(column: line.column + 1, row: line.row),
+                style: theme[.secondary],
+                in: line
+            )
+        }
+        let height = panel.items.contains { $0.detail != nil } ? 2 : 1
+        let visible = inner.rows / height
+        guard visible > 0 else { return 0 }
+        let first = max(0, min(panel.selected - visible / 2, panel.items.count - visible))
+        for (index, item) in panel.items.dropFirst(first).prefix(visible).enumerated() {
+            let area = Rect(
+                column: inner.column,
+                row: inner.row + index * height,
+                columns: inner.columns,
+                rows: height
+            )
+            draw(item, isSelected: first + index == panel.selected, theme, &surface, area)
+        }
+        return visible
+    }
+
+    /// In the lower border: people find keys where they need them.
+    private func drawKeys(
+        of panel: Panel,
+        _ theme: Theme,
+        _ surface: inout Surface,
+        _ box: Rect
+    ) {
+        guard !panel.keys.isEmpty else { return }
+        let keys = " \(Width.shortened(panel.keys, to: box.columns - 6)) "
+        let place = Position(column: box.column + 2, row: box.endRow - 1)
+        surface.draw(keys, at: place, style: theme[.secondary], in: box)
+    }
+
+    private func draw(
+        _ item: Panel.Item,
+        isSelected: Bool,
+        _ theme: Theme,
+        _ surface: inout Surface,
+        _ area: Rect
+    ) {
+        let first = Rect(column: area.column, row: area.row, columns: area.columns, rows: 1)
+        let end = first.endColumn - Width.of(item.right.oneLine) - 1
+        let left = Rect(
+            column: first.column,
+            row: first.row,
+            columns: max(0, end - first.column - 1),
+            rows: 1
+        )
+        surface.draw(isSelected ? "▌" : " ", at: left.origin, style: theme[.accent], in: left)
+        let text = Width.shortened(item.title.oneLine, to: max(0, left.columns - 1))
+        var column = left.column + 1
+        for (index, cluster) in text.enumerated() {
+            let isHit = item.hits.contains { $0.contains(index) }
+            let style = isHit ? theme[.accent] : theme[.text]
+            column = surface.draw(
+                String(cluster),
+                at: Position(column: column, row: left.row),
+                style: style,
+                in: left
+            )
+        }
+        surface.draw(
+            item.right.oneLine,
+            at: Position(column: end, row: first.row),
+            style: theme[.secondary],
+            in: first
+        )
+        if let detail = item.detail, area.rows > 1 {
+            let below = Rect(
+                column: area.column + 3,
+                row: area.row + 1,
+                columns: area.columns - 4,
+                rows: 1
+            )
+            surface.draw(
+                Width.shortened(detail.oneLine, to: below.columns),
+                at: below.origin,
+                style: item.isError ? theme[.error] : theme[.secondary],
+                in: below
+            )
+        }
+        if isSelected { surface.restyle(area, with: theme[.selection]) }
+    }
+
+    /// A line that is edited in one row: what is before the cursor stays in sight.
+    func drawLine(
+        _ editor: LineEditor,
+        prompt: String,
+        isFocused: Bool,
+        _ theme: Theme,
+        _ surface: inout Surface,
+        _ line: Rect
+    ) {
+        let start = surface.draw(prompt, at: line.origin, style: theme[.accent], in: line)
+        let room = max(1, line.endColumn - start - 1)
+        let before = editor.clusters[..<editor.cursor].map { $0.isNewline ? " " : $0 }
+        var used = 0
+        let kept = before.reversed().prefix { cluster in
+            used += Width.of(cluster)
+            return used < room
+        }
+        let shown = String(kept.reversed())
+        let rest = String(editor.clusters[editor.cursor...].map { $0.isNewline ? " " : $0 })
+        let cursor = surface.draw(shown, at: Position(column: start, row: line.row), in: line)
+        surface.draw(rest, at: Position(column: cursor, row: line.row), in: line)
+        if isFocused { surface.cursor = Position(column: cursor, row: line.row) }
+    }
+
+    func drawPrompt(
+        _ prompt: Prompt,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ whole: Rect
+    ) {
+        let columns = min(64, max(0, whole.columns - 2))
+        let rows = prompt.isYesOrNo ? 3 : 4
+        guard whole.rows > rows, columns >= 10 else { return }
+        let box = Rect(
+            column: (whole.columns - columns) / 2,
+            row: (whole.rows - rows) / 2,
+            columns: columns,
+            rows: rows
+        )
+        surface.fill(box)
+        surface.drawBox(box, style: state.theme[.accent])
+        var inner = box.inside
+        let question = inner.takeTop(1)
+        surface.draw(
+            " " + Width.shortened(prompt.question.oneLine, to: question.columns - 2),
+            at: question.origin,
+            style: state.theme[.title],
+            in: question
+        )
+        surface.cursor = nil
+        if !prompt.isYesOrNo {
+            drawLine(prompt.editor, prompt: " > ", isFocused: true, state.theme, &surface, inner)
+        }
+    }
+
+    func drawHelp(
+        from first: Int,
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ whole: Rect
+    ) {
+        let columns = whole.columns < 90 ? whole.columns : 78
+        let box = Rect(
+            column: (whole.columns - columns) / 2,
+            row: max(0, (whole.rows - 1 - Help.lines.count - 2) / 2),
+            columns: columns,
+            rows: min(Help.lines.count + 2, whole.rows - 1)
+        )
+        surface.fill(box)
+        let isWhole = box.inside.rows >= Help.lines.count
+        surface.drawBox(
+            box,
+            title: isWhole ? "Help" : "Help: Up, Down, PgUp, PgDn; Esc closes",
+            style: state.theme[.border],
+            titleStyle: state.theme[.title]
+        )
+        for (index, line) in Help.lines.dropFirst(first).prefix(box.inside.rows).enumerated() {
+            surface.draw(
+                line,
+                at: Position(column: box.column + 2, row: box.row + 1 + index),
+                style: line.hasPrefix(" ") ? state.theme[.text] : state.theme[.title],
+                in: box.inside
+            )
+        }
+        surface.cursor = nil
+    }
+
+    func drawFrames(
+        _ frames: [FrameTap],
+        _ state: ScreenState,
+        _ surface: inout Surface,
+        _ whole: Rect
+    ) {
+        // At the top: below it people write and see what comes of that.
+        var area = whole
+        let pane = area.takeTop(min(12, whole.rows / 2))
+        surface.fill(pane)
+        surface.drawBox(pane, title: "Packets", style: state.theme[.border])
+        let inner = pane.inside
+        for (index, frame) in frames.suffix(inner.rows).enumerated() {
+            let arrow = frame.direction == .sent ? "→" : "←"
+            let time = frame.roundTrip.map { "  \(Int($0 / .milliseconds(1))) ms" } ?? ""
+            surface.draw(
+                "\(arrow) \(frame.kind) \(frame.opcode) #\(frame.sequence)  \(frame.bytes) B\(time)",
+                at: Position(column: inner.column, row: inner.row + index),
+                in: inner
+            )
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import TambourClient
+
+/// What the screen asks before there is an account.
+struct SignInForm {
+    enum Step: Equatable {
+        case address
+        case code(digits: Int)
+        case name
+        case password(hint: String?)
+    }
+
+    struct Field {
+        let label: String
+        var editor: LineEditor
+        var isSecret = false
+    }
+
+    private(set) var step = Step.address
+    private(set) var fields: [Field]
+    private(set) var focused = 0
+    /// What is being done; keys but Esc and Ctrl-Q wait for it.
+    var working: String?
+    var error: String?
+
+    init(server: String) {
+        fields = [
+            Self.field("Server", server), Self.field("Phone", "+"),
+        ]
+        // A server that is known is seldom another one.
+        focused = server.isEmpty ? 0 : 1
+    }
+
+    private static func field(_ label: String, _ text: String = "") -> Field {
+        var editor = LineEditor(limit: 120)
+        editor.setText(text)
+        return Field(label: label, editor: editor)
+    }
+
+    var values: [String] { fields.map { $0.editor.text.trimmed } }
+
+    /// Goes on to a step, or back to one.
+    mutating func go(to step: Step, server: String = "", phone: String = "") {
+        self.step = step
+        working = nil
+        error = nil
+        focused = 0
+        switch step {
+        case .address:
+            fields = [Self.field("Server", server), Self.field("Phone", phone)]
+            focused = 1
+        case .code(let digits): fields = [Self.field("Code of \(digits) digits")]
+        case .name: fields = [Self.field("Your name")]
+        case .password: fields = [Field(label: "Password", editor: LineEditor(), isSecret: true)]
+        }
+    }
+
+    var title: String {
+        switch step {
+        case .address: "Welcome to Tambour"
+        case .code: "A code is on its way to you"
+        case .name: "A new account: what are you called?"
+        case .password: "This account has a password"
+        }
+    }
+
+    var hint: String {
+        switch step {
+        case .address: "HOST:PORT of the server. A new phone gets an account."
+        case .code: "Where it comes is up to the server: a message, its console, a file."
+        case .name: "Others see it; /name changes it later."
+        case .password(let hint): hint.map { "Hint: \($0)" } ?? ""
+        }
+    }
+
+    /// - Returns: whether all that is asked for was given.
+    mutating func handle(_ press: KeyPress) -> Bool {
+        error = nil
+        switch press.key {
+        case .up: focused = max(0, focused - 1)
+        case .down: focused = min(fields.count - 1, focused + 1)
+        case .tab: focused = (focused + 1) % fields.count
+        case .enter:
+            guard let empty = values.firstIndex(where: { $0.isEmpty || $0 == "+" }) else {
+                return true
+            }
+            focused = empty
+        default: _ = fields[focused].editor.handle(press)
+        }
+        return false
+    }
+
+    mutating func paste(_ text: String) {
+        _ = fields[focused].editor.paste(text.oneLine)
+    }
+}
+
+extension ScreenView {
+    /// The form, in the middle of an otherwise empty screen.
+    func draw(_ form: SignInForm, _ theme: Theme, _ size: Size) -> Surface {
+        var surface = Surface(size: size)
+        let columns = min(66, size.columns - 2)
+        let rows = form.fields.count * 2 + 7
+        guard columns >= 30, size.rows >= rows else {
+            surface.draw("too small", at: Position(column: 0, row: 0))
+            return surface
+        }
+        let box = Rect(
+            column: (size.columns - columns) / 2,
+            row: (size.rows - rows) / 3,
+            columns: columns,
+            rows: rows
+        )
+        surface.drawBox(box, title: form.title, style: theme[.border], titleStyle: theme[.title])
+        let left = box.column + 3
+        let inner = Rect(column: left, row: box.row, columns: columns - 6, rows: rows)
+        surface.draw(
+            Width.shortened(form.hint.oneLine, to: inner.columns),
+            at: Position(column: left, row: box.row + 2),
+            style: theme[.secondary],
+            in: inner
+        )
+        for (index, field) in form.fields.enumerated() {
+            let row = box.row + 4 + index * 2
+            let line = Rect(column: left, row: row, columns: inner.columns, rows: 1)
+            let isFocused = index == form.focused && form.working == nil
+            var editor = field.editor
+            if field.isSecret {
+                editor.setText(String(repeating: "•", count: editor.clusters.count))
+            }
+            drawLine(
+                editor,
+                prompt: "\(field.label): ",
+                isFocused: isFocused,
+                theme,
+                &surface,
+                line
+            )
+        }
+        let place = Position(column: left, row: box.endRow - 3)
+        if let error = form.error {
+            let text = Width.shortened(error.oneLine, to: inner.columns)
+            surface.draw(text, at: place, style: theme[.error], in: inner)
+        } else if let working = form.working {
+            surface.draw("\(working)…", at: place, style: theme[.accent], in: inner)
+        }
+        surface.draw(
+            "Enter goes on   Tab changes field   Esc back   Ctrl-Q leaves",
+            at: Position(column: left, row: box.endRow - 2),
+            style: theme[.secondary],
+            in: inner
+        )
+        return surface
+    }
+}

@@ -1,0 +1,263 @@
+import Dispatch
+import Glibc
+import TambourClient
+
+/// The first run: asks for server, phone and code, and makes the account of a new phone.
+///
+/// `@unchecked Sendable`: everything is touched on the queue only, which the display checks.
+final class SignInScreen: @unchecked Sendable {
+    /// What came of it.
+    enum Outcome: Sendable {
+        /// Somebody is signed in, and the client is connected.
+        case signedIn(Client)
+        /// The person left; the exit code.
+        case left(Int32)
+    }
+
+    let queue = DispatchQueue(label: "tambour.signin")
+    private(set) var form: SignInForm
+    private let theme: Theme
+    /// Makes the client of a server.
+    private let makeClient: @Sendable (String) throws -> Client
+    private let view = ScreenView(layouts: MessageLayouts())
+    private var display: (any Display)?
+    private var client: Client?
+    private var server = ""
+    private var phone = ""
+    private var codeRequest: Client.CodeRequest?
+    private var registration: Client.Registration?
+    private var passwordRequest: Client.PasswordRequest?
+    private var attempt: Task<Void, Never>?
+    /// Counts what was begun: what comes of something given up is of no interest.
+    private var generation = 0
+    private var onEnd: ((Outcome) -> Void)?
+
+    /// How long a server may take to answer before the person is told that it does not.
+    private static let patience = Duration.seconds(20)
+
+    init(
+        server: String,
+        theme: Theme,
+        makeClient: @escaping @Sendable (String) throws -> Client
+    ) {
+        form = SignInForm(server: server)
+        self.theme = theme
+        self.makeClient = makeClient
+    }
+
+    /// Takes the display until somebody is signed in, or leaves.
+    func run(on display: any Display) async throws -> Outcome {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { [self] in
+                self.display = display
+                display.handlers.input = { [weak self] events in
+                    guard let self else { return }
+                    for event in events { handle(event) }
+                    draw()
+                }
+                display.handlers.resize = { [weak self] _ in self?.draw() }
+                display.handlers.signal = { [weak self] signal in
+                    if signal != SIGINT { self?.leave(128 + signal) }
+                }
+                display.handlers.closed = { [weak self] in self?.leave(1) }
+                do {
+                    try display.start()
+                } catch {
+                    return continuation.resume(throwing: error)
+                }
+                onEnd = { continuation.resume(returning: $0) }
+                draw()
+            }
+        }
+    }
+
+    private func draw() {
+        guard let display, onEnd != nil else { return }
+        display.show(view.draw(form, theme, display.size))
+    }
+
+    private func leave(_ code: Int32) {
+        attempt?.cancel()
+        let client = client
+        guard let onEnd = takeEnd() else { return }
+        Task {
+            await client?.stop()
+            onEnd(.left(code))
+        }
+    }
+
+    private func takeEnd() -> ((Outcome) -> Void)? {
+        guard let end = onEnd else { return nil }
+        onEnd = nil
+        display?.stop()
+        return end
+    }
+
+    private func handle(_ event: InputEvent) {
+        switch event {
+        case .paste(let text): if form.working == nil { form.paste(text) }
+        case .key(.control("q")): leave(0)
+        case .key(.control("z")): display?.suspend()
+        case .key(.control("l")): display?.repaint()
+        case .key(KeyPress(.escape)): goBack()
+        case .key(let press):
+            if form.working == nil, form.handle(press) { submit() }
+        default: break
+        }
+    }
+
+    private func goBack() {
+        generation += 1
+        attempt?.cancel()
+        if form.working != nil {
+            form.working = nil
+        } else if form.step != .address {
+            form.go(to: .address, server: server, phone: phone)
+        }
+    }
+
+    // MARK: - Steps
+
+    private func submit() {
+        let values = form.values
+        switch form.step {
+        case .address: askForCode(server: values[0], phone: values[1])
+        case .code:
+            guard let client, let codeRequest else { return }
+            let code = values[0]
+            work("Checking the code") {
+                try await client.signIn(code: code, for: codeRequest)
+            } then: {
+                $0.took($1)
+            }
+        case .name:
+            guard let client, let registration else { return }
+            let names = Names(values[0])
+            work("Making the account") {
+                try await client.register(
+                    registration,
+                    firstName: names.first,
+                    lastName: names.last
+                )
+                try await client.becomeOnline()
+            } then: { screen, _ in
+                screen.succeed()
+            }
+        case .password:
+            guard let client, let passwordRequest else { return }
+            let password = form.fields[0].editor.text
+            work("Checking the password") {
+                try await client.signIn(password: password, for: passwordRequest)
+                try await client.becomeOnline()
+            } then: { screen, _ in
+                screen.succeed()
+            }
+        }
+    }
+
+    private func askForCode(server: String, phone: String) {
+        let isOther = server != self.server
+        self.server = server
+        self.phone = phone
+        let old = isOther ? client : nil
+        let known = isOther ? nil : client
+        let makeClient = makeClient
+        work("Connecting to \(server)") {
+            await old?.stop()
+            let client = try known ?? makeClient(server)
+            client.start()
+            return (client, try await client.requestCode(phone: phone))
+        } then: { screen, made in
+            screen.client = made.0
+            screen.codeRequest = made.1
+            screen.form.go(to: .code(digits: made.1.digits))
+        }
+        if isOther { client = nil }
+    }
+
+    private func took(_ step: Client.SignInStep) {
+        switch step {
+        case .done:
+            guard let client else { return }
+            work("Signing in") {
+                try await client.becomeOnline()
+            } then: { screen, _ in
+                screen.succeed()
+            }
+        case .nameWanted(let registration):
+            self.registration = registration
+            form.go(to: .name)
+        case .passwordWanted(let request):
+            passwordRequest = request
+            form.go(to: .password(hint: request.hint))
+        }
+    }
+
+    private func succeed() {
+        guard let client, let onEnd = takeEnd() else { return }
+        onEnd(.signedIn(client))
+    }
+
+    /// Does something that takes a while, and goes on with what comes of it.
+    private func work<Value: Sendable>(
+        _ what: String,
+        _ body: @escaping @Sendable () async throws -> Value,
+        then: @escaping @Sendable (SignInScreen, Value) -> Void
+    ) {
+        generation += 1
+        let (generation, server) = (generation, server)
+        form.working = what
+        attempt = Task { [weak self] in
+            let result = await Self.result(of: body, server)
+            self?.later { screen in
+                guard screen.generation == generation else { return }
+                screen.form.working = nil
+                switch result {
+                case .success(let value): then(screen, value)
+                case .failure(let failure): screen.form.error = failure.description
+                }
+                screen.draw()
+            }
+        }
+    }
+
+    private func later(_ body: @escaping @Sendable (SignInScreen) -> Void) {
+        queue.async { [self] in body(self) }
+    }
+
+    private static func result<Value: Sendable>(
+        of body: @escaping @Sendable () async throws -> Value,
+        _ server: String
+    ) async -> Result<Value, Failure> {
+        await withTaskGroup(of: Result<Value, Failure>.self) { group in
+            group.addTask {
+                do {
+                    return .success(try await body())
+                } catch ClientError.disconnected {
+                    return .failure(Failure("\(server) cannot be reached"))
+                } catch {
+                    return .failure(Failure("\(error)"))
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: patience)
+                return .failure(Failure("\(server) does not answer"))
+            }
+            let first = await group.next() ?? .failure(Failure("cancelled"))
+            group.cancelAll()
+            return first
+        }
+    }
+}
+
+extension Client {
+    /// Waits until who has just signed in is let in.
+    ///
+    /// - Throws: `Failure` when the server does not.
+    func becomeOnline() async throws {
+        for await state in states() where state == .online || state == .signedOut {
+            if state == .signedOut { throw Failure("the server does not let this account in") }
+            return
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import TambourClient
+import TambourProtocol
+
+/// What the word before the cursor may become.
+struct Suggestions: Equatable {
+    struct Entry: Equatable {
+        /// What takes the place of the word.
+        let text: String
+        /// What stands beside it.
+        let note: String
+    }
+
+    /// The word, as clusters of the line.
+    let token: LineEditor.Token
+    let entries: [Entry]
+    var selected = 0
+
+    /// How many are shown.
+    static let shown = 6
+
+    /// - Parameter names: who can be named with an @.
+    /// - Returns: nil where nothing can be completed.
+    init?(for input: LineEditor, names: [String]) {
+        let completed = input.tokenBeforeCursor.flatMap { token in
+            Self.entries(for: token, names).map { (token, $0) }
+        }
+        if let completed {
+            (token, entries) = completed
+        } else if let usage = ScreenCommand.usage(for: input.text) {
+            token = LineEditor.Token(text: "", range: 0..<0, isFirst: false)
+            entries = [Entry(text: "/\(usage.name) \(usage.arguments)", note: usage.summary)]
+        } else {
+            return nil
+        }
+        guard !entries.isEmpty else { return nil }
+    }
+
+    /// - Returns: nil for words that nothing completes.
+    private static func entries(for token: LineEditor.Token, _ names: [String]) -> [Entry]? {
+        let rest = String(token.text.dropFirst())
+        switch token.text.first {
+        case "/" where token.isFirst:
+            return ScreenCommand.all.filter { $0.name.hasPrefix(rest) }
+                .map { Entry(text: "/\($0.name) ", note: "\($0.arguments)  \($0.summary)") }
+        case "@":
+            let word = FoldedText(rest)
+            return names.filter { FoldedText($0).hasPrefix(word) }
+                .map { Entry(text: "@\($0) ", note: "") }
+        case ":" where rest.count >= 2:
+            return Emoji.names(beginningWith: rest)
+                .map { Entry(text: $0.emoji, note: ":\($0.name):") }
+        default: return nil
+        }
+    }
+
+    /// Whether they are there to be read only.
+    var isHint: Bool { token.range.isEmpty }
+
+    mutating func move(by step: Int) {
+        selected = min(max(0, selected + step), entries.count - 1)
+    }
+}
+
+extension FoldedText {
+    /// Whether it begins with another one, case and accents aside.
+    func hasPrefix(_ other: FoldedText) -> Bool { scalars.starts(with: other.scalars) }
+}

@@ -1,0 +1,98 @@
+import Dispatch
+import Synchronization
+
+@testable import tambour
+
+/// A display that a test looks at and types on.
+///
+/// `@unchecked Sendable`: the handlers are touched on the screen's queue only.
+final class LookedAtDisplay: Display, @unchecked Sendable {
+    struct State {
+        var size: Size
+        var surface: Surface?
+        var copied: [String] = []
+        var alerts: [String] = []
+        var browsed: [String] = []
+        var edited: [String] = []
+    }
+
+    struct NeverShown: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    var handlers = TerminalDevice.Handlers()
+    /// What the editor makes of a text; nil fails.
+    let editor = Mutex<(@Sendable (String) -> String?)?>(nil)
+    let state: Mutex<State>
+    private let changed = DispatchSemaphore(value: 0)
+
+    init(size: Size = Size(columns: 90, rows: 24)) {
+        state = Mutex(State(size: size))
+    }
+
+    var size: Size { state.withLock(\.size) }
+
+    /// What is on the screen, a line each.
+    var lines: [String] {
+        guard let surface = state.withLock(\.surface) else { return [] }
+        return (0..<surface.size.rows).map { surface.text(ofRow: $0) }
+    }
+
+    /// Waits until the screen is as it should be; whatever else is to happen meanwhile has its threads.
+    ///
+    /// - Throws: `NeverShown` with the screen when that takes half a minute.
+    func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) async throws {
+        let deadline = DispatchTime.now() + 30
+        while !holds(self) {
+            let changed = changed
+            let isInTime = await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    continuation.resume(returning: changed.wait(timeout: deadline) == .success)
+                }
+            }
+            guard isInTime else {
+                throw NeverShown(description: "never: \(what)\n\(lines.joined(separator: "\n"))")
+            }
+        }
+    }
+
+    func waits(for text: String) async throws {
+        try await wait(for: text) { $0.lines.contains { $0.contains(text) } }
+    }
+
+    func waitsForEnd(of text: String) async throws {
+        try await wait(for: "no \(text)") { !$0.lines.contains { $0.contains(text) } }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        state.withLock { body(&$0) }
+        changed.signal()
+    }
+
+    // MARK: - Display
+
+    func start() throws(TerminalError) {}
+    func stop() {}
+    func show(_ surface: Surface) { change { $0.surface = surface } }
+    func repaint() {}
+    func suspend() {}
+
+    func copy(_ text: String) -> Bool {
+        change { $0.copied.append(text) }
+        return true
+    }
+
+    func notify(_ kind: TerminalMessage.Notification, title: String, body: String) {
+        change { $0.alerts.append("\(title): \(body)") }
+    }
+
+    func edit(_ text: String, maxBytes: Int, completion: @escaping @Sendable (String?) -> Void) {
+        change { $0.edited.append(text) }
+        completion(editor.withLock { $0?(text) })
+    }
+
+    func browse(_ address: String, completion: @escaping @Sendable (Bool) -> Void) {
+        change { $0.browsed.append(address) }
+        completion(true)
+    }
+}
