@@ -87,6 +87,13 @@ extension Client {
         }
     }
 
+    /// Whether what other devices did to objects is here: nothing is asked for, and nothing needs to be.
+    ///
+    /// - Returns: false while there is no connection.
+    public func isEntitySyncDone() async -> Bool {
+        (try? await call { core throws(ClientError) in core.hasEntitiesInSync }) ?? false
+    }
+
     /// The elements of a series from one position to another, in its order.
     ///
     /// Asks the server for the range; offline it is what this device holds of it.

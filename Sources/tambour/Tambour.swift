@@ -12,7 +12,7 @@ struct Tambour: AsyncParsableCommand {
         subcommands: [
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
             Tail.self,
-            Export.self, People.self, Sessions.self, Queue.self,
+            Export.self, People.self, Sessions.self, Queue.self, Objects.self,
         ],
         defaultSubcommand: Open.self
     )

@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
 """Checks that every mutant still fits the sources: the text it replaces stands there once."""
+import sys
+
+import client
 import delta
 import wire
 from switch import mutated
 
 mutated(delta.mutants())
 mutated(wire.MUTANTS)
-print(f"{len(delta.MUTANTS) + len(wire.MUTANTS)} mutants fit the sources")
+unfit = list(client.unfit())
+if unfit:
+    sys.exit("\n".join(unfit))
+of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
+print(f"{len(delta.MUTANTS) + len(wire.MUTANTS) + of_client} mutants fit the sources")

@@ -11,8 +11,10 @@ extension ClientCore {
         }
 
         var underWay: Request?
-        /// Changes were told that may not be held here.
+        /// There may be changes that are not held here.
         var wantsPull = false
+        /// Something was pulled on this connection.
+        var hasPulled = false
         /// The server does not serve them, or refuses what is sent: not again on this connection.
         var isRefused = false
         /// Pages of everything that have come so far; nil while changes are pulled.
@@ -67,6 +69,11 @@ extension ClientCore {
         if entityLink.underWay == .push { _ = read.nextPush() }
         entities = read
         return read
+    }
+
+    /// Whether all that was told is here; changes may wait to be sent.
+    var hasEntitiesInSync: Bool {
+        isLive && entityLink.hasPulled && !entityLink.wantsPull && entityLink.underWay != .pull
     }
 
     // MARK: The connection
@@ -151,6 +158,9 @@ extension ClientCore {
             entityLink.underWay = nil
             do {
                 let reply = try answer.get()
+                // Whoever waits for what other devices did is told, also when that is nothing.
+                if !entityLink.hasPulled { tx.changes.entities = true }
+                entityLink.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
             } catch let error as ClientError {

@@ -3,7 +3,8 @@
 //   writer FILE SYNCHRONOUS     e.g. writer /tmp/x/test.db FULL
 //
 // Transaction n inserts row n, whose body follows from n, and sets the one row of `last` to n. Once
-// COMMIT has returned it writes the line n. It runs until something ends it.
+// COMMIT has returned it writes the line n. It runs until something ends it; after MOST transactions it
+// waits for that.
 //
 //   cc -O1 -o writer writer.c -lsqlite3
 
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+// Far more than any test waits for, and little enough for a disk when the test is kept waiting.
+#define MOST 20000
 
 static sqlite3 *database;
 
@@ -31,7 +35,7 @@ int main(int count, char **arguments) {
              "CREATE TABLE IF NOT EXISTS last(one INTEGER PRIMARY KEY, id INTEGER NOT NULL);",
              arguments[2]);
     run(sql);
-    for (long n = 1;; n++) {
+    for (long n = 1; n <= MOST; n++) {
         char line[32];
         snprintf(sql, sizeof sql,
                  "BEGIN IMMEDIATE; INSERT INTO row VALUES (%ld, printf('%%.*c', %ld, 'x'));"
@@ -41,4 +45,5 @@ int main(int count, char **arguments) {
         int length = snprintf(line, sizeof line, "%ld\n", n);
         if (write(STDOUT_FILENO, line, length) != length) return 3;
     }
+    for (;;) pause();
 }

@@ -126,6 +126,21 @@ struct EraseTests {
                 answersIDs: [2]
             )
         )
+        try zoe.call(
+            ObjPushRequest(
+                clientNow: 1,
+                ops: [
+                    ObjectOperation(
+                        opID: 1,
+                        op: .create,
+                        id: AnyValue("#l1"),
+                        type: "account",
+                        modified: 1,
+                        fields: NameMap(["name": .string("Igelstachel")])
+                    )
+                ]
+            )
+        )
         try zoe.delete([his], in: dialog, forMe: true)
         let closed = try bob.createGroup("Closed", with: [], cid: 23)
         try bob.ask(for: closed)
@@ -146,7 +161,7 @@ struct EraseTests {
             "zwetlanas-laptop", "Xylophonbau", "xylophon", "Yttriumkugel", "yttriumk",
             "Wacholderduft", "wacholde", "Vanillekipferl", "vanillek", "Tulpenzwiebel", "tulpenzw",
             "🦩", "Rosenholzkiste", "Quittengelee", "367D", "Pusteblume", "Ohrenkneifer",
-            "Nachtigallin", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke",
+            "Nachtigallin", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke", "Igelstachel",
         ] { traces.add(text) }
         traces.add(number: phone)
         for client in [zoe, laptop] {
