@@ -7,7 +7,8 @@ let package = Package(
     products: [
         .executable(name: "tambourd", targets: ["tambourd"]),
         .executable(name: "tambour", targets: ["tambour"]),
-        .library(name: "TambourClient", targets: ["TambourClient"]),
+        // With the module of the ids that the client speaks of.
+        .library(name: "TambourClient", targets: ["TambourClient", "TambourProtocol"]),
         .executable(name: "tambour-spec", targets: ["tambour-spec"]),
     ],
     traits: [
