@@ -1,0 +1,94 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+/// The client's core and the server's, with everything between them, in one thread and by one seed.
+@Suite("a simulated messenger", .serialized)
+struct SimulationTests {
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let isLong = environment["TAMBOUR_SOAK"] == "1"
+
+    @Test("the same seed gives the same events", arguments: [1, 2, 3] as [UInt64])
+    func replay(seed: UInt64) {
+        let plan = Plan(seed: seed)
+        let first = Run.play(plan)
+        let second = Run.play(plan)
+        #expect(first.hash == second.hash)
+        #expect(first.events == second.events)
+        #expect(first.hash != Run.play(Plan(seed: seed + 1000)).hash)
+    }
+
+    @Test("whatever happens, all devices end with what the server has")
+    func converge() {
+        if let seed = Self.environment["TAMBOUR_SEED"].flatMap({ UInt64($0) }) {
+            return Self.replay([seed])
+        }
+        let count =
+            Self.environment["TAMBOUR_RUNS"].flatMap { Int($0) } ?? (Self.isLong ? 10_000 : 200)
+        let first: UInt64 = Self.isLong ? 1_000_000 : .random(in: 0...(1 << 40))
+        print("simulation: \(count) seeds from TAMBOUR_SEED=\(first)")
+        let start = ContinuousClock.now
+        let results = Self.play((0..<UInt64(count)).map { first + $0 })
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        print(
+            """
+            \(count) seeds, \(results.events) events in \(Int(seconds)) s: \
+            \(Int(Double(count) / seconds)) seeds, \(Int(Double(results.events) / seconds)) events a second
+            \(results.faults.table)
+            """
+        )
+        for failure in results.failures.prefix(3) {
+            Issue.record("\(Run.report(failure, name: "shrink"))")
+        }
+        #expect(results.failures.map(\.seed) == [])
+        guard count >= 10_000 else { return }
+        for fault in Fault.allCases where !Fault.impossible.contains(fault) {
+            #expect(results.faults[fault] >= 100, "\(fault.rawValue)")
+        }
+    }
+
+    @Test("what once failed does so no more")
+    func regressions() throws {
+        let path = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "Regressions/seeds.txt")
+        let text = try String(contentsOf: path, encoding: .utf8)
+        let seeds = text.split(separator: "\n").compactMap {
+            UInt64($0.prefix { $0.isNumber })
+        }
+        Self.replay(seeds)
+    }
+
+    private static func replay(_ seeds: [UInt64]) {
+        for failure in play(seeds).failures {
+            Issue.record("\(Run.report(failure, name: "shrink"))")
+        }
+    }
+
+    private struct Results {
+        var failures: [Outcome] = []
+        var faults = FaultCounts()
+        var events = 0
+    }
+
+    /// Plays seeds, each in one thread, as many at once as there are processors.
+    private static func play(_ seeds: [UInt64]) -> Results {
+        let results = Mutex(Results())
+        let next = Atomic<Int>(0)
+        _ = Templates.shared
+        DispatchQueue.concurrentPerform(iterations: ProcessInfo.processInfo.activeProcessorCount) {
+            thread in
+            while true {
+                let place = next.add(1, ordering: .relaxed).oldValue
+                guard place < seeds.count else { return }
+                let outcome = Run.play(Plan(seed: seeds[place]), name: "thread-\(thread)")
+                results.withLock { results in
+                    results.events += outcome.events
+                    results.faults.add(outcome.faults)
+                    if !outcome.violations.isEmpty { results.failures.append(outcome) }
+                }
+            }
+        }
+        return results.withLock { $0 }
+    }
+}
