@@ -145,7 +145,8 @@ package final class ClientCore {
             packets = try cutPackets()
         } catch {
             // Where the next packet begins is not known any more.
-            return breakConnection()
+            run { tx in try self.breakConnection(tx) }
+            return
         }
         guard !packets.isEmpty else { return scheduleWake() }
         run { tx in for packet in packets { try self.handle(packet, tx) } }
@@ -163,13 +164,11 @@ package final class ClientCore {
         return packets
     }
 
-    /// What the server said cannot be read: a new connection may understand it better.
-    func breakConnection() {
-        run { tx in
-            self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
-            self.host.disconnect()
-            try self.connectionLost(tx)
-        }
+    /// The server said what cannot be read, or nothing: a new connection may understand it better.
+    func breakConnection(_ tx: StoreTransaction) throws {
+        link.closed(nowMs: environment.nowMs(), random: environment.random())
+        host.disconnect()
+        try connectionLost(tx)
     }
 
     private func connectionLost(_ tx: StoreTransaction) throws {

@@ -19,7 +19,7 @@ extension ClientCore {
             deviceID: try tx.deviceID(random: environment.random),
             capabilities: Self.capabilities.names
         )
-        call(hello) { [self] answer, _ in
+        call(hello) { [self] answer, tx in
             switch answer {
             case .success:
                 isGreeted = true
@@ -27,7 +27,7 @@ extension ClientCore {
                 greetingWaiters = []
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
             case .failure(.disconnected): break
-            case .failure: breakConnection()
+            case .failure: try breakConnection(tx)
             }
         }
         try logIn(tx)
@@ -73,7 +73,7 @@ extension ClientCore {
                 try rest(forMs: Int64(pause), tx)
             }
         case .disconnected: break
-        default: breakConnection()
+        default: try breakConnection(tx)
         }
     }
 
