@@ -32,6 +32,9 @@ package final class ClientCore {
     /// What is held of histories, as it is stored, of chats that were touched.
     var histories: [ChatID: ChatHistory] = [:]
     var screens: [ChatID: Screen] = [:]
+    /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
+    private(set) var transactions = 0
+    private var changedAt: [ChatID: Int] = [:]
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.
@@ -269,6 +272,8 @@ package final class ClientCore {
             }
             throw error
         }
+        transactions += 1
+        for chat in changes.chats { changedAt[chat] = transactions }
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }
@@ -302,6 +307,15 @@ package final class ClientCore {
     private func forgetWhatIsInMemory() {
         tasks = nil
         histories = [:]
+    }
+
+    /// Whether nothing was learned of a chat since the transaction in which something was asked.
+    ///
+    /// What is pushed behind a question may be newer than its answer: a question is answered from a
+    /// snapshot, which others do not wait for.
+    /// - Parameter asked: `transactions` at the time of the question.
+    func isCurrent(_ chat: ChatID, since asked: Int, _ tx: StoreTransaction) -> Bool {
+        changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)
     }
 
     /// Has `step` done when the transaction under way is committed.

@@ -25,10 +25,13 @@ extension StoreTransaction {
         default: break
         }
         let known = try row(
-            "SELECT status, readMark, unread, data FROM chat WHERE id = ?",
+            "SELECT status, readMark, unread, lastMessage, data FROM chat WHERE id = ?",
             [chat.id.rawValue]
         )
         var merged = chat
+        // A push of a chat comes before the push of its newest message, which is new then.
+        let held = known.flatMap { $0["lastMessage"] as Int64? }
+        let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
         var unread = chat.newMessages ?? 0
         if source == .push, let known {
@@ -50,14 +53,14 @@ extension StoreTransaction {
             ON CONFLICT (id) DO UPDATE SET
               type = excluded.type, status = excluded.status, title = excluded.title,
               lastEventTime = max(lastEventTime, excluded.lastEventTime),
-              lastMessage = coalesce(excluded.lastMessage, lastMessage),
+              lastMessage = excluded.lastMessage,
               readMark = excluded.readMark,
               othersReadMark = max(othersReadMark, excluded.othersReadMark),
               unread = excluded.unread, isStale = 0, data = excluded.data
             """,
             [
                 chat.id.rawValue, chat.type.name.description, merged.status.name.description,
-                chat.title?.description, chat.lastEventTime, chat.lastMessage?.id.rawValue,
+                chat.title?.description, chat.lastEventTime, last,
                 readMark,
                 others, unread, merged.storedBytes,
             ]

@@ -131,8 +131,20 @@ extension ClientCore {
     }
 
     /// Chats with the newest message of each.
-    private func put(_ chats: [Chat], _ tx: StoreTransaction, _ me: UserID) throws {
+    ///
+    /// - Parameter asked: when they were asked for; nil for a login, before whose answer nothing is pushed.
+    private func put(
+        _ chats: [Chat],
+        since asked: Int? = nil,
+        _ tx: StoreTransaction,
+        _ me: UserID
+    ) throws {
         for chat in chats {
+            if let asked, !isCurrent(chat.id, since: asked, tx) {
+                try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.id.rawValue])
+                refresh(chat.id)
+                continue
+            }
             guard try tx.put(chat, from: .own, me: me) else {
                 forgetHistory(of: chat.id)
                 continue
@@ -147,12 +159,13 @@ extension ClientCore {
     /// Asks for the next part of what the login left out; nothing when nothing is.
     func syncRest(_ tx: StoreTransaction) throws {
         if let marker: Int64 = try tx.value(of: .chatsMarker) {
+            let asked = transactions
             return call(ChatsListRequest(marker: marker, count: Int64(options.chatsAtOnce))) {
                 [self] answer, tx in
                 guard case .success(let reply) = answer, let me = try tx.userID() else { return }
                 // A push may have moved the marker's base meanwhile: what is asked for is asked for once.
                 guard try tx.value(of: .chatsMarker) == marker else { return }
-                try put(reply.chats, tx, me)
+                try put(reply.chats, since: asked, tx, me)
                 try tx.set(.chatsMarker, reply.marker > 0 ? reply.marker : nil)
                 if reply.marker == 0 { try forgetStaleChats(tx) }
                 try syncRest(tx)
@@ -170,10 +183,11 @@ extension ClientCore {
             upTo: upTo,
             count: Int64(options.chatsAtOnce)
         )
+        let asked = transactions
         call(request) { [self] answer, tx in
             guard case .success(let reply) = answer, let me = try tx.userID() else { return }
             for user in reply.contacts { try tx.put(user, isContact: true) }
-            try put(reply.chats, tx, me)
+            try put(reply.chats, since: asked, tx, me)
             if let drafts = reply.drafts { try tx.put(drafts, me: me) }
             try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
             if reply.resync == true {

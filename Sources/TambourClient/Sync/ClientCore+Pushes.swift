@@ -24,8 +24,7 @@ extension ClientCore {
                     tx
                 )
             case .notifChat:
-                let chat = try read(NotifChat.self).chat
-                if try !tx.put(chat, from: .push, me: me) { forgetHistory(of: chat.id) }
+                try chat(read(NotifChat.self).chat, me, tx)
             case .notifMark: try mark(read(NotifMark.self), me, tx)
             case .notifContact: try tx.put(read(NotifContact.self).contact, isContact: true)
             case .notifProfile:
@@ -64,10 +63,27 @@ extension ClientCore {
         }
     }
 
+    private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
+        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue]) != nil
+        // How much of it was not read is said where a push is meant for one account alone.
+        let isOwn = chat.newMessages != nil
+        guard try tx.put(chat, from: isOwn ? .own : .push, me: me) else {
+            return forgetHistory(of: chat.id)
+        }
+        if isOwn {
+            // Its history may have been cleared.
+            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
+            try askChanges(of: chat.id, tx)
+        } else if !isKnown {
+            refresh(chat.id)
+        }
+    }
+
     private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
         let chat = push.chatID
         if let described = push.chat {
-            guard try tx.put(described, from: .push, me: me) else { return forgetHistory(of: chat) }
+            try self.chat(described, me, tx)
+            if described.status == .left || described.status == .removed { return }
         } else if try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil {
             refresh(chat)
         }
@@ -125,10 +141,18 @@ extension ClientCore {
 
     /// Asks for a chat as it is for this account.
     func refresh(_ chat: ChatID) {
+        let asked = transactions
         call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
             guard case .success(let reply) = answer, let me = try tx.userID() else { return }
             for chat in reply.chats {
-                guard try tx.put(chat, from: .own, me: me) else { continue }
+                guard isCurrent(chat.id, since: asked, tx) else {
+                    refresh(chat.id)
+                    continue
+                }
+                guard try tx.put(chat, from: .own, me: me) else {
+                    forgetHistory(of: chat.id)
+                    continue
+                }
                 if let message = chat.lastMessage {
                     let before = chat.prevMessageID.map { Predecessor.known($0) } ?? .unknown
                     try learn(message, after: before, in: chat.id, tx)

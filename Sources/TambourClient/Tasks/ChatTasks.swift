@@ -133,7 +133,10 @@ struct HideChatTask: ClientTask {
         ChatHideRequest(chatID: ChatID(chat))
     }
 
-    func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {}
+    func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // Something may have been said just before it was put away, or just after.
+        core.refresh(ChatID(chat))
+    }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
         core.refresh(ChatID(chat))

@@ -96,6 +96,8 @@ final class Link {
         guard socket >= 0, !isServerGone, !isStalled, !isLost else { return }
         let before = down.count
         take()
+        // There is room again for what the server holds back.
+        if down.count > before { world.server?.poke() }
         if down.count > before || isServerGone { planDown() }
     }
 
@@ -111,8 +113,6 @@ final class Link {
                 break
             }
         }
-        // Room again for what the server holds back.
-        if down.count > 0 { world.server?.poke() }
     }
 
     private func planDown() {
@@ -144,7 +144,8 @@ final class Link {
     private func tellDevice() {
         guard !isDeviceGone else { return }
         isDeviceGone = true
-        closeSocket()
+        // A server that has not heard of a loss yet is not told here.
+        if !isLost { closeSocket() }
         traffic.ended(on: self, world)
         device?.lost(self)
     }

@@ -32,6 +32,8 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
     private(set) var isDead = false
     private(set) var commits = 0
     var death: Death?
+    /// How often in a thousand a thread is overtaken where it may be.
+    var restlessness = 120
     /// Told when a crash came at a commit: the work of the transaction was lost, or the replies were.
     var died: (Death) -> Void = { _ in }
     /// Told when work has run that may have written to sockets.
@@ -106,7 +108,7 @@ final class ServerLife: SimulatedScheduler, @unchecked Sendable {
 
     /// The thread at hand is overtaken by others, maybe.
     private func yieldThread() {
-        guard !isDead, !running.isEmpty, loop.random.happens(120) else { return }
+        guard !isDead, !running.isEmpty, loop.random.happens(restlessness) else { return }
         for _ in 0...loop.random.below(4) {
             let others = lines.indices.filter { !running.contains($0) && !lines[$0].isEmpty }
             guard !others.isEmpty, !isDead else { return }

@@ -25,6 +25,10 @@ struct Plan {
         // What a run is about: everything, or some things more than others.
         let isCalm = random.happens(150)
         let count = 12 + random.below(50)
+        // A group of everybody, in most runs.
+        if random.happens(850) {
+            moves.append(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 2, c: 1))
+        }
         for _ in 0..<count {
             let kind =
                 random.happens(isCalm ? 100 : 350)
@@ -58,33 +62,30 @@ struct Move: CustomStringConvertible {
         case send, burst, reply, forward, edit, delete, deleteForMe, react, unreact, markRead
         case markUnread, draft, createChat, title, pin, addMember, removeMember, leave, hide, mute
         case favourite, contact, profile, look, scrollBack, lookAway, cancel, retry
-        case clear, clearForAll, deleteChat
+        case clear, clearForAll, deleteChat, editAndDelete
         case cut, cutQuietly, stall, slow, offline, networkChanged, kill, killAtCommit
-        case killAfterCommit, diskFull, crash, crashAtCommit, crashAfterCommit, wallBack,
-            wallForward
-        case deviceClock, backup, restore, awayForMonths, otherCodec, raceLogins, deleteUnderPage
-        case clearUnderPage, crossThreshold, flipDuringLogin, readdWhileAway, manyChats,
-            editAndDelete
+        case killAfterCommit, diskFull, crash, crashAtCommit, crashAfterCommit, wallBack
+        case wallForward, deviceClock, backup, restore, awayForMonths, otherCodec, raceLogins
+        case deleteUnderPage, clearUnderPage, crossThreshold, flipDuringLogin, readdWhileAway
+        case manyChats, newsDuringLogin, deleteDuringPage
 
         /// What people do; what stands more often is done more often.
         static let wishes: [Kind] = [
             .send, .send, .send, .send, .send, .send, .burst, .reply, .forward, .edit, .edit,
-            .delete,
-            .delete, .deleteForMe, .react, .react, .unreact, .markRead, .markRead, .markUnread,
-            .draft,
-            .draft, .createChat, .title, .pin, .addMember, .removeMember, .leave, .hide, .mute,
-            .favourite, .contact, .profile, .look, .look, .scrollBack, .lookAway, .cancel, .retry,
-            .clear, .clearForAll, .deleteChat, .editAndDelete,
+            .delete, .delete, .deleteForMe, .react, .react, .unreact, .markRead, .markRead,
+            .markUnread, .draft, .draft, .createChat, .title, .pin, .addMember, .removeMember,
+            .leave, .hide, .mute, .favourite, .contact, .profile, .look, .look, .scrollBack,
+            .lookAway, .cancel, .retry, .clear, .clearForAll, .deleteChat, .editAndDelete,
         ]
         /// What happens to them.
         static let faults: [Kind] = [
             .cut, .cut, .cut, .cutQuietly, .stall, .slow, .offline, .offline, .networkChanged,
-            .kill,
-            .killAtCommit, .killAtCommit, .killAfterCommit, .diskFull, .crash, .crashAtCommit,
-            .crashAtCommit, .crashAfterCommit, .crashAfterCommit, .wallBack, .wallForward,
-            .deviceClock,
-            .backup, .backup, .restore, .awayForMonths, .otherCodec, .raceLogins, .deleteUnderPage,
-            .clearUnderPage, .crossThreshold, .flipDuringLogin, .readdWhileAway, .manyChats,
+            .kill, .killAtCommit, .killAtCommit, .killAfterCommit, .diskFull, .crash,
+            .crashAtCommit, .crashAtCommit, .crashAfterCommit, .crashAfterCommit, .wallBack,
+            .wallForward, .deviceClock, .backup, .backup, .restore, .awayForMonths, .otherCodec,
+            .raceLogins, .deleteUnderPage, .clearUnderPage, .crossThreshold, .crossThreshold,
+            .flipDuringLogin, .readdWhileAway, .readdWhileAway, .readdWhileAway, .manyChats,
+            .newsDuringLogin, .newsDuringLogin, .deleteDuringPage, .deleteDuringPage,
         ]
     }
 

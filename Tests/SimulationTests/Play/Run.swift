@@ -25,7 +25,11 @@ enum Run {
             world.heal()
             world.settle()
             world.scrollEverything()
-            world.checkAll()
+            world.checkAll(isFresh: false)
+            world.logInAgain()
+            world.settle()
+            world.scrollEverything()
+            world.checkAll(isFresh: true)
             return Outcome(
                 seed: plan.seed,
                 hash: world.loop.hash.value,

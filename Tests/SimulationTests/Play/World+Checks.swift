@@ -102,7 +102,8 @@ extension World {
 
     /// Scrolls through every chat of every device until nothing is missing.
     func scrollEverything() {
-        for _ in 0..<300 where violations.isEmpty {
+        for _ in 0..<300 {
+            guard violations.isEmpty else { return }
             var isMissing = false
             for device in devices {
                 for chat in chats(on: device) where scroll(chat, on: device) { isMissing = true }
@@ -137,8 +138,17 @@ extension World {
         return true
     }
 
+    /// Has every device log in once more: some things no push tells, the next login does.
+    func logInAgain() {
+        for device in devices {
+            device.link?.lose(Link.Loss(serverAfterUs: 1000, deviceAfterUs: 1000))
+        }
+    }
+
     /// Compares everything with what the server has.
-    func checkAll() {
+    ///
+    /// - Parameter isFresh: whether all have just logged in; else what no push tells is left out.
+    func checkAll(isFresh: Bool) {
         guard violations.isEmpty, let server else { return }
         noteSlowReaders()
         checkScreens()
@@ -148,7 +158,10 @@ extension World {
             for user in Set(plan.devices.map(\.user)).sorted() {
                 let truth = try Truth(of: user, self, store)
                 for device in devices where device.user == user {
-                    try truth.compare(with: device) { violated("\(device.name): \($0)") }
+                    let moment = isFresh ? "after a login" : "by pushes"
+                    try truth.compare(with: device, isFresh: isFresh) {
+                        violated("\(device.name) \(moment): \($0)")
+                    }
                 }
             }
         } catch {
@@ -327,7 +340,11 @@ struct Truth {
     }
 
     /// Tells every difference between this and what a device holds.
-    func compare(with device: Device, _ differs: (String) -> Void) throws {
+    func compare(
+        with device: Device,
+        isFresh: Bool,
+        _ differs: (String) -> Void
+    ) throws {
         guard let store = device.store else { return differs("it has no store") }
         try store.read { db in
             let rows = try Row.fetchAll(
@@ -360,23 +377,27 @@ struct Truth {
                 ).compactMap { Message(stored: $0) }.map(Self.shown)
                 if messages != wanted { differs(difference(in: chat, messages, wanted)) }
             }
-            for muted in muted where lines[muted.key] != nil && muted.value != 0 {
+            for muted in muted where isFresh && lines[muted.key] != nil && muted.value != 0 {
                 if heldMuted[muted.key] != muted.value {
                     differs(
                         "chat \(muted.key) is muted until \(String(describing: heldMuted[muted.key])), should be \(muted.value)"
                     )
                 }
             }
-            try compareRest(db, differs)
+            try compareDrafts(db, differs)
+            if isFresh { try compareContacts(db, differs) }
         }
     }
 
-    private func compareRest(_ db: Database, _ differs: (String) -> Void) throws {
+    private func compareDrafts(_ db: Database, _ differs: (String) -> Void) throws {
         var heldDrafts: [ChatID: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT chat, text FROM draft") {
             heldDrafts[ChatID(row[0])] = row[1]
         }
         if heldDrafts != drafts { differs("drafts are \(heldDrafts), should be \(drafts)") }
+    }
+
+    private func compareContacts(_ db: Database, _ differs: (String) -> Void) throws {
         var heldContacts: [Int64: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT id, name FROM person WHERE isContact") {
             heldContacts[row[0]] = row[1]

@@ -62,6 +62,8 @@ extension World {
         case .flipDuringLogin: flipDuringLogin(move, device)
         case .readdWhileAway: readd(move, device)
         case .manyChats: makeManyChats(move, device)
+        case .newsDuringLogin: tellDuringLogin(device)
+        case .deleteDuringPage: deleteDuringPage(move, device)
         case .clear, .clearForAll, .deleteChat: empty(move, device)
         default: break
         }
@@ -246,6 +248,51 @@ extension World {
             }
         }
         redial(devices[move.c % devices.count], serverAfterUs: 1000)
+    }
+
+    /// Messages are stored while a login is under way.
+    private func tellDuringLogin(_ device: Device) {
+        atNextLogin.append { [weak self] link in
+            guard let self, let user = link.device?.user else { return }
+            unsettle()
+            let other = (user + 1) % ((plan.devices.map(\.user).max() ?? 0) + 1)
+            let chat = ChatID.dialog(Templates.shared.user(user), Templates.shared.user(other))
+            for number in 0..<4 {
+                loop.after(Int64(number) * 300) { [weak self] in
+                    self?.say("news \(number)", in: chat, by: other)
+                }
+            }
+        }
+        redial(device, serverAfterUs: 1000)
+    }
+
+    /// A message is deleted while a page with it is read.
+    private func deleteDuringPage(_ move: Move, _ device: Device) {
+        let chat = chat(on: device, move.b)
+        guard let row = row(on: device, in: chat, 0), let id = row.message else { return }
+        atNextPage.append { [weak self] _, asked in
+            guard let self, asked == chat else { return }
+            unsettle()
+            for user in Set(plan.devices.map(\.user)).sorted() {
+                let request = MsgDeleteRequest(chatID: chat, messageIDs: [id], forMe: false)
+                command(.msgDelete(request), by: user)
+            }
+        }
+        _ = device.wish { core, tx in try core.distrustHistories(tx) }
+        lookAtNewest(chat, on: device)
+    }
+
+    /// For a moment every thread is overtaken wherever it may be.
+    private func unsettle() {
+        guard let life = server?.life else { return }
+        life.restlessness = 900
+        loop.after(30_000) { [weak life] in life?.restlessness = 120 }
+    }
+
+    private func say(_ text: String, in chat: ChatID, by user: Int) {
+        let cid = -Int64(loop.random.next() >> 2) - 1
+        let message = NewMessage(cid: cid, text: Text(text))
+        command(.msgSend(MsgSendRequest(chatID: chat, message: message)), by: user)
     }
 
     private func flipDuringLogin(_ move: Move, _ device: Device) {
