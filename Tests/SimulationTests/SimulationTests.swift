@@ -58,6 +58,9 @@ struct SimulationTests {
     }
 
     private static func tell(_ failures: [Outcome]) {
+        for failure in failures {
+            print("TAMBOUR_SEED=\(failure.seed): \(failure.violations.first ?? "")")
+        }
         for failure in failures.prefix(3) {
             let words = failure.violations.joined(separator: "\n  ")
             let plain = "TAMBOUR_SEED=\(failure.seed): \(words)"

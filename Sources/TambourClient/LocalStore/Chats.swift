@@ -122,13 +122,16 @@ extension StoreTransaction {
     }
 
     /// A message is new in a chat: its line moves up. Who writes has read what is before it.
-    func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws {
+    ///
+    /// - Returns: whether the number of unread messages is not known any more.
+    @discardableResult
+    func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws -> Bool {
         changes.chats.insert(chat)
         let isOwn = message.sender == me
         try execute(
             """
             UPDATE chat SET
-              unread = unread + CASE WHEN ? OR ? <= readMark THEN 0 ELSE 1 END,
+              unread = CASE WHEN ? THEN 0 WHEN ? <= readMark THEN unread ELSE unread + 1 END,
               readMark = CASE WHEN ? THEN max(readMark, ?) ELSE readMark END,
               othersReadMark = CASE WHEN ? THEN othersReadMark ELSE max(othersReadMark, ?) END,
               lastMessage = ?, lastEventTime = max(lastEventTime, ?),
@@ -141,6 +144,7 @@ extension StoreTransaction {
                 chat.rawValue, message.id.rawValue,
             ]
         )
+        return db.changesCount == 0
     }
 }
 

@@ -248,13 +248,14 @@ extension StoreTransaction {
             changes.drafts.insert(chat)
             changes.chats.insert(chat)
         }
-        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
+        // A draft for a person is thrown away for one in the dialog when that begins.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
-        for (user, draft) in drafts.users?.saved.pairs ?? [] {
-            try put(draft, in: .dialog(me, user))
-        }
         for (user, time) in drafts.users?.discarded.pairs ?? [] {
             try discard(time, in: .dialog(me, user))
+        }
+        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
+        for (user, draft) in drafts.users?.saved.pairs ?? [] {
+            try put(draft, in: .dialog(me, user))
         }
     }
 }

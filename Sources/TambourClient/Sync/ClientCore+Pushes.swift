@@ -98,7 +98,7 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            if isNew { try tx.noteNew(push.message, in: chat, me: me) }
+            if isNew, try tx.noteNew(push.message, in: chat, me: me) { refresh(chat) }
         }
         if let mark = push.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
