@@ -69,7 +69,7 @@ extension StoreTransaction {
         )
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
-            "task", "task_dependency", "overlay",
+            "task", "task_dependency", "overlay", "chat_setting",
         ] {
             try execute("DELETE FROM \(table)")
         }

@@ -65,6 +65,7 @@ extension StoreTransaction {
                 others, unread, merged.storedBytes,
             ]
         )
+        if known == nil { try applySettings(of: chat.id) }
         return true
     }
 
@@ -87,12 +88,38 @@ extension StoreTransaction {
             }
             let muted = names["dontDisturbUntil"]?.int
             let favourite = names["favIndex"]?.int
-            try execute(
-                "UPDATE chat SET mutedUntil = coalesce(?, mutedUntil), favourite = coalesce(?, favourite) WHERE id = ?",
-                [muted, favourite, chat.rawValue]
-            )
-            changes.chats.insert(chat)
+            try put(mutedUntil: muted, favourite: favourite, of: chat)
         }
+    }
+
+    /// Settings of a chat, which may not be in the list yet; nil stays as it is.
+    func put(mutedUntil: Int64?, favourite: Int64?, of chat: ChatID) throws {
+        try execute(
+            """
+            INSERT INTO chat_setting VALUES (?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+              mutedUntil = coalesce(excluded.mutedUntil, mutedUntil),
+              favourite = coalesce(excluded.favourite, favourite)
+            """,
+            [chat.rawValue, mutedUntil, favourite]
+        )
+        try applySettings(of: chat)
+        changes.chats.insert(chat)
+    }
+
+    private func applySettings(of chat: ChatID) throws {
+        try execute(
+            """
+            UPDATE chat SET
+              mutedUntil = coalesce(
+                (SELECT mutedUntil FROM chat_setting WHERE chat_setting.chat = chat.id), mutedUntil
+              ),
+              favourite = coalesce(
+                (SELECT favourite FROM chat_setting WHERE chat_setting.chat = chat.id), favourite
+              )
+            WHERE id = ?
+            """,
+            [chat.rawValue]
+        )
     }
 
     /// Somebody has read a chat up to a time.

@@ -98,7 +98,10 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            if isNew, try tx.noteNew(push.message, in: chat, me: me) { refresh(chat) }
+            if isNew {
+                let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
+                if try isUnclear || mayBeOwnPost(in: chat, me, tx) { refresh(chat) }
+            }
         }
         if let mark = push.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
@@ -106,6 +109,16 @@ extension ClientCore {
         if let unread = push.unread {
             try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
         }
+    }
+
+    /// A post of a channel does not say who wrote it: this account may have, on another device.
+    private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
+    {
+        guard chat.isChannel,
+            let row = try tx.row("SELECT data FROM chat WHERE id = ?", [chat.rawValue]),
+            let channel = Chat(stored: row[0])
+        else { return false }
+        return channel.owner == me || channel.admins?.contains(me) == true
     }
 
     private func mark(_ push: NotifMark, _ me: UserID, _ tx: StoreTransaction) throws {

@@ -135,7 +135,8 @@ struct HideChatTask: ClientTask {
 
     func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // Something may have been said just before it was put away, or just after.
-        core.refresh(ChatID(chat))
+        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat]) != nil
+        if isKnown { core.refresh(ChatID(chat)) }
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -156,11 +157,7 @@ struct ConfigureChatTask: ClientTask {
     var lane: String? { "config" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.execute(
-            "UPDATE chat SET mutedUntil = coalesce(?, mutedUntil), favourite = coalesce(?, favourite) WHERE id = ?",
-            [mutedUntil, favourite, chat]
-        )
-        tx.changes.chats.insert(ChatID(chat))
+        try tx.put(mutedUntil: mutedUntil, favourite: favourite, of: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> ConfigRequest {

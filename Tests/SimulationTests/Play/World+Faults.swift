@@ -39,6 +39,8 @@ extension World {
         case .crashAfterCommit: server?.life.death = .afterCommit
         case .wallBack:
             serverOffsetMs -= Self.hourMs
+            // From an older backup nobody can tell how far marks ran ahead of the wall as it is now.
+            backupAt = nil
             hit(.wallBack)
         case .wallForward:
             // Once: clocks that are set ahead again and again have no end.
