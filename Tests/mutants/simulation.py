@@ -19,7 +19,7 @@ CLIENT = "Sources/TambourClient/"
 SERVER = "Sources/TambourServer/"
 STORE = "Sources/TambourStore/"
 #: Seeds that are played for each mutant, until one fails.
-SEED, RUNS = 1, 400
+SEED, RUNS = 1, 80
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",

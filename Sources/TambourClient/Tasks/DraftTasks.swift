@@ -64,6 +64,13 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // A login may have brought it back meanwhile. One without a time was not known to be saved.
+        guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
+        try tx.execute(
+            "DELETE FROM draft WHERE chat = ? AND (time <= ? OR ? = 0)",
+            [chat, time, time]
+        )
+        tx.changes.chats.insert(ChatID(chat))
     }
 }
 

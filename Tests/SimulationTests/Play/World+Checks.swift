@@ -78,15 +78,15 @@ extension World {
                         sql: "SELECT kind, lane, state, attempts, lastError, nextAtHere FROM task"
                     ).map { "\($0)" }
                 }
-                violated(
-                    "\(device.name) never rests: \(String(describing: device.core?.state)) \(tasks ?? [])"
-                )
+                let asked = device.link?.traffic.open.values.map { "\($0.opcode)" }
+                violated("\(device.name) never rests: \(tasks ?? []), asked \(asked ?? [])")
             }
         }
     }
 
     private func isSettled(_ device: Device) -> Bool {
-        guard device.isOnline, device.link?.traffic.open.isEmpty == true else { return false }
+        guard device.isOnline, let link = device.link, !link.isLost, link.traffic.open.isEmpty
+        else { return false }
         let waiting = device.read { reader in
             try Int.fetchOne(
                 reader.db,
