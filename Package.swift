@@ -177,6 +177,16 @@ let package = Package(
             dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
         ),
         .testTarget(
+            name: "SimulationTests",
+            dependencies: [
+                "TambourClient", "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer",
+                "TambourStore", "TambourTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            exclude: ["Regressions/seeds.txt"]
+        ),
+        .testTarget(
             name: "SystemTests",
             dependencies: [
                 "TambourProtocol", "TambourSQL", "TambourServer", "TambourTesting", "tambour",

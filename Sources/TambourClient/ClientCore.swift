@@ -35,6 +35,9 @@ package final class ClientCore {
     /// The entities as they are stored; nil until somebody uses them.
     var entities: LocalEntities?
     var entityLink = EntityLink()
+    /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
+    private(set) var transactions = 0
+    private var changedAt: [ChatID: Int] = [:]
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.
@@ -148,7 +151,8 @@ package final class ClientCore {
             packets = try cutPackets()
         } catch {
             // Where the next packet begins is not known any more.
-            return breakConnection()
+            run { tx in try self.breakConnection(tx) }
+            return
         }
         guard !packets.isEmpty else { return scheduleWake() }
         run { tx in for packet in packets { try self.handle(packet, tx) } }
@@ -166,13 +170,11 @@ package final class ClientCore {
         return packets
     }
 
-    /// What the server said cannot be read: a new connection may understand it better.
-    func breakConnection() {
-        run { tx in
-            self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
-            self.host.disconnect()
-            try self.connectionLost(tx)
-        }
+    /// The server said what cannot be read, or nothing: a new connection may understand it better.
+    func breakConnection(_ tx: StoreTransaction) throws {
+        link.closed(nowMs: environment.nowMs(), random: environment.random())
+        host.disconnect()
+        try connectionLost(tx)
     }
 
     private func connectionLost(_ tx: StoreTransaction) throws {
@@ -275,6 +277,8 @@ package final class ClientCore {
             }
             throw error
         }
+        transactions += 1
+        for chat in changes.chats { changedAt[chat] = transactions }
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }
@@ -310,6 +314,15 @@ package final class ClientCore {
         tasks = nil
         histories = [:]
         entities = nil
+    }
+
+    /// Whether nothing was learned of a chat since the transaction in which something was asked.
+    ///
+    /// What is pushed behind a question may be newer than its answer: a question is answered from a
+    /// snapshot, which others do not wait for.
+    /// - Parameter asked: `transactions` at the time of the question.
+    func isCurrent(_ chat: ChatID, since asked: Int, _ tx: StoreTransaction) -> Bool {
+        changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)
     }
 
     /// Has `step` done when the transaction under way is committed.

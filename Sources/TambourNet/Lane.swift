@@ -1,5 +1,5 @@
 import CEpoll
-package import Dispatch
+import Dispatch
 import Glibc
 
 /// A serial queue that serves many sockets: one epoll descriptor under one dispatch source.
@@ -36,7 +36,7 @@ package final class Lane: @unchecked Sendable {
     }
 
     package let index: Int
-    package let queue: DispatchQueue
+    package let queue: SerialQueue
 
     private let timerTickMs: Int64
     private let poisons: Bool
@@ -46,7 +46,7 @@ package final class Lane: @unchecked Sendable {
     private let outputBuffer: UnsafeMutableRawPointer
 
     private var source: (any DispatchSourceRead)?
-    private var timerSource: (any DispatchSourceTimer)?
+    private var alarm: Alarm?
     private var isStopped = false
 
     private var connections: [Connection] = []
@@ -67,14 +67,16 @@ package final class Lane: @unchecked Sendable {
     ///   - label: The queue's label, for debuggers.
     ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
     ///   - poisonAfterCallback: Whether the bytes shown to a delegate are overwritten afterwards.
+    ///   - simulated: Runs the queue in place of Dispatch; it has to call `serve` when sockets are ready.
     package init(
         index: Int,
         label: String,
         timerTick: Duration = .milliseconds(10),
-        poisonAfterCallback: Bool = Lane.poisonsByDefault
+        poisonAfterCallback: Bool = Lane.poisonsByDefault,
+        simulated: (any SimulatedScheduler)? = nil
     ) {
         self.index = index
-        queue = DispatchQueue(label: label)
+        queue = SerialQueue(label: label, simulated: simulated)
         timerTickMs = max(1, timerTick.wholeMilliseconds)
         poisons = poisonAfterCallback
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -95,7 +97,7 @@ package final class Lane: @unchecked Sendable {
     /// Stops the program when the caller is not on this lane.
     @inline(__always)
     package func preconditionOnLane() {
-        dispatchPrecondition(condition: .onQueue(queue))
+        queue.preconditionOnQueue()
     }
 
     // MARK: Life
@@ -149,17 +151,16 @@ package final class Lane: @unchecked Sendable {
     }
 
     private func startOnLane() {
-        guard source == nil, !isStopped else { return }
-        let source = DispatchSource.makeReadSource(fileDescriptor: epoll, queue: queue)
-        source.setEventHandler { self.serve() }
-        // The handlers hold the lane; cancelling drops them and with them the last such reference.
-        source.setCancelHandler { withExtendedLifetime(self) {} }
-        self.source = source
-        let timerSource = DispatchSource.makeTimerSource(queue: queue)
-        timerSource.setEventHandler { self.fireTimers() }
-        self.timerSource = timerSource
-        source.activate()
-        timerSource.activate()
+        guard alarm == nil, !isStopped else { return }
+        if !queue.isSimulated {
+            let source = DispatchSource.makeReadSource(fileDescriptor: epoll, queue: queue.dispatch)
+            source.setEventHandler { self.serve() }
+            // The handler holds the lane; cancelling drops it and with it the last such reference.
+            source.setCancelHandler { withExtendedLifetime(self) {} }
+            self.source = source
+            source.activate()
+        }
+        alarm = Alarm(on: queue) { [unowned self] in fireTimers() }
         armTimer()
     }
 
@@ -171,9 +172,9 @@ package final class Lane: @unchecked Sendable {
         }
         timers = TimerQueue()
         source?.cancel()
-        timerSource?.cancel()
         source = nil
-        timerSource = nil
+        alarm?.cancel()
+        alarm = nil
     }
 
     private func welcome(_ descriptor: Int32, peer: String, delegate: any ConnectionDelegate) {
@@ -205,7 +206,7 @@ package final class Lane: @unchecked Sendable {
         preconditionOnLane()
         if isInRound { return try body() }
         isInRound = true
-        roundTimeMs = monotonicMs()
+        roundTimeMs = queue.nowMs
         defer { endRound() }
         return try body()
     }
@@ -213,7 +214,7 @@ package final class Lane: @unchecked Sendable {
     /// Milliseconds of a clock that never goes back and has no other meaning; one value a round.
     package var now: Int64 {
         preconditionOnLane()
-        return isInRound ? roundTimeMs : monotonicMs()
+        return isInRound ? roundTimeMs : queue.nowMs
     }
 
     private func endRound() {
@@ -239,7 +240,8 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    func serve() {
+    /// Serves what is ready; on the lane only.
+    package func serve() {
         let count = Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0))
         guard count > 0 else { return }
         round {
@@ -304,12 +306,9 @@ package final class Lane: @unchecked Sendable {
     }
 
     private func armTimer() {
-        guard let timerSource, let next = timers.nextDeadlineMs, next < armedForMs else { return }
+        guard let alarm, let next = timers.nextDeadlineMs, next < armedForMs else { return }
         armedForMs = next
-        timerSource.schedule(
-            deadline: DispatchTime(uptimeNanoseconds: UInt64(next) * 1_000_000),
-            leeway: .milliseconds(1)
-        )
+        alarm.set(atMs: next)
     }
 
     // MARK: Input

@@ -1,4 +1,3 @@
-package import Dispatch
 import Synchronization
 
 /// Hands values to a serial queue from any thread, in order, waking it once per batch.
@@ -15,7 +14,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
     /// A batch larger than this is not kept for reuse.
     private static var keptCapacity: Int { 4096 }
 
-    private let queue: DispatchQueue
+    private let queue: SerialQueue
     private let drain: @Sendable ([Item]) -> Void
     private let state = Mutex(State())
     private let wakes = Atomic<Int>(0)
@@ -24,7 +23,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
     package var wakeCount: Int { wakes.load(ordering: .relaxed) }
 
     /// - Parameter drain: Called on `queue` with all that waits; the batch is its to finish.
-    package init(queue: DispatchQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
+    package init(queue: SerialQueue, drain: @escaping @Sendable (_ batch: [Item]) -> Void) {
         self.queue = queue
         self.drain = drain
     }
@@ -52,7 +51,7 @@ package final class Mailbox<Item: Sendable>: Sendable {
     ///
     /// Does nothing when called from inside `drain`: the batch at hand comes first.
     package func drainNow() {
-        dispatchPrecondition(condition: .onQueue(queue))
+        queue.preconditionOnQueue()
         let taken: [Item]? = state.withLock { state in
             if state.isDraining || state.waiting.isEmpty { return nil }
             state.isDraining = true

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Milliseconds of the monotonic clock.
-func monotonicMs() -> Int64 {
+/// The monotonic clock.
+func monotonicTime() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }
 
 func makeNonBlocking(_ descriptor: Int32) {
@@ -21,6 +21,12 @@ func socketError(of descriptor: Int32) -> Int32 {
 }
 
 extension Duration {
+    /// Rounded down, as a clock shows them.
+    var elapsedMilliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+    }
+
     /// Rounded up: a deadline must not come early.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components

@@ -31,7 +31,7 @@ package final class Server: @unchecked Sendable {
     let shared: SharedServices
     private let directory: DataDirectory
     private let writerConnection: SQLiteConnection
-    private let lanes: [Lane]
+    let lanes: [Lane]
     private let gateways: [LaneGateway]
     private let state = Mutex(State())
     private let nextLane = Atomic<Int>(0)
@@ -71,7 +71,10 @@ package final class Server: @unchecked Sendable {
         )
         try StoreConnection.migrate(writerConnection)
         let writer = try StoreWriter(
-            StoreConnection(writerConnection, limits: limits),
+            StoreConnection(
+                environment.disk?(writerConnection, .readWrite) ?? writerConnection,
+                limits: limits
+            ),
             firstCounter: UInt16(environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) })
         )
         let clock = CommitClock(
@@ -79,7 +82,7 @@ package final class Server: @unchecked Sendable {
             leaseMs: limits.commitLeaseMs
         )
         let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
-        let router = PushRouter(codes: configuration.loginCodes)
+        let router = PushRouter(codes: configuration.loginCodes, environment: environment)
         let presence = PresenceRegistry(
             clock: clock,
             wall: metrics.startedMs,
@@ -87,7 +90,11 @@ package final class Server: @unchecked Sendable {
         )
         let settings = ServiceConfig(limits: limits)
         let stores = try (0..<Self.readers).map { _ in
-            try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
+            let reader = try SQLiteConnection(path: path, mode: .readOnly)
+            return try StoreConnection(
+                environment.disk?(reader, .readOnly) ?? reader,
+                limits: limits
+            )
         }
         let previews = LinkPreviews(
             source: configuration.linkPreviews,
@@ -118,7 +125,7 @@ package final class Server: @unchecked Sendable {
                 environment: environment,
                 router: router
             ),
-            readers: ReaderPool(stores),
+            readers: ReaderPool(stores, environment: environment),
             clock: clock,
             presence: presence,
             router: router,
@@ -131,6 +138,7 @@ package final class Server: @unchecked Sendable {
                 ),
                 dispatcher: dispatcher,
                 limits: limits,
+                environment: environment,
                 report: report
             ),
             previews: previews
@@ -138,19 +146,21 @@ package final class Server: @unchecked Sendable {
         housekeeper = Housekeeper(
             engine: shared.engine,
             eraser: AccountEraser(limits: limits) { presence.isThere($0) },
-            intervalMs: limits.housekeepingIntervalMs
+            intervalMs: limits.housekeepingIntervalMs,
+            environment: environment
         )
         delayed = DelayedTimer(
             engine: shared.engine,
             dispatcher: dispatcher,
-            wallMs: environment.wallMs
+            environment: environment
         )
         router.connect(timer: delayed)
         lanes = (0..<configuration.lanes).map { index in
             Lane(
                 index: index,
                 label: "tambour.lane-\(index)",
-                poisonAfterCallback: configuration.poisonsBuffers || Lane.poisonsByDefault
+                poisonAfterCallback: configuration.poisonsBuffers || Lane.poisonsByDefault,
+                simulated: environment.scheduler
             )
         }
         let shared = shared
@@ -175,9 +185,7 @@ package final class Server: @unchecked Sendable {
     ///
     /// - Returns: the addresses it listens on, ports filled in.
     package func start() throws -> [String] {
-        for lane in lanes { lane.start() }
-        housekeeper.start()
-        delayed.start()
+        startWithoutDoors()
         let admin = try AdminSocket(
             path: directory.adminSocketPath,
             backend: LiveAdminBackend(self),
@@ -194,7 +202,17 @@ package final class Server: @unchecked Sendable {
         return addresses
     }
 
-    private func accept(_ socket: Int32, _ peer: String) {
+    /// Begins to serve whom `accept` is given, and nobody else.
+    package func startWithoutDoors() {
+        for lane in lanes { lane.start() }
+        housekeeper.start()
+        delayed.start()
+    }
+
+    /// Serves a connected socket, which is the server's from now on.
+    ///
+    /// - Parameter peer: the other side's address, as `127.0.0.1:43211`.
+    package func accept(_ socket: Int32, _ peer: String) {
         let index = nextLane.add(1, ordering: .relaxed).oldValue
         let gateway = gateways[(index & Int.max) % gateways.count]
         gateway.lane.adopt(fileDescriptor: socket, peer: peer, delegate: Session(gateway: gateway))
@@ -219,10 +237,12 @@ package final class Server: @unchecked Sendable {
         let answered = DispatchGroup()
         for (index, gateway) in gateways.enumerated() {
             let posted = ContinuousClock.now
-            gateway.lane.queue.async(group: answered) {
+            answered.enter()
+            gateway.lane.queue.async {
                 let delay = (ContinuousClock.now - posted) / .seconds(1)
                 let report = LaneReport(delay: delay, features: gateway.featureCounts)
                 reports.withLock { $0[index] = report }
+                answered.leave()
             }
         }
         guard answered.wait(timeout: .now() + Self.laneTimeout) == .success else { return nil }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("a mailbox")
 struct MailboxTests {
-    private let queue = DispatchQueue(label: "test mailbox")
+    private let queue = SerialQueue(label: "test mailbox")
 
     @Test("keeps each producer's order and loses nothing")
     func order() throws {

@@ -240,3 +240,10 @@ struct SplitMix: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 }
+
+extension SerialQueue {
+    /// Runs `body` behind everything given before, and waits for it.
+    func sync<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try dispatch.sync(execute: body)
+    }
+}

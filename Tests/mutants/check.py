@@ -4,13 +4,15 @@ import sys
 
 import client
 import delta
+import simulation
 import wire
 from switch import mutated
 
 mutated(delta.mutants())
+mutated(simulation.mutants())
 mutated(wire.MUTANTS)
 unfit = list(client.unfit())
 if unfit:
     sys.exit("\n".join(unfit))
 of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-print(f"{len(delta.MUTANTS) + len(wire.MUTANTS) + of_client} mutants fit the sources")
+print(f"{of_client + len(delta.MUTANTS) + len(simulation.MUTANTS) + len(wire.MUTANTS)} mutants fit the sources")

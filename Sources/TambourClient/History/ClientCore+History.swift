@@ -89,8 +89,15 @@ extension ClientCore {
         try change(chat, with: [], isPushed: false, tx) {
             $0.delete(messages.map { Position($0.rawValue) })
         }
-        let newest = try tx.int("SELECT lastMessage FROM chat WHERE id = ?", [chat.rawValue])
-        if let newest, messages.contains(MessageID(newest)) { refresh(chat) }
+        guard
+            let row = try tx.row(
+                "SELECT lastMessage, unread FROM chat WHERE id = ?",
+                [chat.rawValue]
+            )
+        else { return }
+        let newest = (row["lastMessage"] as Int64?).map { MessageID($0) }
+        // One of them may have been the newest, or one that was not read.
+        if row["unread"] > 0 || newest.map({ messages.contains($0) }) == true { refresh(chat) }
     }
 
     /// Everything between two times is no more.

@@ -74,7 +74,8 @@ extension StoreTransaction {
         )
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
-            "task", "task_dependency", "overlay", "entity", "entity_update", "entity_alias",
+            "task", "task_dependency", "overlay", "chat_setting", "entity", "entity_update",
+            "entity_alias",
         ] {
             try execute("DELETE FROM \(table)")
         }

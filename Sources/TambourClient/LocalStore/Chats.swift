@@ -25,12 +25,17 @@ extension StoreTransaction {
         default: break
         }
         let known = try row(
-            "SELECT status, readMark, unread, data FROM chat WHERE id = ?",
+            "SELECT status, readMark, unread, lastMessage, data FROM chat WHERE id = ?",
             [chat.id.rawValue]
         )
         var merged = chat
+        // A push of a chat comes before the push of its newest message, which is new then.
+        let held = known.flatMap { $0["lastMessage"] as Int64? }
+        let last = source == .own ? chat.lastMessage?.id.rawValue : held
         var readMark = chat.participants[me] ?? 0
         var unread = chat.newMessages ?? 0
+        // When this account joined is not in what is pushed to all.
+        if source == .push { merged.joinTime = 0 }
         if source == .push, let known {
             readMark = max(readMark, known["readMark"])
             unread = known["unread"]
@@ -50,18 +55,19 @@ extension StoreTransaction {
             ON CONFLICT (id) DO UPDATE SET
               type = excluded.type, status = excluded.status, title = excluded.title,
               lastEventTime = max(lastEventTime, excluded.lastEventTime),
-              lastMessage = coalesce(excluded.lastMessage, lastMessage),
+              lastMessage = excluded.lastMessage,
               readMark = excluded.readMark,
               othersReadMark = max(othersReadMark, excluded.othersReadMark),
               unread = excluded.unread, isStale = 0, data = excluded.data
             """,
             [
                 chat.id.rawValue, chat.type.name.description, merged.status.name.description,
-                chat.title?.description, chat.lastEventTime, chat.lastMessage?.id.rawValue,
+                chat.title?.description, chat.lastEventTime, last,
                 readMark,
                 others, unread, merged.storedBytes,
             ]
         )
+        if known == nil { try applySettings(of: chat.id) }
         return true
     }
 
@@ -84,12 +90,38 @@ extension StoreTransaction {
             }
             let muted = names["dontDisturbUntil"]?.int
             let favourite = names["favIndex"]?.int
-            try execute(
-                "UPDATE chat SET mutedUntil = coalesce(?, mutedUntil), favourite = coalesce(?, favourite) WHERE id = ?",
-                [muted, favourite, chat.rawValue]
-            )
-            changes.chats.insert(chat)
+            try put(mutedUntil: muted, favourite: favourite, of: chat)
         }
+    }
+
+    /// Settings of a chat, which may not be in the list yet; nil stays as it is.
+    func put(mutedUntil: Int64?, favourite: Int64?, of chat: ChatID) throws {
+        try execute(
+            """
+            INSERT INTO chat_setting VALUES (?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+              mutedUntil = coalesce(excluded.mutedUntil, mutedUntil),
+              favourite = coalesce(excluded.favourite, favourite)
+            """,
+            [chat.rawValue, mutedUntil, favourite]
+        )
+        try applySettings(of: chat)
+        changes.chats.insert(chat)
+    }
+
+    private func applySettings(of chat: ChatID) throws {
+        try execute(
+            """
+            UPDATE chat SET
+              mutedUntil = coalesce(
+                (SELECT mutedUntil FROM chat_setting WHERE chat_setting.chat = chat.id), mutedUntil
+              ),
+              favourite = coalesce(
+                (SELECT favourite FROM chat_setting WHERE chat_setting.chat = chat.id), favourite
+              )
+            WHERE id = ?
+            """,
+            [chat.rawValue]
+        )
     }
 
     /// Somebody has read a chat up to a time.
@@ -119,13 +151,16 @@ extension StoreTransaction {
     }
 
     /// A message is new in a chat: its line moves up. Who writes has read what is before it.
-    func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws {
+    ///
+    /// - Returns: whether the number of unread messages is not known any more.
+    @discardableResult
+    func noteNew(_ message: Message, in chat: ChatID, me: UserID) throws -> Bool {
         changes.chats.insert(chat)
         let isOwn = message.sender == me
         try execute(
             """
             UPDATE chat SET
-              unread = unread + CASE WHEN ? OR ? <= readMark THEN 0 ELSE 1 END,
+              unread = CASE WHEN ? THEN 0 WHEN ? <= readMark THEN unread ELSE unread + 1 END,
               readMark = CASE WHEN ? THEN max(readMark, ?) ELSE readMark END,
               othersReadMark = CASE WHEN ? THEN othersReadMark ELSE max(othersReadMark, ?) END,
               lastMessage = ?, lastEventTime = max(lastEventTime, ?),
@@ -138,6 +173,7 @@ extension StoreTransaction {
                 chat.rawValue, message.id.rawValue,
             ]
         )
+        return db.changesCount == 0
     }
 }
 

@@ -5,9 +5,20 @@ enum LocalSchema {
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { try $0.execute(sql: first) }
-        migrator.registerMigration("2") { try $0.execute(sql: entities) }
+        migrator.registerMigration("entities") { try $0.execute(sql: entities) }
+        migrator.registerMigration("chat settings") { try $0.execute(sql: chatSettings) }
         return migrator
     }()
+
+    /// Settings come before some of their chats do.
+    private static let chatSettings = """
+        CREATE TABLE chat_setting (
+          chat INTEGER PRIMARY KEY,
+          mutedUntil INTEGER,
+          favourite INTEGER
+        );
+        INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
+        """
 
     /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the object
     /// as it travels.

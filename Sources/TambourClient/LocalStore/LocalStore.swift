@@ -9,12 +9,19 @@ import TambourProtocol
 package final class LocalStore: Sendable {
     package let path: String
     private let database: any DatabaseWriter
+    /// Called at the end of every transaction: what it throws takes the transaction back.
+    private let beforeCommit: (@Sendable () throws -> Void)?
 
     /// Opens the file, makes it if need be, and brings its tables up to date.
     ///
+    /// - Parameter beforeCommit: called before each commit, which fails when it throws: a simulation's disk.
     /// - Throws: `ClientError.store`.
-    package init(path: String) throws(ClientError) {
+    package init(
+        path: String,
+        beforeCommit: (@Sendable () throws -> Void)? = nil
+    ) throws(ClientError) {
         self.path = path
+        self.beforeCommit = beforeCommit
         do {
             // SQLite gives its other files the mode of the first.
             let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -43,6 +50,7 @@ package final class LocalStore: Sendable {
     /// A store that lives as long as this object, in memory.
     package init() throws(ClientError) {
         path = ":memory:"
+        beforeCommit = nil
         do {
             let queue = try DatabaseQueue()
             try LocalSchema.migrator.migrate(queue)
@@ -57,7 +65,11 @@ package final class LocalStore: Sendable {
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
         do {
-            return try database.write { try body(StoreTransaction($0)) }
+            return try database.write { db in
+                let value = try body(StoreTransaction(db))
+                try beforeCommit?()
+                return value
+            }
         } catch let error as ClientError {
             throw error
         } catch {

@@ -21,7 +21,7 @@ extension ClientCore {
             deviceID: try tx.deviceID(random: environment.random),
             capabilities: Self.capabilities.names
         )
-        call(hello) { [self] answer, _ in
+        call(hello) { [self] answer, tx in
             switch answer {
             case .success:
                 isGreeted = true
@@ -29,7 +29,7 @@ extension ClientCore {
                 greetingWaiters = []
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
             case .failure(.disconnected): break
-            case .failure: breakConnection()
+            case .failure: try breakConnection(tx)
             }
         }
         try logIn(tx)
@@ -76,7 +76,7 @@ extension ClientCore {
                 try rest(forMs: Int64(pause), tx)
             }
         case .disconnected: break
-        default: breakConnection()
+        default: try breakConnection(tx)
         }
     }
 
@@ -134,12 +134,21 @@ extension ClientCore {
     }
 
     /// Chats with the newest message of each.
-    private func put(_ chats: [Chat], _ tx: StoreTransaction, _ me: UserID) throws {
+    ///
+    /// - Parameter asked: when they were asked for; nil for a login, before whose answer nothing is pushed.
+    private func put(
+        _ chats: [Chat],
+        since asked: Int? = nil,
+        _ tx: StoreTransaction,
+        _ me: UserID
+    ) throws {
         for chat in chats {
-            guard try tx.put(chat, from: .own, me: me) else {
-                forgetHistory(of: chat.id)
+            if let asked, !isCurrent(chat.id, since: asked, tx) {
+                try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.id.rawValue])
+                refresh(chat.id)
                 continue
             }
+            guard try putOwn(chat, tx, me) else { continue }
             try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
             try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         }
@@ -150,12 +159,13 @@ extension ClientCore {
     /// Asks for the next part of what the login left out; nothing when nothing is.
     func syncRest(_ tx: StoreTransaction) throws {
         if let marker: Int64 = try tx.value(of: .chatsMarker) {
+            let asked = transactions
             return call(ChatsListRequest(marker: marker, count: Int64(options.chatsAtOnce))) {
                 [self] answer, tx in
                 guard case .success(let reply) = answer, let me = try tx.userID() else { return }
                 // A push may have moved the marker's base meanwhile: what is asked for is asked for once.
                 guard try tx.value(of: .chatsMarker) == marker else { return }
-                try put(reply.chats, tx, me)
+                try put(reply.chats, since: asked, tx, me)
                 try tx.set(.chatsMarker, reply.marker > 0 ? reply.marker : nil)
                 if reply.marker == 0 { try forgetStaleChats(tx) }
                 try syncRest(tx)
@@ -173,10 +183,11 @@ extension ClientCore {
             upTo: upTo,
             count: Int64(options.chatsAtOnce)
         )
+        let asked = transactions
         call(request) { [self] answer, tx in
             guard case .success(let reply) = answer, let me = try tx.userID() else { return }
             for user in reply.contacts { try tx.put(user, isContact: true) }
-            try put(reply.chats, tx, me)
+            try put(reply.chats, since: asked, tx, me)
             if let drafts = reply.drafts { try tx.put(drafts, me: me) }
             try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
             if reply.resync == true {
@@ -221,6 +232,7 @@ extension StoreTransaction {
     /// Drafts as other devices left them.
     func put(_ drafts: Drafts, me: UserID) throws {
         func put(_ draft: Draft, in chat: ChatID) throws {
+            guard try !isSavingDraft(in: chat) else { return }
             try execute(
                 """
                 INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
@@ -233,17 +245,19 @@ extension StoreTransaction {
             changes.chats.insert(chat)
         }
         func discard(_ time: Int64, in chat: ChatID) throws {
+            guard try !isSavingDraft(in: chat) else { return }
             try execute("DELETE FROM draft WHERE chat = ? AND time <= ?", [chat.rawValue, time])
             changes.drafts.insert(chat)
             changes.chats.insert(chat)
         }
-        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
+        // A draft for a person is thrown away for one in the dialog when that begins.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
-        for (user, draft) in drafts.users?.saved.pairs ?? [] {
-            try put(draft, in: .dialog(me, user))
-        }
         for (user, time) in drafts.users?.discarded.pairs ?? [] {
             try discard(time, in: .dialog(me, user))
+        }
+        for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }
+        for (user, draft) in drafts.users?.saved.pairs ?? [] {
+            try put(draft, in: .dialog(me, user))
         }
     }
 }

@@ -24,8 +24,7 @@ extension ClientCore {
                     tx
                 )
             case .notifChat:
-                let chat = try read(NotifChat.self).chat
-                if try !tx.put(chat, from: .push, me: me) { forgetHistory(of: chat.id) }
+                try chat(read(NotifChat.self).chat, me, tx)
             case .notifMark: try mark(read(NotifMark.self), me, tx)
             case .notifContact: try tx.put(read(NotifContact.self).contact, isContact: true)
             case .notifProfile:
@@ -65,12 +64,60 @@ extension ClientCore {
         }
     }
 
+    private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
+        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue]) != nil
+        // How much of it was not read is said where a push is meant for one account alone.
+        let isOwn = chat.newMessages != nil
+        if isOwn {
+            guard try putOwn(chat, tx, me) else { return }
+            // Its history may have been cleared.
+            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
+            try askChanges(of: chat.id, tx)
+        } else if try !tx.put(chat, from: .push, me: me) {
+            forgetHistory(of: chat.id)
+        } else if !isKnown {
+            refresh(chat.id)
+        }
+    }
+
+    /// Stores a chat as it is for this account.
+    ///
+    /// - Returns: whether it is in the list now.
+    func putOwn(_ chat: Chat, _ tx: StoreTransaction, _ me: UserID) throws -> Bool {
+        let known = try tx.row(
+            "SELECT historyGeneration, data FROM chat WHERE id = ?",
+            [chat.id.rawValue]
+        )
+        let joined = known.flatMap { Chat(stored: $0["data"]) }?.joinTime ?? 0
+        let hasRejoined = joined > 0 && joined != chat.joinTime
+        if hasRejoined {
+            // Left and joined anew meanwhile: other messages may be seen than before.
+            try tx.removeChat(chat.id)
+            histories[chat.id] = nil
+        }
+        guard try tx.put(chat, from: .own, me: me) else {
+            forgetHistory(of: chat.id)
+            return false
+        }
+        if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
+            try tx.execute(
+                "UPDATE chat SET historyGeneration = ? WHERE id = ?",
+                [generation + 1, chat.id.rawValue]
+            )
+        }
+        return true
+    }
+
     private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
         let chat = push.chatID
         if let described = push.chat {
-            guard try tx.put(described, from: .push, me: me) else { return forgetHistory(of: chat) }
-        } else if try tx.row("SELECT id FROM chat WHERE id = ?", [chat.rawValue]) == nil {
-            refresh(chat)
+            try self.chat(described, me, tx)
+            if described.status == .left || described.status == .removed { return }
+        } else {
+            // What is said in it now moves a chat to the part of the list that was read already.
+            let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
+            if known?["isStale"] != false { refresh(chat) }
+            try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
         }
         switch push.message.status {
         case .removed: try forget([push.message.id], in: chat, tx)
@@ -83,7 +130,10 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            if isNew { try tx.noteNew(push.message, in: chat, me: me) }
+            if isNew {
+                let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
+                if try isUnclear || mayBeOwnPost(in: chat, me, tx) { refresh(chat) }
+            }
         }
         if let mark = push.mark {
             _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
@@ -91,6 +141,16 @@ extension ClientCore {
         if let unread = push.unread {
             try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
         }
+    }
+
+    /// A post of a channel does not say who wrote it: this account may have, on another device.
+    private func mayBeOwnPost(in chat: ChatID, _ me: UserID, _ tx: StoreTransaction) throws -> Bool
+    {
+        guard chat.isChannel,
+            let row = try tx.row("SELECT data FROM chat WHERE id = ?", [chat.rawValue]),
+            let channel = Chat(stored: row[0])
+        else { return false }
+        return channel.owner == me || channel.admins?.contains(me) == true
     }
 
     private func mark(_ push: NotifMark, _ me: UserID, _ tx: StoreTransaction) throws {
@@ -126,10 +186,15 @@ extension ClientCore {
 
     /// Asks for a chat as it is for this account.
     func refresh(_ chat: ChatID) {
+        let asked = transactions
         call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
             guard case .success(let reply) = answer, let me = try tx.userID() else { return }
             for chat in reply.chats {
-                guard try tx.put(chat, from: .own, me: me) else { continue }
+                guard isCurrent(chat.id, since: asked, tx) else {
+                    refresh(chat.id)
+                    continue
+                }
+                guard try putOwn(chat, tx, me) else { continue }
                 if let message = chat.lastMessage {
                     let before = chat.prevMessageID.map { Predecessor.known($0) } ?? .unknown
                     try learn(message, after: before, in: chat.id, tx)

@@ -137,7 +137,11 @@ struct HideChatTask: ClientTask {
         ChatHideRequest(chatID: ChatID(chat))
     }
 
-    func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {}
+    func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // Something may have been said just before it was put away, or just after.
+        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat]) != nil
+        if isKnown { core.refresh(ChatID(chat)) }
+    }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
         core.refresh(ChatID(chat))
@@ -157,11 +161,7 @@ struct ConfigureChatTask: ClientTask {
     var lane: String? { "config" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.execute(
-            "UPDATE chat SET mutedUntil = coalesce(?, mutedUntil), favourite = coalesce(?, favourite) WHERE id = ?",
-            [mutedUntil, favourite, chat]
-        )
-        tx.changes.chats.insert(ChatID(chat))
+        try tx.put(mutedUntil: mutedUntil, favourite: favourite, of: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> ConfigRequest {

@@ -9,7 +9,7 @@ struct SaveDraftTask: ClientTask {
     let text: String
     var replyTo: Int64?
 
-    var lane: String? { "draft:\(chat)" }
+    var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -29,10 +29,17 @@ struct SaveDraftTask: ClientTask {
     }
 
     func succeeded(_ reply: DraftSaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // What was written since stays as it is; what another device said before this is over.
+        guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
         try tx.execute(
-            "UPDATE draft SET time = max(time, ?) WHERE chat = ? AND text = ?",
-            [reply.time, chat, text]
+            """
+            INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+              text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
+            WHERE excluded.time >= time
+            """,
+            [chat, text, replyTo, reply.time]
         )
+        tx.changes.chats.insert(ChatID(chat))
     }
 }
 
@@ -44,7 +51,7 @@ struct DiscardDraftTask: ClientTask {
     /// The draft that is meant; a newer one of another device stays.
     let time: Int64
 
-    var lane: String? { "draft:\(chat)" }
+    var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -57,5 +64,35 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // A login may have brought it back meanwhile. One without a time was not known to be saved.
+        guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
+        try tx.execute(
+            "DELETE FROM draft WHERE chat = ? AND (time <= ? OR ? = 0)",
+            [chat, time, time]
+        )
+        tx.changes.chats.insert(ChatID(chat))
     }
 }
+
+extension StoreTransaction {
+    /// Whether what is written here is saved or still has to be: then it is newer than what others have saved.
+    func isSavingDraft(in chat: ChatID) throws -> Bool {
+        try row(
+            """
+            SELECT 1 FROM task
+            WHERE lane = ? AND kind = ? AND state IN ('blocked', 'ready', 'waiting', 'running')
+            """,
+            [draftLane(chat), SaveDraftTask.kind]
+        ) != nil
+    }
+
+    /// Whether the draft was changed here again since the change that is under way.
+    fileprivate func hasNewerDraft(in chat: ChatID) throws -> Bool {
+        try row(
+            "SELECT 1 FROM task WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting')",
+            [draftLane(chat)]
+        ) != nil
+    }
+}
+
+private func draftLane(_ chat: ChatID) -> String { "draft:\(chat)" }

@@ -67,7 +67,12 @@ struct SendTask: ClientTask {
         if let described = reply.chat { try tx.put(described, from: .own, me: me) }
         guard reply.message.status != .removed else { return }
         try core.learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
-        try tx.noteNew(reply.message, in: reply.chatID, me: me)
+        // The answer to a second sending may come when the message is gone.
+        let isThere = try tx.row(
+            "SELECT 1 FROM message WHERE chat = ? AND id = ?",
+            [reply.chatID.rawValue, reply.message.id.rawValue]
+        )
+        if isThere != nil { try tx.noteNew(reply.message, in: reply.chatID, me: me) }
         if let mark = reply.mark {
             _ = try tx.put(mark: mark, of: me, in: reply.chatID, isLowered: false, me: me)
         }

@@ -1,6 +1,6 @@
 import CryptoExtras
-import Dispatch
 import Synchronization
+import TambourNet
 import TambourProtocol
 import TambourStore
 
@@ -8,7 +8,7 @@ import TambourStore
 ///
 /// `@unchecked Sendable`: the connection is touched on the queue only.
 final class PasswordHasher: @unchecked Sendable {
-    private let queue = DispatchQueue(label: "tambour.passwords")
+    private let queue: SerialQueue
     private let store: StoreConnection
     private let dispatcher: Dispatcher
     private let limit: Int
@@ -24,8 +24,10 @@ final class PasswordHasher: @unchecked Sendable {
         store: StoreConnection,
         dispatcher: Dispatcher,
         limits: Limits,
+        environment: Environment,
         report: @escaping @Sendable (String) -> Void
     ) {
+        queue = SerialQueue(label: "tambour.passwords", simulated: environment.scheduler)
         self.store = store
         self.dispatcher = dispatcher
         limit = limits.maxPasswordsWaiting
@@ -85,6 +87,6 @@ final class PasswordHasher: @unchecked Sendable {
 
     /// Runs `body` when everything posted before has run; used once, at the end.
     func close(_ body: @escaping @Sendable () -> Void) {
-        queue.async(execute: body)
+        queue.async(body)
     }
 }

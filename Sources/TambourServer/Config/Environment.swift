@@ -1,20 +1,36 @@
 import Glibc
+package import TambourNet
+package import TambourSQL
 
-/// What the server takes from outside itself: the wall clock and randomness.
+/// What the server takes from outside itself: the wall clock and randomness, and what a simulation puts
+/// in place of threads and disk.
 ///
-/// Nothing on a request's path reads either in another way, so a test or a simulation can drive both.
+/// Nothing on a request's path reads them in another way, so a test or a simulation can drive them.
 package struct Environment: Sendable {
     /// Unix milliseconds.
     package var wallMs: @Sendable () -> Int64
     /// As many unpredictable bytes as asked for.
     package var randomBytes: @Sendable (_ count: Int) -> [UInt8]
+    /// Runs all queues and is their clock; nil for Dispatch and the machine's.
+    package var scheduler: (any SimulatedScheduler)?
+    /// Stands before the connections of engine and readers; nil for nothing.
+    package var disk: Disk?
+
+    package typealias Disk =
+        @Sendable (
+            _ connection: any SQLConnection, _ mode: SQLiteConnection.Mode
+        ) -> any SQLConnection
 
     package init(
         wallMs: @escaping @Sendable () -> Int64,
-        randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8]
+        randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8],
+        scheduler: (any SimulatedScheduler)? = nil,
+        disk: Disk? = nil
     ) {
         self.wallMs = wallMs
         self.randomBytes = randomBytes
+        self.scheduler = scheduler
+        self.disk = disk
     }
 
     /// The machine's clock and the kernel's random source.

@@ -1,5 +1,5 @@
-import Dispatch
 import Synchronization
+import TambourNet
 import TambourStore
 
 /// Sends scheduled messages when their time comes: as commands of its own between those of others.
@@ -9,8 +9,8 @@ package final class DelayedTimer: @unchecked Sendable {
     private let engine: Engine
     private let dispatcher: Dispatcher
     private let wallMs: @Sendable () -> Int64
-    private let queue = DispatchQueue(label: "tambour.delayed")
-    private var timer: (any DispatchSourceTimer)?
+    private let queue: SerialQueue
+    private var alarm: Alarm?
     /// When the timer is to fire, Unix milliseconds; nil while nothing waits.
     private var next: Int64?
     private let isStopped = Atomic(false)
@@ -18,31 +18,28 @@ package final class DelayedTimer: @unchecked Sendable {
     /// The wall clock may be set: so often it is looked at again.
     private static let longestSleepMs: Int64 = 60_000
 
-    init(engine: Engine, dispatcher: Dispatcher, wallMs: @escaping @Sendable () -> Int64) {
+    init(engine: Engine, dispatcher: Dispatcher, environment: Environment) {
         self.engine = engine
         self.dispatcher = dispatcher
-        self.wallMs = wallMs
+        wallMs = environment.wallMs
+        queue = SerialQueue(label: "tambour.delayed", simulated: environment.scheduler)
     }
 
     /// Sends what came due while the server was away, and waits for the rest.
     func start() {
         queue.async { [self] in
-            let made = DispatchSource.makeTimerSource(queue: queue)
-            made.setEventHandler { [weak self] in
+            alarm = Alarm(on: queue) { [weak self] in
                 guard let self else { return }
                 next = nil
                 run {}
             }
-            made.schedule(deadline: .distantFuture)
-            made.activate()
-            timer = made
         }
         run {}
     }
 
     func stop() {
         isStopped.store(true, ordering: .relaxed)
-        queue.async { self.timer?.cancel() }
+        queue.async { self.alarm?.cancel() }
     }
 
     /// Something is to be sent at `time`, Unix milliseconds.
@@ -51,10 +48,7 @@ package final class DelayedTimer: @unchecked Sendable {
             guard time < next ?? .max else { return }
             next = time
             let sleep = min(max(0, time - wallMs()), Self.longestSleepMs)
-            timer?.schedule(
-                deadline: .now() + .milliseconds(Int(sleep)),
-                leeway: .milliseconds(10)
-            )
+            alarm?.set(atMs: queue.nowMs + sleep, leewayMs: 10)
         }
     }
 

@@ -1,13 +1,12 @@
-package import Dispatch
 import Synchronization
-import TambourNet
+package import TambourNet
 import TambourProtocol
 import TambourStore
 
 /// The one thread that writes: takes all commands that wait, runs them in one transaction with one
 /// fsync, then lets events and replies go, in that order.
 package final class Engine: Sendable {
-    package let queue: DispatchQueue
+    package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
     private let loop: Loop
 
@@ -17,7 +16,7 @@ package final class Engine: Sendable {
         environment: Environment,
         router: PushRouter
     ) {
-        let queue = DispatchQueue(label: "tambour.engine")
+        let queue = SerialQueue(label: "tambour.engine", simulated: environment.scheduler)
         let loop = Loop(
             core: core,
             limits: limits,
@@ -88,12 +87,12 @@ package final class Engine: Sendable {
         private let limits: Limits
         private let environment: Environment
         private let router: PushRouter
-        private let queue: DispatchQueue
+        private let queue: SerialQueue
         private var isWorkDue = false
         private var isStopped = false
         /// When the last commands ran, and when a step of spare work is due however busy it is.
-        private var lastRun = ContinuousClock.now
-        private var workIsDueAt = ContinuousClock.now
+        private var lastRun: Duration
+        private var workIsDueAt: Duration
 
         /// So long nobody must have asked for anything before the engine does spare work: where all
         /// processors are busy an engine may wait for its next commands without being idle ...
@@ -106,34 +105,34 @@ package final class Engine: Sendable {
             limits: Limits,
             environment: Environment,
             router: PushRouter,
-            queue: DispatchQueue
+            queue: SerialQueue
         ) {
             self.core = core
             self.limits = limits
             self.environment = environment
             self.router = router
             self.queue = queue
+            lastRun = queue.now
+            workIsDueAt = lastRun
         }
 
         /// Has a step of spare work done when there is time, if there is any to do.
         func workLater() {
             guard core.hasSpareWork, !isWorkDue, !isStopped else { return }
             isWorkDue = true
-            let rest = min(lastRun + Self.pause, workIsDueAt) - .now
-            queue.asyncAfter(deadline: .now() + max(rest, .zero) / .seconds(1)) { [weak self] in
-                self?.work()
-            }
+            let rest = min(lastRun + Self.pause, workIsDueAt) - queue.now
+            queue.async(after: max(rest, .zero)) { [weak self] in self?.work() }
         }
 
         private func work() {
             isWorkDue = false
             guard !isStopped else { return }
-            let start = ContinuousClock.now
+            let start = queue.now
             let isIdle = start - lastRun >= Self.pause
             if isIdle || start >= workIsDueAt {
                 // A store that fails is asked again when it has served somebody.
                 guard core.runSpareWork(wall: environment.wallMs) else { return }
-                let end = ContinuousClock.now
+                let end = queue.now
                 workIsDueAt = end + (end - start) * Self.restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
@@ -156,7 +155,7 @@ package final class Engine: Sendable {
                 for (command, answer) in zip(batch, result.answers) { command.done(answer) }
                 start = end
             }
-            lastRun = .now
+            lastRun = queue.now
             workLater()
         }
     }

@@ -1,43 +1,49 @@
-import Dispatch
 import Synchronization
+import TambourNet
 import TambourStore
 
 /// What the server does by itself now and then, as commands of its own between those of others.
 ///
-/// `@unchecked Sendable`: the timer is made, set and cancelled under a lock.
+/// `@unchecked Sendable`: the alarm is touched on its queue only.
 package final class Housekeeper: @unchecked Sendable {
     private let engine: Engine
     private let eraser: AccountEraser
-    private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
+    private let queue: SerialQueue
+    private var alarm: Alarm?
     private let intervalMs: Int
     private let isStopped = Atomic(false)
 
-    init(engine: Engine, eraser: AccountEraser, intervalMs: Int) {
+    init(engine: Engine, eraser: AccountEraser, intervalMs: Int, environment: Environment) {
         self.engine = engine
         self.eraser = eraser
         self.intervalMs = intervalMs
+        queue = SerialQueue(label: "tambour.housekeeper", simulated: environment.scheduler)
     }
 
     func start() {
-        let interval = DispatchTimeInterval.milliseconds(intervalMs)
-        timer.withLock { timer in
-            let made = DispatchSource.makeTimerSource(
-                queue: DispatchQueue(label: "tambour.housekeeper")
-            )
-            made.setEventHandler { [weak self] in self?.run {} }
-            made.schedule(
-                deadline: .now() + interval,
-                repeating: interval,
-                leeway: .milliseconds(intervalMs / 10)
-            )
-            made.resume()
-            timer = made
+        queue.async { [self] in
+            alarm = Alarm(on: queue) { [weak self] in
+                guard let self else { return }
+                run {}
+                setAlarm()
+            }
+            setAlarm()
         }
+    }
+
+    private func setAlarm() {
+        alarm?.set(
+            atMs: queue.nowMs + Int64(intervalMs),
+            leewayMs: intervalMs / 10
+        )
     }
 
     func stop() {
         isStopped.store(true, ordering: .relaxed)
-        timer.withLock { $0?.cancel() }
+        queue.async { [self] in
+            alarm?.cancel()
+            alarm = nil
+        }
     }
 
     /// Does all that is due by the commit clock, a step a command.

@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import TambourNet
 package import TambourStore
 
 /// A few connections that only read, each on a queue of its own; jobs go to whichever is free.
@@ -14,12 +15,13 @@ package final class ReaderPool: @unchecked Sendable {
         var idle: [Int]
     }
 
-    private let readers: [(queue: DispatchQueue, store: StoreConnection)]
+    private let readers: [(queue: SerialQueue, store: StoreConnection)]
     private let state: Mutex<State>
 
-    package init(_ stores: [StoreConnection]) {
+    package init(_ stores: [StoreConnection], environment: Environment) {
         readers = stores.enumerated().map { index, store in
-            (DispatchQueue(label: "tambour.reader-\(index)"), store)
+            let label = "tambour.reader-\(index)"
+            return (SerialQueue(label: label, simulated: environment.scheduler), store)
         }
         state = Mutex(State(idle: Array(stores.indices)))
     }
@@ -56,7 +58,10 @@ package final class ReaderPool: @unchecked Sendable {
     /// Runs `body` when everything posted before has run; used once, at the end.
     package func close(_ body: @escaping @Sendable () -> Void) {
         let group = DispatchGroup()
-        for reader in readers { reader.queue.async(group: group) {} }
+        for reader in readers {
+            group.enter()
+            reader.queue.async { group.leave() }
+        }
         group.notify(queue: .global(), execute: body)
     }
 }

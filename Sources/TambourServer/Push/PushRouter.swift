@@ -1,5 +1,5 @@
-import Dispatch
 import Synchronization
+import TambourNet
 import TambourStore
 
 /// Hands events to every lane, and login codes to whoever delivers them.
@@ -10,10 +10,11 @@ package final class PushRouter: Sendable {
     private let gateways = Mutex<[LaneGateway]>([])
     private let delayed = Mutex<DelayedTimer?>(nil)
     private let codes: LoginCodeSource
-    private let codeQueue = DispatchQueue(label: "tambour.login-codes")
+    private let codeQueue: SerialQueue
 
-    init(codes: LoginCodeSource) {
+    init(codes: LoginCodeSource, environment: Environment) {
         self.codes = codes
+        codeQueue = SerialQueue(label: "tambour.login-codes", simulated: environment.scheduler)
     }
 
     func connect(_ gateways: [LaneGateway]) {

@@ -1,0 +1,273 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+@testable import TambourClient
+
+/// One device of a user: the client's core as a program drives it, and what can happen to that program.
+final class Device: ClientHost {
+    /// Where the next commit ends the program.
+    enum Death {
+        case beforeCommit
+        case afterCommit
+    }
+
+    struct DiskFull: Error {}
+
+    let name: String
+    let user: Int
+    let index: Int
+    private unowned let world: World
+    private let path: String
+    private(set) var core: ClientCore?
+    private(set) var store: LocalStore?
+    private(set) var link: Link?
+    private var attempt = 0
+    private var wakeTurn = 0
+    private let fate = Fate()
+    /// How far its wall clock is from the machine's.
+    var offsetMs: Int64 = 0
+    var isOffline = false
+    var isWanted = true
+    /// Messages that it was told are no more.
+    var removed: Set<MessageID> = []
+    /// Chats its user was taken out of while it was away.
+    var takenOutWhileAway: Set<ChatID> = []
+    private(set) var lastText = 0
+    private var random: SeededRandom
+    private var loop: EventLoop { world.loop }
+
+    /// What the disk does at the next commits.
+    ///
+    /// `@unchecked Sendable`: everything happens on the thread that runs the simulation.
+    private final class Fate: @unchecked Sendable {
+        var death: Death?
+        var isDead = false
+        var failures = 0
+        var commits = 0
+        var isAnswering = false
+        var diedAnswering = false
+    }
+
+    init(world: World, user: Int, index: Int, seed: UInt64) throws {
+        self.world = world
+        self.user = user
+        self.index = index
+        name = "\(user).\(index)"
+        random = SeededRandom(seed: seed)
+        path = "\(world.directory)/device-\(name).db"
+        try Templates.shared.copy("device.db", to: path)
+        try boot()
+        _ = call { core in
+            try? core.signIn(token: Templates.token(user: user, device: index), phone: nil)
+            core.start()
+        }
+    }
+
+    var me: UserID { Templates.shared.user(user) }
+    var isAlive: Bool { core != nil }
+    var isOnline: Bool { core?.state == .online }
+
+    // MARK: - Life
+
+    private func boot() throws {
+        fate.death = nil
+        fate.isDead = false
+        fate.failures = 0
+        let fate = fate
+        let store = try LocalStore(path: path) {
+            if fate.isDead { throw DiskFull() }
+            if fate.failures > 0 {
+                fate.failures -= 1
+                throw DiskFull()
+            }
+            if fate.death == .beforeCommit {
+                fate.isDead = true
+                fate.diedAnswering = fate.isAnswering
+                throw DiskFull()
+            }
+            fate.commits += 1
+            // The commit itself succeeds; nothing that follows from it leaves.
+            if fate.death == .afterCommit {
+                fate.death = nil
+                fate.isDead = true
+                fate.diedAnswering = fate.isAnswering
+            }
+        }
+        self.store = store
+        var options = ClientOptions()
+        options.chatsAtOnce = world.plan.chatsAtOnce
+        options.historyPage = world.plan.historyPage
+        core = ClientCore(
+            store: store,
+            host: self,
+            environment: ClientEnvironment(
+                wallMs: { [unowned self] in loop.nowMs + world.wallMs + offsetMs },
+                nowMs: { [unowned self] in loop.nowMs },
+                random: { [unowned self] in random.next() }
+            ),
+            options: options
+        )
+    }
+
+    /// Starts the program again from its files.
+    func start() {
+        guard core == nil else { return }
+        do { try boot() } catch { return world.violated("\(name) cannot open its store: \(error)") }
+        _ = call { $0.start() }
+    }
+
+    /// The program is killed at its next commit.
+    func dieAt(_ death: Death) {
+        guard isAlive else { return }
+        fate.death = death
+    }
+
+    /// The disk takes so many commits no more.
+    func fillDisk(for commits: Int) {
+        guard isAlive else { return }
+        fate.failures = commits
+    }
+
+    /// The program is killed.
+    func kill() {
+        guard let core else { return }
+        fate.isDead = true
+        link?.hangUp(afterUs: loop.random.from(0, to: 200_000))
+        link = nil
+        attempt += 1
+        wakeTurn += 1
+        // Nothing can be written any more: this only lets go of what waits for answers.
+        core.stop()
+        self.core = nil
+        store?.close()
+        store = nil
+        loop.hash.add("killed \(name)")
+        world.deviceDied(self)
+    }
+
+    /// Has the core do something, as one call of its lane.
+    func call<Value>(_ body: (ClientCore) -> Value) -> Value? {
+        guard let core, !fate.isDead else { return nil }
+        let value = body(core)
+        if fate.isDead {
+            if fate.diedAnswering { world.hit(.killedAtReply) }
+            fate.diedAnswering = false
+            kill()
+            return nil
+        }
+        return value
+    }
+
+    /// Does what somebody asks of the client, in one transaction.
+    func wish<Value>(_ body: @escaping (ClientCore, StoreTransaction) throws -> Value) -> Value? {
+        guard let core, !fate.isDead else { return nil }
+        var value: Value?
+        do {
+            value = try core.attempt { tx in
+                guard try tx.userID() != nil else { throw ClientError.signedOut }
+                return try body(core, tx)
+            }
+        } catch {
+            value = nil
+        }
+        if fate.isDead { kill() }
+        return value
+    }
+
+    /// Reads what is on the device.
+    func read<Value>(_ body: (Reader) throws -> Value) -> Value? {
+        guard let store else { return nil }
+        do {
+            return try store.read { try body(Reader($0)) }
+        } catch {
+            world.violated("\(name) cannot read: \(error)")
+            return nil
+        }
+    }
+
+    func nextText() -> String {
+        lastText += 1
+        return "\(name)#\(lastText)"
+    }
+
+    // MARK: - What the core asks for
+
+    func connect(to server: String) {
+        guard !fate.isDead else { return }
+        disconnect()
+        let turn = attempt
+        loop.after(loop.random.from(500, to: 60_000)) { [weak self] in
+            guard let self, attempt == turn, isAlive else { return }
+            if isOffline || world.server == nil {
+                // Packets into nothing, or a host that says no.
+                if loop.random.happens(300) { return }
+                _ = call { $0.connectionClosed() }
+            } else if let link = world.openLink(for: self) {
+                self.link = link
+                loop.hash.add("connected \(name)")
+                _ = call { $0.connectionOpened() }
+            }
+        }
+    }
+
+    func disconnect() {
+        attempt += 1
+        link?.hangUp(afterUs: loop.random.from(0, to: world.plan.serverLagUs))
+        link = nil
+    }
+
+    func send(_ bytes: [UInt8]) {
+        guard !fate.isDead else { return }
+        link?.send(bytes)
+    }
+
+    func wake(afterMs: Int64?) {
+        wakeTurn += 1
+        guard let afterMs, !fate.isDead else { return }
+        let turn = wakeTurn
+        loop.after(afterMs * 1000) { [weak self] in
+            guard let self, wakeTurn == turn else { return }
+            _ = call { $0.wake() }
+        }
+    }
+
+    func publish(_ changes: ChangeSet) {
+        loop.hash.add(name)
+        for chat in changes.chats.sorted(by: { $0.rawValue < $1.rawValue }) {
+            loop.hash.add(Int(chat.rawValue))
+        }
+        loop.hash.add(changes.queue ? 1 : 0)
+        if changes.queue, let store, !fate.isDead {
+            let rows = try? store.read {
+                try String.fetchAll($0, sql: "SELECT id || state || attempts FROM task ORDER BY id")
+            }
+            for row in rows ?? [] { loop.hash.add(row) }
+        }
+    }
+
+    func publish(_ state: ConnectionState) { loop.hash.add("\(name) \(state)") }
+
+    func publish(_ event: ClientEvent) {
+        guard !fate.isDead else { return }
+        if case .storeFailed = event { world.hit(.diskFull) }
+        if case .signedOut(let reason) = event {
+            world.violated("\(name) was signed out: \(reason)")
+        }
+    }
+
+    // MARK: - What the network tells
+
+    func received(_ bytes: UnsafeRawBufferPointer, on link: Link) {
+        guard self.link === link else { return }
+        fate.isAnswering = true
+        _ = call { $0.connectionReceived(bytes) }
+        fate.isAnswering = false
+    }
+
+    func lost(_ link: Link) {
+        guard self.link === link else { return }
+        self.link = nil
+        _ = call { $0.connectionClosed() }
+    }
+}

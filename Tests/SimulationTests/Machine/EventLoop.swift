@@ -1,0 +1,82 @@
+/// Everything that is going to happen, in the order of a clock that jumps from one event to the next.
+///
+/// What falls due in the same microsecond happens in an order drawn by the seed.
+final class EventLoop {
+    private struct Entry {
+        let timeUs: Int64
+        let tie: UInt64
+        let action: () -> Void
+    }
+
+    /// Microseconds since the machine was switched on.
+    private(set) var nowUs: Int64 = 1_000_000_000
+    private(set) var count = 0
+    var random: SeededRandom
+    var hash = EventHash()
+    private var heap: [Entry] = []
+
+    init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+    var nowMs: Int64 { nowUs / 1000 }
+
+    /// Has `action` happen in so many microseconds.
+    func after(_ us: Int64, _ action: @escaping () -> Void) {
+        heap.append(Entry(timeUs: nowUs + max(0, us), tie: random.next(), action: action))
+        siftUp(heap.count - 1)
+    }
+
+    /// Lets everything happen up to a time; the clock then shows it.
+    func run(untilUs end: Int64) {
+        while let next = heap.first, next.timeUs <= end { step() }
+        nowUs = max(nowUs, end)
+    }
+
+    func run(forMs ms: Int64) { run(untilUs: nowUs + ms * 1000) }
+
+    /// Nothing happens for so long, and what was due meanwhile happens at its end.
+    func leap(byMs ms: Int64) { nowUs += ms * 1000 }
+
+    func clear() { heap = [] }
+
+    private func step() {
+        guard let next = heap.first else { return }
+        let last = heap.removeLast()
+        if !heap.isEmpty {
+            heap[0] = last
+            siftDown(0)
+        }
+        nowUs = max(nowUs, next.timeUs)
+        count += 1
+        hash.add(UInt64(bitPattern: nowUs))
+        next.action()
+    }
+
+    private func isEarlier(_ left: Int, _ right: Int) -> Bool {
+        let (a, b) = (heap[left], heap[right])
+        return a.timeUs != b.timeUs ? a.timeUs < b.timeUs : a.tie < b.tie
+    }
+
+    private func siftUp(_ position: Int) {
+        var child = position
+        while child > 0 {
+            let parent = (child - 1) / 2
+            guard isEarlier(child, parent) else { return }
+            heap.swapAt(child, parent)
+            child = parent
+        }
+    }
+
+    private func siftDown(_ position: Int) {
+        var parent = position
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < heap.count && isEarlier(child, least) {
+                least = child
+            }
+            if least == parent { return }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import Glibc
+import TambourProtocol
+
+/// One connection between a device and the server: a pair of sockets on the server's side, and a network in
+/// front of it that cuts bytes anywhere, delays them and loses the connection.
+final class Link {
+    /// What the network does with a connection that is lost.
+    struct Loss {
+        /// When the server hears of it; nil for never by itself.
+        var serverAfterUs: Int64?
+        /// When the device hears of it; nil for never by itself.
+        var deviceAfterUs: Int64?
+    }
+
+    let number: Int
+    private unowned let world: World
+    private(set) weak var device: Device?
+    /// The far end of what the server reads and writes; -1 when it is closed.
+    private var socket: Int32
+    private var up: [UInt8] = []
+    private var down: [UInt8] = []
+    private var isUpPlanned = false
+    private var isDownPlanned = false
+    /// The network carries nothing more.
+    private(set) var isLost = false
+    private(set) var isDeviceGone = false
+    /// The server has closed its side: what it sent before still arrives.
+    private var isServerGone = false
+    private(set) var isStalled = false
+    let latencyUs: Int64
+    /// Bytes in a millisecond; nil for any number.
+    var rate: Int?
+    let traffic = Traffic()
+    private var loop: EventLoop { world.loop }
+
+    init(number: Int, world: World, device: Device, socket: Int32, latencyUs: Int64) {
+        self.number = number
+        self.world = world
+        self.device = device
+        self.socket = socket
+        self.latencyUs = latencyUs
+    }
+
+    var isServerOpen: Bool { socket >= 0 && !isServerGone }
+    var isOver: Bool { socket < 0 && isDeviceGone }
+
+    // MARK: - From the device
+
+    func send(_ bytes: [UInt8]) {
+        guard !isLost, !isDeviceGone else { return }
+        up += bytes
+        planUp()
+    }
+
+    private func planUp() {
+        guard !isUpPlanned, !up.isEmpty, !isLost else { return }
+        isUpPlanned = true
+        loop.after(pause()) { [weak self] in
+            guard let self, !isLost else { return }
+            isUpPlanned = false
+            write(portion(of: up.count))
+            planUp()
+        }
+    }
+
+    private func pause() -> Int64 {
+        loop.random.happens(30)
+            ? loop.random.from(latencyUs, to: latencyUs * 10)
+            : loop.random.from(latencyUs / 4, to: latencyUs)
+    }
+
+    /// How many of so many bytes go on: all of them mostly, else as many as the network likes.
+    private func portion(of count: Int) -> Int {
+        let most = min(count, rate.map { max(1, $0 * Int(latencyUs / 1000 + 1)) } ?? count)
+        return loop.random.happens(700) ? most : 1 + loop.random.below(most)
+    }
+
+    private func write(_ count: Int) {
+        guard socket >= 0, count > 0 else { return }
+        let taken = up.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, count, noSignal) }
+        guard taken > 0 else { return }
+        up.withUnsafeBytes { bytes in
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<taken])
+            loop.hash.add(number)
+            loop.hash.add(bytes)
+            traffic.sent(bytes, on: self, world)
+        }
+        up.removeFirst(taken)
+        world.server?.poke()
+    }
+
+    // MARK: - From the server
+
+    /// Takes what the server has written; nothing while the device reads nothing.
+    func drain() {
+        guard socket >= 0, !isServerGone, !isStalled, !isLost else { return }
+        let before = down.count
+        take()
+        // There is room again for what the server holds back.
+        if down.count > before { world.server?.poke() }
+        if down.count > before || isServerGone { planDown() }
+    }
+
+    private func take() {
+        withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 16) { room in
+            while socket >= 0 {
+                let count = recv(socket, room.baseAddress, room.count, noWait)
+                if count > 0 {
+                    down += UnsafeRawBufferPointer(rebasing: room[..<count])
+                    continue
+                }
+                if count == 0 || (errno != EAGAIN && errno != EINTR) { isServerGone = true }
+                break
+            }
+        }
+    }
+
+    private func planDown() {
+        guard !isDownPlanned, !isDeviceGone, !isLost, !isStalled else { return }
+        guard !down.isEmpty || isServerGone else { return }
+        isDownPlanned = true
+        loop.after(pause()) { [weak self] in
+            guard let self else { return }
+            isDownPlanned = false
+            guard !isLost, !isStalled else { return }
+            if down.isEmpty { return tellDevice() }
+            deliver(portion(of: down.count))
+            planDown()
+        }
+    }
+
+    private func deliver(_ count: Int) {
+        guard !isDeviceGone, count > 0 else { return }
+        let bytes = [UInt8](down[..<count])
+        down.removeFirst(count)
+        bytes.withUnsafeBytes { bytes in
+            loop.hash.add(-number)
+            loop.hash.add(bytes)
+            traffic.received(bytes, on: self, world)
+            device?.received(bytes, on: self)
+        }
+    }
+
+    private func tellDevice() {
+        guard !isDeviceGone else { return }
+        isDeviceGone = true
+        // A server that has not heard of a loss yet is not told here.
+        if !isLost { closeSocket() }
+        traffic.ended(on: self, world)
+        device?.lost(self)
+    }
+
+    // MARK: - Ends
+
+    /// The device wants it no more, or is gone: the server hears of it when it has read what came before.
+    func hangUp(afterUs delay: Int64) {
+        guard !isDeviceGone else { return }
+        isDeviceGone = true
+        traffic.ended(on: self, world)
+        if !isLost { write(loop.random.below(up.count + 1)) }
+        isLost = true
+        loop.after(delay) { [weak self] in self?.closeSocket() }
+    }
+
+    /// The network loses it: some of what was on its way still arrives.
+    func lose(_ loss: Loss) {
+        guard !isLost else { return }
+        write(loop.random.below(up.count + 1))
+        take()
+        let left = loop.random.below(down.count + 1)
+        isLost = true
+        if let after = loss.serverAfterUs {
+            loop.after(after) { [weak self] in self?.closeSocket() }
+        }
+        guard !isDeviceGone else { return }
+        loop.after(loop.random.from(1, to: 5000)) { [weak self] in self?.deliver(left) }
+        if let after = loss.deviceAfterUs {
+            loop.after(5000 + after) { [weak self] in self?.tellDevice() }
+        }
+    }
+
+    /// The server's process is gone, and its sockets with it.
+    func serverDied() {
+        guard socket >= 0 else { return }
+        lose(Loss(serverAfterUs: 0, deviceAfterUs: loop.random.from(100, to: 300_000)))
+        closeSocket()
+    }
+
+    func stall(forUs us: Int64) {
+        guard !isStalled, !isLost else { return }
+        isStalled = true
+        loop.after(us) { [weak self] in
+            guard let self else { return }
+            isStalled = false
+            world.server?.poke()
+            drain()
+            planDown()
+        }
+    }
+
+    func closeSocket() {
+        guard socket >= 0 else { return }
+        Glibc.close(socket)
+        socket = -1
+        world.server?.poke()
+    }
+}
+
+/// A peer that went away is an error to handle, not a signal to die of.
+private let noSignal = Int32(MSG_NOSIGNAL)
+private let noWait = Int32(MSG_DONTWAIT)

@@ -1,0 +1,100 @@
+/// What is going to be tried in one run: all of it follows from the seed, and any part can be left out.
+struct Plan {
+    let seed: UInt64
+    var devices: [(user: Int, index: Int)] = []
+    var limits: [String: Int] = [:]
+    var chatsAtOnce = 40
+    var historyPage = 50
+    /// How long the server may take to hear of a connection that its device gave up.
+    var serverLagUs: Int64 = 1_000_000
+    var moves: [Move] = []
+
+    init(seed: UInt64) {
+        self.seed = seed
+        var random = SeededRandom(seed: seed)
+        let users = 2 + random.below(2)
+        for user in 0..<users { devices.append((user, 0)) }
+        if devices.count < 4, random.happens(700) { devices.append((0, 1)) }
+        if devices.count < 4, random.happens(300) { devices.append((1, 1)) }
+        chatsAtOnce = [1, 2, 5, 40][random.below(4)]
+        historyPage = [3, 7, 20, 50][random.below(4)]
+        serverLagUs = [1000, 1_000_000, 60_000_000][random.below(3)]
+        limits["fanOutMembers"] = [2, 3, 32][random.below(3)]
+        limits["maxBatchCommands"] = [1, 4, 256][random.below(3)]
+        if random.happens(250) { limits["maxOutboundPushBytes"] = 1500 }
+        // What a run is about: everything, or some things more than others.
+        let isCalm = random.happens(150)
+        let count = 12 + random.below(50)
+        // A group of everybody, in most runs.
+        if random.happens(850) {
+            moves.append(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 2, c: 1))
+        }
+        for _ in 0..<count {
+            let kind =
+                random.happens(isCalm ? 100 : 350)
+                ? Move.Kind.faults[random.below(Move.Kind.faults.count)]
+                : Move.Kind.wishes[random.below(Move.Kind.wishes.count)]
+            moves.append(
+                Move(
+                    kind: kind,
+                    afterMs: random.happens(600)
+                        ? random.from(0, to: 30)
+                        : random.from(0, to: random.happens(900) ? 800 : 20_000),
+                    a: random.below(1 << 20),
+                    b: random.below(1 << 20),
+                    c: random.below(1 << 20)
+                )
+            )
+        }
+    }
+
+    /// The same with only some of the moves.
+    func keeping(_ moves: [Move]) -> Plan {
+        var plan = self
+        plan.moves = moves
+        return plan
+    }
+}
+
+/// Something that is tried; the numbers choose among what there is when its time comes.
+struct Move: CustomStringConvertible {
+    enum Kind: String {
+        case send, burst, reply, forward, edit, delete, deleteForMe, react, unreact, markRead
+        case markUnread, draft, createChat, title, pin, addMember, removeMember, leave, hide, mute
+        case favourite, contact, profile, look, scrollBack, lookAway, cancel, retry
+        case clear, clearForAll, deleteChat, editAndDelete
+        case cut, cutQuietly, stall, slow, offline, networkChanged, kill, killAtCommit
+        case killAfterCommit, diskFull, crash, crashAtCommit, crashAfterCommit, wallBack
+        case wallForward, deviceClock, backup, restore, awayForMonths, otherCodec, raceLogins
+        case deleteUnderPage, clearUnderPage, crossThreshold, flipDuringLogin, readdWhileAway
+        case manyChats, newsDuringLogin, deleteDuringPage
+
+        /// What people do; what stands more often is done more often.
+        static let wishes: [Kind] = [
+            .send, .send, .send, .send, .send, .send, .burst, .reply, .forward, .edit, .edit,
+            .delete, .delete, .deleteForMe, .react, .react, .unreact, .markRead, .markRead,
+            .markUnread, .draft, .draft, .createChat, .title, .pin, .addMember, .removeMember,
+            .leave, .hide, .mute, .favourite, .contact, .profile, .look, .look, .scrollBack,
+            .lookAway, .cancel, .retry, .clear, .clearForAll, .deleteChat, .editAndDelete,
+        ]
+        /// What happens to them.
+        static let faults: [Kind] = [
+            .cut, .cut, .cut, .cutQuietly, .stall, .slow, .offline, .offline, .networkChanged,
+            .kill, .killAtCommit, .killAtCommit, .killAfterCommit, .diskFull, .crash,
+            .crashAtCommit, .crashAtCommit, .crashAfterCommit, .crashAfterCommit, .wallBack,
+            .wallForward, .deviceClock, .backup, .backup, .restore, .awayForMonths, .otherCodec,
+            .raceLogins, .deleteUnderPage, .clearUnderPage, .crossThreshold, .crossThreshold,
+            .flipDuringLogin, .readdWhileAway, .readdWhileAway, .readdWhileAway, .manyChats,
+            .newsDuringLogin, .newsDuringLogin, .deleteDuringPage, .deleteDuringPage,
+        ]
+    }
+
+    let kind: Kind
+    /// Milliseconds after the move before.
+    let afterMs: Int64
+    let a: Int
+    let b: Int
+    let c: Int
+
+    var description: String { "+\(afterMs) \(kind.rawValue) \(a) \(b) \(c)" }
+}

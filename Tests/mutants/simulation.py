@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Breaks client and server in twenty places, one at a time, and runs the simulation, which must notice.
+
+    Tests/mutants/simulation.py            all mutants
+    Tests/mutants/simulation.py 4 7        these two
+
+Works on the sources where they are: they must be committed, and are put back at the end. All mutants
+are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
+The result is the table for README.md; the exit code is 1 when one was not noticed.
+"""
+import os
+import re
+import subprocess
+import sys
+
+from switch import ROOT, Mutant, switched
+
+CLIENT = "Sources/TambourClient/"
+SERVER = "Sources/TambourServer/"
+STORE = "Sources/TambourStore/"
+#: Seeds that are played for each mutant, until one fails.
+SEED, RUNS = 1, 80
+# name, file, what stands there (once), what the mutant makes of it (@ is its number)
+MUTANTS = [
+    ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
+     "                cid: cid,\n                text: text.isEmpty",
+     "                cid: mutant == @ ? -Int64.random(in: 1...(1 << 60)) : cid,\n                text: text.isEmpty"),
+    ("client: what a login left out is not asked for", CLIENT + "Sync/ClientCore+Login.swift",
+     "        guard\n            let row = try tx.row(\n                \"SELECT kind, since, upTo FROM sync_range",
+     "        guard mutant != @,\n            let row = try tx.row(\n                \"SELECT kind, since, upTo FROM sync_range"),
+    ("client: the mark of the next login is taken from a push", CLIENT + "Sync/ClientCore+Pushes.swift",
+     "        if let mark = push.mark {",
+     "        if mutant == @ { try tx.set(.chatsMark, push.message.time + 60_000) }\n        if let mark = push.mark {"),
+    ("client: the newest message proves the future", CLIENT + "History/ClientCore+History.swift",
+     "            after: previous.map { Position($0.rawValue) },\n            safeTimeMs: safe\n",
+     "            after: previous.map { Position($0.rawValue) },\n"
+     "            safeTimeMs: mutant == @ ? 4_000_000_000_000 : safe\n"),
+    ("client: a task that ran when its process died is lost", CLIENT + "Tasks/ClientCore+Tasks.swift",
+     "isDead: { $0 != me }", "isDead: { mutant != @ && $0 != me }"),
+    ("client: deletions are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
+     "                try forget(push.messageIDs, in: push.chatID, tx)",
+     "                if mutant != @ { try forget(push.messageIDs, in: push.chatID, tx) }"),
+    ("client: what became of messages meanwhile is not asked", CLIENT + "History/ClientCore+History.swift",
+     "        guard let row, row[\"changesMark\"] > 0 else { return }",
+     "        guard mutant != @, let row, row[\"changesMark\"] > 0 else { return }"),
+    ("client: tasks of a chat do not wait for each other", CLIENT + "Tasks/ClientCore+Tasks.swift",
+     "            lane: task.lane,", "            lane: mutant == @ ? nil : task.lane,"),
+    ("client: a pushed message is taken for the first one", CLIENT + "Sync/ClientCore+Pushes.swift",
+     "                after: .known(push.prevMessageID),",
+     "                after: .known(mutant == @ ? nil : push.prevMessageID),"),
+    ("client: a page is taken for the last one", CLIENT + "History/ClientCore+History.swift",
+     "screens[chat]?.reader.answered(request, found: found, more: reply.more)",
+     "screens[chat]?.reader.answered(request, found: found, more: mutant == @ ? false : reply.more)"),
+    ("client: edits are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
+     "        case .edited: try learnEdit(of: push.message, in: chat, tx)",
+     "        case .edited: if mutant != @ { try learnEdit(of: push.message, in: chat, tx) }"),
+    ("client: an answer is believed over what was pushed since", CLIENT + "ClientCore.swift",
+     "        changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)",
+     "        mutant == @ || changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)"),
+    ("server: a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
+     "        if let chat = target.chat,\n            let first = try tx.sent(",
+     "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
+    ("server: pushes of a login are dropped", SERVER + "Gateway/Session.swift",
+     "            heldPushBytes += packet.count\n",
+     "            if mutant == @ { return }\n            heldPushBytes += packet.count\n"),
+    ("server: replies leave before the events of their batch", SERVER + "Engine/Engine.swift",
+     "                router.route(result.events)\n"
+     "                for (command, answer) in zip(batch, result.answers) { command.done(answer) }\n",
+     "                if mutant != @ { router.route(result.events) }\n"
+     "                for (command, answer) in zip(batch, result.answers) { command.done(answer) }\n"
+     "                if mutant == @ { router.route(result.events.reversed()) }\n"),
+    ("server: the time of a login runs ahead", SERVER + "Gateway/Session.swift",
+     "            let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)",
+     "            let answer = shared.dispatcher.login(\n                login, from: requester, "
+     "time: mutant == @ ? time + 2000 : time, on: store)"),
+    ("server: a message moves nobody's clock", STORE + "WriteTransaction+Messages.swift",
+     "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
+     "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n        return (record, previous)"),
+    ("server: a slow reader is spared some pushes", SERVER + "Gateway/Session.swift",
+     "            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes\n        {\n"
+     "            return closeSlowReader()",
+     "            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes\n        {\n"
+     "            if mutant == @ { return }\n            return closeSlowReader()"),
+    ("server: the lease of the clock is forgotten over a restart", STORE + "StoreWriter.swift",
+     "StoreConnection.leaseKey) { return leaseEnd }",
+     "StoreConnection.leaseKey) { return mutant == @ ? 0 : leaseEnd }"),
+    ("server: a restored backup is not told of", STORE + "StoreConnection.swift",
+     "            try meta.set(Self.restoredKey, end)",
+     "            if mutant != @ { try meta.set(Self.restoredKey, end) }"),
+]
+
+
+def mutants():
+    return [Mutant(name, [], file, old, new) for name, file, old, new in MUTANTS]
+
+
+def noticed(number):
+    """The seed that noticed the mutant, and how; empty when none did."""
+    environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(SEED), TAMBOUR_RUNS=str(RUNS))
+    environment.pop("TAMBOUR_SOAK", None)
+    run = subprocess.run(
+        ["swift", "test", "--skip-build", "--disable-xctest", "--filter", "SimulationTests.SimulationTests/converge"],
+        cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if run.returncode == 0:
+        return ""
+    found = re.search(r"↳ TAMBOUR_SEED=(\d+): (.{0,110})", run.stdout)
+    return f"seed {found[1]}: `{found[2]}`" if found else "a crash"
+
+
+def main():
+    chosen = {int(number) for number in sys.argv[1:]} or set(range(len(MUTANTS) + 1))
+    missed = 0
+    # Of the modules that all of these import.
+    with switched(mutants(), module="Sources/TambourProtocol"):
+        subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, check=True, stdout=sys.stderr)
+        print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
+        for number in sorted(chosen):
+            if number == 0:
+                if how := noticed(0):
+                    sys.exit(f"red without any mutant: {how}")
+                continue
+            how = noticed(number)
+            missed += not how
+            print(f"| {number}. {MUTANTS[number - 1][0]} | {how or 'NOTHING'} |", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
