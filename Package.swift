@@ -167,14 +167,15 @@ let package = Package(
             ]
         ),
         .testTarget(
-            name: "SimulationTests",
+            name: "tambourTests",
+            dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
+        ),
+        // Devices and the server's rules together: what neither side's tests can see.
+        .testTarget(
+            name: "EntityTests",
             dependencies: [
                 "TambourClient", "TambourProtocol", "TambourServer", "TambourStore",
             ]
-        ),
-        .testTarget(
-            name: "tambourTests",
-            dependencies: ["TambourClient", "TambourProtocol", "TambourTesting", "tambour"]
         ),
         .testTarget(
             name: "SimulationTests",

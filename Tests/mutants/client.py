@@ -1359,7 +1359,7 @@ PARTS = {
         ],
     ),
     'entities': (
-        'Entity|Entities|ObjectRules|ObjectBatch|HonestTime|FieldValue|SimulationTests',
+        'Entity|Entities|ObjectRules|ObjectBatch|HonestTime|FieldValue|EntityTests',
         [
             (
                 'creation + deletion is a deletion',
