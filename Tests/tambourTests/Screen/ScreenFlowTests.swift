@@ -101,6 +101,8 @@ struct ScreenFlowTests {
     func searchOffline() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["apricot", "banana"]) }) { desk in
             try await desk.openBob()
+            // The list shows the last one before the history is there.
+            try await desk.display.waits(for: "apricot")
             try await desk.display.waits(for: "banana")
             desk.stopServer()
             try await desk.display.wait(for: "offline") { _ in

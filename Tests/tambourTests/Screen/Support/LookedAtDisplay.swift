@@ -40,9 +40,9 @@ final class LookedAtDisplay: Display, @unchecked Sendable {
 
     /// Waits until the screen is as it should be; whatever else is to happen meanwhile has its threads.
     ///
-    /// - Throws: `NeverShown` with the screen when that takes half a minute.
+    /// - Throws: `NeverShown` with the screen when that takes two minutes.
     func wait(for what: String, until holds: (LookedAtDisplay) -> Bool) async throws {
-        let deadline = DispatchTime.now() + 30
+        let deadline = DispatchTime.now() + 120
         while !holds(self) {
             let changed = changed
             let isInTime = await withCheckedContinuation { continuation in
