@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps clean
+.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -95,6 +95,17 @@ docs: deps deps-docs ## Builds the reference site of the protocol in .build/site
 	swift run tambour-spec docs --out .build/docs-src
 	.build/venv-docs/bin/mkdocs build --quiet --strict --config-file .build/docs-src/mkdocs.yml --site-dir $(CURDIR)/.build/site
 	@.build/venv-docs/bin/python protocol-spec/site/check_site.py .build/site
+
+docs-client: deps ## Builds the pages of the client library, with its tour, in .build/client-docs
+	swift build --product tambour
+	rm -rf .build/symbols .build/client-docs
+	mkdir -p .build/symbols
+	swift-symbolgraph-extract -module-name TambourClient -minimum-access-level public -output-dir .build/symbols \
+		-target "$$(swiftc -print-target-info | sed -n 's/.*"triple": "\(.*\)",.*/\1/p' | head -n 1)" -I .build/debug/Modules \
+		$$(find Sources .build/checkouts -name module.modulemap -printf '-I %h ')
+	docc convert Sources/TambourClient/TambourClient.docc --additional-symbol-graph-dir .build/symbols \
+		--fallback-display-name TambourClient --fallback-bundle-identifier tambour.client \
+		--transform-for-static-hosting --output-path .build/client-docs
 
 soak: deps-test ## Runs the long tests once, then every test $(SOAK_RUNS) times
 	$(BUILD_TESTS)
