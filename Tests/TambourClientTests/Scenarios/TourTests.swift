@@ -32,6 +32,8 @@ struct TourTests {
                 try await client.signIn(password: password, for: request)
             }
 
+            for await state in client.states() where state == .online { break }
+
             let chat = ChatID.dialog(try #require(try client.me()), bob.userID)
             let changes = client.changes()
             let outgoing = try await client.send("hello", to: chat)
