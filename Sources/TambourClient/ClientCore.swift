@@ -35,6 +35,8 @@ package final class ClientCore {
     /// The entities as they are stored; nil until somebody uses them.
     var entities: LocalEntities?
     var entityLink = EntityLink()
+    /// Counts connections and sign-outs: an answer belongs to the one in which it was asked for.
+    var entityLife = 0
     /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
     private(set) var transactions = 0
     private var changedAt: [ChatID: Int] = [:]

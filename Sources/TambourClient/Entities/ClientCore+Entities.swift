@@ -19,10 +19,12 @@ extension ClientCore {
         var isRefused = false
         /// Pages of everything that have come so far; nil while changes are pulled.
         var everything: [Entity]?
+        /// Where the next page begins; nil for the stored mark.
+        var next: EntityMark?
     }
 
-    /// Where the store stands between pulls.
-    private struct EntityMark {
+    /// Behind which change the next page begins.
+    struct EntityMark {
         var time: Int64
         var last: Int64
     }
@@ -66,14 +68,15 @@ extension ClientCore {
             rows: try tx.entityRows(random: environment.random)
         )
         // Read again while a batch is under way: the reply is to that batch.
-        if entityLink.underWay == .push { _ = read.nextPush() }
+        if entityLink.underWay == .push { read.resume() }
         entities = read
         return read
     }
 
     /// Whether all that was told is here; changes may wait to be sent.
     var hasEntitiesInSync: Bool {
-        isLive && entityLink.hasPulled && !entityLink.wantsPull && entityLink.underWay != .pull
+        isLive && entityLink.hasPulled && !entityLink.isRefused && !entityLink.wantsPull
+            && entityLink.underWay != .pull
     }
 
     // MARK: The connection
@@ -85,7 +88,15 @@ extension ClientCore {
 
     func entitiesDisconnected() {
         entityLink = EntityLink()
+        entityLife += 1
         entities?.dropped()
+    }
+
+    /// Whoever signs in next has objects of their own, and answers to this account's requests are nobody's.
+    func entitiesSignedOut() {
+        entityLink = EntityLink()
+        entityLife += 1
+        entities = nil
     }
 
     /// The end of every transaction: sends what can be sent.
@@ -112,25 +123,36 @@ extension ClientCore {
             clientNow: environment.wallMs(),
             ops: push.operations.map { ObjectOperation($0) }
         )
+        let (life, operations) = (entityLife, push.operations.map(\.opID))
         call(request) { [self] answer, tx in
+            guard life == entityLife else { return }
             let results: [EntityResult]
             do {
                 results = try answer.get().results.map { try EntityResult($0) }
+                guard results.count == operations.count else {
+                    throw ClientError(LocalEntityError.unexpectedReply)
+                }
             } catch {
                 entityLink.underWay = nil
-                return refused(error)
+                return try refused(error, tx)
             }
             // Not before: what is read again meanwhile waits for this reply.
             defer { entityLink.underWay = nil }
             try keepEntities(tx) { entities throws(LocalEntityError) in
-                try entities.pushed(results, at: environment.wallMs())
+                try entities.pushed(results, to: operations, at: environment.wallMs())
             }
         }
     }
 
-    private func refused(_ error: any Error) {
+    private func refused(_ error: any Error, _ tx: StoreTransaction) throws {
         self.entities?.dropped()
-        guard error as? ClientError != .disconnected else { return }
+        switch error as? ClientError {
+        case .disconnected: return
+        // The link looks after itself; what was sent is sent again under the same numbers.
+        case .timedOut: return
+        case .refused(_, _, let pause?): return try rest(forMs: pause / .milliseconds(1), tx)
+        default: break
+        }
         entityLink.isRefused = true
         publish(.refused("objects: \(error)"))
     }
@@ -145,16 +167,15 @@ extension ClientCore {
     // MARK: Pulling
 
     private func pullEntities(_ tx: StoreTransaction) throws {
-        let mark = EntityMark(
-            time: try tx.value(of: .entitiesMark) ?? 0,
-            last: try tx.value(of: .entitiesLast) ?? 0
-        )
-        pullEntities(behind: mark)
+        guard let mark: Int64 = try tx.value(of: .entitiesMark) else { return }
+        pullEntities(behind: entityLink.next ?? EntityMark(time: mark, last: 0))
     }
 
     private func pullEntities(behind mark: EntityMark) {
         entityLink.underWay = .pull
+        let life = entityLife
         call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
+            guard life == entityLife else { return }
             entityLink.underWay = nil
             do {
                 let reply = try answer.get()
@@ -164,9 +185,10 @@ extension ClientCore {
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
             } catch let error as ClientError {
-                refused(error)
+                entityLink.wantsPull = error == .timedOut
+                try refused(error, tx)
             } catch let error as PayloadError {
-                refused(error)
+                try refused(error, tx)
             }
         }
     }
@@ -177,14 +199,20 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         let isMore = reply.more == true
-        let next = EntityMark(time: reply.time, last: isMore ? reply.last ?? 0 : 0)
+        let next = EntityMark(time: reply.time, last: reply.last ?? 0)
+        entityLink.next = isMore ? next : nil
         if reply.resync == true { entityLink.everything = [] }
         if var everything = entityLink.everything {
             everything += page
             entityLink.everything = isMore ? everything : nil
             if isMore { return pullEntities(behind: next) }
             let types = Set(LocalEntities.listedTypes)
-            try keepEntities(tx) { $0.pulledAll(everything, of: types) }
+            // Of what changed between the pages the later copy counts.
+            let copies = Dictionary(everything.map { ($0.id, $0) }) { $1 }.values
+            try keepEntities(tx) {
+                $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
+                    + $0.pulled([], tombstones: copies.filter(\.isDeleted))
+            }
             // What was told while the pages came may have been created behind the last of them.
             entityLink.wantsPull = true
         } else {
@@ -196,8 +224,8 @@ extension ClientCore {
             }
             if isMore { entityLink.wantsPull = true } else { try pruneEntities(tx) }
         }
-        try tx.set(.entitiesMark, next.time)
-        try tx.set(.entitiesLast, next.last)
+        // A page may end within a moment: after a restart that moment is asked for once more.
+        try tx.set(.entitiesMark, isMore ? max(0, next.time - 1) : next.time)
     }
 
     private func pruneEntities(_ tx: StoreTransaction) throws {

@@ -79,7 +79,7 @@ extension LocalEntities {
     /// Takes over a copy of the server if it is newer. Types that this version of the app does not
     /// know are left out.
     mutating func adopt(_ copy: Entity, inAnyCase: Bool = false) {
-        guard schema[copy.type] != nil, !copy.id.isLocal else { return }
+        guard !copy.id.isLocal, hasPlace(copy) else { return }
         let known = entities[copy.id] ?? creation(of: copy)
         var row =
             known
@@ -95,6 +95,20 @@ extension LocalEntities {
                 if !copy.isDeleted { unblock(child) }
                 touch(child)
             }
+        }
+    }
+
+    /// Whether the type is known, and what stands above and below is of the types that it may be. So
+    /// every step up is a step up the tree of types, and nothing is its own ancestor.
+    private func hasPlace(_ copy: Entity) -> Bool {
+        guard let kind = schema[copy.type], (copy.parent == nil) == (kind.parent == nil) else {
+            return false
+        }
+        if let parent = copy.parent, let above = entities[parent], above.type != kind.parent {
+            return false
+        }
+        return children[copy.id, default: []].allSatisfy { child in
+            entities[child].map { schema[$0.type]?.parent == copy.type } ?? true
         }
     }
 

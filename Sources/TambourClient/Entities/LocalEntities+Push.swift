@@ -26,12 +26,21 @@ extension LocalEntities {
         awaitsReply = false
     }
 
+    /// Goes on waiting for the reply to the batch that was handed out before this value was read from rows.
+    package mutating func resume() {
+        awaitsReply = !sent.values.isEmpty
+    }
+
     /// The reply to the batch: what became of each operation, in their order.
+    ///
+    /// - Parameter operations: the `opID`s it is the reply to; what answers another batch is ignored.
     package mutating func pushed(
         _ results: [EntityResult],
+        to operations: [Int64]? = nil,
         at now: Int64
     ) throws(LocalEntityError) -> [EntityRowChange] {
         let batch = frozenBatch()
+        if let operations, operations != batch.compactMap(\.opID) { return [] }
         guard awaitsReply, results.count == batch.count else { throw .unexpectedReply }
         awaitsReply = false
         for update in batch { sent[update.id] = nil }
@@ -81,9 +90,13 @@ extension LocalEntities {
 
     private mutating func freeze() {
         var batch: Set<EntityID> = []
+        var room = schema.maxPushBytes
         for candidate in candidates() where batch.count < schema.maxOperations {
             var update = candidate.update
             if let parent = candidate.parent, parent.isLocal, !batch.contains(parent) { continue }
+            room -= FieldValue.encodedSize(of: update.change.fields)
+            // What comes behind would be out of order.
+            if room < 0, !batch.isEmpty { break }
             update.state = .inFlight(opID: counters.nextOpID, position: batch.count)
             counters.nextOpID &+= 1
             batch.insert(update.id)

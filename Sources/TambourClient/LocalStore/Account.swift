@@ -22,9 +22,8 @@ extension StoreTransaction {
         case configHash
         /// Settings of the user, a map as it travels.
         case userSettings
-        /// Up to where objects were pulled, Unix milliseconds of the server, and where a page ended; absent
-        /// until somebody uses them.
-        case entitiesMark, entitiesLast
+        /// Up to where objects were pulled, Unix milliseconds of the server; absent until somebody uses them.
+        case entitiesMark
         /// What ids and operations are counted from.
         case entityCounters
         /// How many things were learned of histories so far: what is learned later wins.

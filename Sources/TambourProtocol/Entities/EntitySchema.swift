@@ -89,13 +89,16 @@ package struct EntitySchema: Sendable {
 
     /// Operations of one `OBJ_PUSH`.
     package let maxOperations: Int
+    /// Bytes of their fields, so that an `OBJ_PUSH` fits a frame.
+    package let maxPushBytes: Int
     private let kinds: [EntityType: Kind]
     private let depths: [EntityType: Int]
 
     /// - Precondition: Every parent and every key field is declared, and no type is its own
     ///   ancestor.
-    package init(_ kinds: [Kind], maxOperations: Int = 200) {
+    package init(_ kinds: [Kind], maxOperations: Int = 200, maxPushBytes: Int = .max) {
         self.maxOperations = maxOperations
+        self.maxPushBytes = maxPushBytes
         self.kinds = Dictionary(uniqueKeysWithValues: kinds.map { ($0.type, $0) })
         var depths: [EntityType: Int] = [:]
         for kind in kinds {
@@ -122,6 +125,9 @@ package struct EntitySchema: Sendable {
 
     package var types: [EntityType] { Array(kinds.keys) }
 
+    /// Whether something can stand below objects of a type.
+    package func isParent(_ type: EntityType) -> Bool { kinds.values.contains { $0.parent == type } }
+
     /// Types whose objects do not go with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 
@@ -140,6 +146,7 @@ extension EntitySchema.Kind {
             guard kind.allows(value) else {
                 return EntityRefusal(.wrongFieldKind, at: "/fields/\(name)")
             }
+            guard value.isModest else { return EntityRefusal(.tooLarge, at: "/fields/\(name)") }
         }
         return nil
     }

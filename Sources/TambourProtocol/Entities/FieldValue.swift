@@ -45,6 +45,29 @@ extension FieldValue: Hashable {
 }
 
 extension FieldValue {
+    /// Whether everybody can read it, also inside a reply with two hundred others: no deeper than 8
+    /// lists and maps, no more than 256 values, no names of over 512 bytes.
+    package var isModest: Bool {
+        var left = 256
+        return isModest(depth: 8, &left)
+    }
+
+    private func isModest(depth: Int, _ left: inout Int) -> Bool {
+        left -= 1
+        guard left >= 0 else { return false }
+        switch self {
+        case .null, .bool, .int, .double, .string, .bytes: return true
+        case .list(let values):
+            guard depth > 0 else { return false }
+            return values.allSatisfy { $0.isModest(depth: depth - 1, &left) }
+        case .map(let fields):
+            guard depth > 0 else { return false }
+            return fields.allSatisfy {
+                $0.key.utf8.count <= 512 && $0.value.isModest(depth: depth - 1, &left)
+            }
+        }
+    }
+
     /// Bytes of the shortest MessagePack form.
     package var encodedSize: Int {
         switch self {

@@ -44,7 +44,8 @@ struct EntitiesHandler: Sendable {
         let since = isEverything && isFirst ? 0 : min(request.since, time)
         let found = try snapshot.objects(
             changedAfter: ObjectPlace(position: since, id: isFirst ? .max : request.after),
-            isLive: isEverything,
+            // What goes while the pages are read was in one of them.
+            isLive: isEverything && isFirst,
             of: caller.userID,
             limit: count + 1
         )
@@ -137,24 +138,29 @@ struct EntitiesHandler: Sendable {
         let before = push.counts
         var batch = ObjectBatch()
         var results: [ObjectResult] = []
+        var room = limits.maxReplyBytes
         for operation in operations {
             let decision: ObjectDecision
             switch batch.admit(operation) {
             case .settled(let settled): decision = settled
+            case .tried where room < 0:
+                // Copies of what it meets would not fit the reply; the device sends it again.
+                decision = .skipped(because: operation.opID)
             case .tried(let resolved):
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
             }
             batch.record(decision, of: operation)
+            room -= decision.result.wireSizeEstimate
             results.append(ObjectResult(decision.result))
         }
         if push.counts != before { try tx.setObjectCounts(push.counts, of: caller.userID) }
-        if !push.changed.isEmpty {
+        if push.hasStored {
             try tx.forgetObjectReplies(
                 before: tx.ct - Int64(limits.objectRepliesDays) * 86_400_000,
                 of: caller.userID
             )
-            tell(push.changed, of: caller, tx)
         }
+        if !push.changed.isEmpty { tell(push.changed, of: caller, tx) }
         return ObjPushReply(results: results)
     }
 
@@ -164,6 +170,8 @@ struct EntitiesHandler: Sendable {
         let clientNow: Int64
         var counts: ObjectCounts
         var changed: [Entity] = []
+        /// Whether a reply was noted.
+        var hasStored = false
     }
 
     /// - Parameter sent: the operation with the local ids it was sent with: by them it is known again.
@@ -200,7 +208,9 @@ struct EntitiesHandler: Sendable {
             in: try situation(of: operation, known: known, in: push, tx)
         )
         if case .apply(let object, _) = decision { try apply(object, in: &push, tx) }
-        if known == nil {
+        // A conflict has changed nothing: deciding it again is as good, and its copies are large.
+        if known == nil, !decision.isConflict {
+            push.hasStored = true
             var writer = MessagePackWriter()
             ObjectResult(decision.result.first).write(to: &writer)
             try tx.putObjectReply(
@@ -282,7 +292,7 @@ struct EntitiesHandler: Sendable {
         if isElement { push.counts.elements += change } else { push.counts.live += change }
         try write(object, of: user, tx)
         push.changed.append(object.copy)
-        guard object.entity.isDeleted else { return }
+        guard object.entity.isDeleted, schema.isParent(object.entity.type) else { return }
         push.counts.elements -= Int64(try tx.deleteElements(below: id, of: user))
         for child in try tx.reader.objects(below: id, of: user) {
             try apply(rules.cascade(object, to: child), in: &push, tx)
@@ -341,6 +351,25 @@ extension EntitySchema.Kind {
     fileprivate func key(of fields: [String: FieldValue]) -> ObjectKey? {
         guard !naturalKey.isEmpty else { return nil }
         return ObjectKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
+    }
+}
+
+extension ObjectDecision {
+    fileprivate var isConflict: Bool {
+        if case .conflict = self { true } else { false }
+    }
+}
+
+extension EntityResult {
+    /// About how many bytes it takes on the wire, never fewer.
+    fileprivate var wireSizeEstimate: Int {
+        let copies =
+            switch first {
+            case .applied(let applied): [applied.object, applied.loser]
+            case .conflict(_, let server): [server]
+            case .rejected, .skipped, .replayed: []
+            }
+        return copies.reduce(200) { $0 + ($1?.wireSizeEstimate ?? 0) }
     }
 }
 

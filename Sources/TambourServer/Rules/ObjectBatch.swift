@@ -56,7 +56,9 @@ package struct ObjectBatch {
             failed[operation.id] = opID
         case .conflict, .rejected, .replayed:
             // An object whose update failed is there all the same, for its children too.
-            if operation.kind != .update { failed[operation.id] = operation.opID }
+            if operation.kind != .update, created[operation.id] == nil {
+                failed[operation.id] = operation.opID
+            }
         }
     }
 

@@ -21,7 +21,8 @@ struct EntitiesSource {
                     source.block("[", "],") { source in
                         for entity in entities { write(entity, to: &source) }
                     }
-                    source.line("maxOperations: limits.maxObjectOperations")
+                    source.line("maxOperations: limits.maxObjectOperations,")
+                    source.line("maxPushBytes: limits.maxReplyBytes / 2")
                 }
             }
         }

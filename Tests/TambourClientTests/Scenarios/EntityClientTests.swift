@@ -220,6 +220,65 @@ struct EntityClientTests {
         }
     }
 
+    @Test("of a large batch go in parts, and conflicts come in parts")
+    func large() async throws {
+        try await withDevices { world, phone, laptop in
+            let ann = try await phone.tree().id("Ann")
+            let text = String(repeating: "x", count: 15_000)
+            await phone.stop()
+            await laptop.stop()
+            let writer = try world.open("phone")
+            for number in 1...100 {
+                try await writer.createEntity(
+                    .note,
+                    below: ann,
+                    fields: ["title": .string("note \(number)"), "text": .string(text)]
+                )
+            }
+            try await writer.startAndSync()
+            try await writer.untilSynced()
+            let reader = try world.open("laptop")
+            try await reader.startAndSync()
+            try await reader.untilEntities("all of them") { $0.count == 104 }
+            await reader.stop()
+            let offline = try world.open("laptop")
+            for (client, name) in [(writer, "phone"), (offline, "laptop")] {
+                for note in try await client.tree() where note.entity.fields["text"] != nil {
+                    try await client.updateEntity(
+                        note.entity.id,
+                        fields: ["title": .string("of the \(name)")]
+                    )
+                }
+            }
+            try await writer.untilSynced()
+            // A hundred copies of what the other wrote are more than a reply holds.
+            try await offline.startAndSync()
+            try await offline.untilSynced()
+            #expect(try await offline.entityConflicts().count == 100)
+            #expect(offline.state == .online)
+        }
+    }
+
+    @Test("of one account are not those of the next that signs in")
+    func signOut() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await client.createEntity(.account, fields: ["name": .string("hers")])
+            try await client.signOut()
+            let session = try world.server.signIn(phoneOf: bob, device: "other")
+            session.close()
+            try await client.signIn(token: session.token)
+            try await client.until("online again") { $0.state == .online }
+            #expect(try await client.tree().isEmpty)
+            try await client.createEntity(.account, fields: ["name": .string("his")])
+            try await client.untilSynced()
+            #expect(try await client.tree().names == ["his"])
+        }
+    }
+
     @Test(
         "are nobody's request until somebody uses them, and then one more in the flight of a login"
     )
