@@ -15,13 +15,14 @@ private let isAskedFor = ["TAMBOUR_SOAK", "TAMBOUR_SEED", "TAMBOUR_RUNS"].contai
 @Suite("a simulated messenger", .serialized, .enabled(if: isAskedFor))
 struct SimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
+    private static let replayed = (0..<UInt64(runs ?? 3)).map { (seed ?? 1) + $0 }
     private static let isLong = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
     private static let runs = environment["TAMBOUR_RUNS"].flatMap { Int($0) }
     /// A mutant is to be noticed; how little it takes is of no interest.
     private static let isMutant = environment["TAMBOUR_MUTANT"] != nil
 
-    @Test("the same seed gives the same events", arguments: [1, 2, 3] as [UInt64])
+    @Test("the same seed gives the same events", arguments: replayed)
     func replay(seed: UInt64) {
         let plan = Plan(seed: seed)
         let first = Run.play(plan)

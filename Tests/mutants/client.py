@@ -1746,8 +1746,8 @@ PARTS = {
             (
                 'children of a failed creation are tried',
                 'Sources/TambourServer/Rules/ObjectBatch.swift',
-                "if operation.kind != .update { failed[operation.id] = operation.opID }",
-                "break",
+                '                failed[operation.id] = operation.opID\n',
+                '                break\n',
             ),
             (
                 'grandchildren of a failed creation are tried',

@@ -150,7 +150,7 @@ extension ClientCore {
         case .disconnected: return
         // The link looks after itself; what was sent is sent again under the same numbers.
         case .timedOut: return
-        case .refused(_, _, let pause?): return try rest(forMs: pause / .milliseconds(1), tx)
+        case .refused(_, _, let pause?): return try rest(forMs: Int64(pause / .milliseconds(1)), tx)
         default: break
         }
         entityLink.isRefused = true

@@ -126,7 +126,9 @@ package struct EntitySchema: Sendable {
     package var types: [EntityType] { Array(kinds.keys) }
 
     /// Whether something can stand below objects of a type.
-    package func isParent(_ type: EntityType) -> Bool { kinds.values.contains { $0.parent == type } }
+    package func isParent(_ type: EntityType) -> Bool {
+        kinds.values.contains { $0.parent == type }
+    }
 
     /// Types whose objects do not go with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }

@@ -94,7 +94,8 @@ extension EntitySchema {
                     cascades: true
                 ),
             ],
-            maxOperations: limits.maxObjectOperations
+            maxOperations: limits.maxObjectOperations,
+            maxPushBytes: limits.maxReplyBytes / 2
         )
     }
 }

@@ -104,7 +104,8 @@ package enum ObjectStatus: WireValue, Hashable {
     case conflict
     /// It can never be applied as it is.
     case rejected
-    /// Not tried, because what it needs was not made.
+    /// Not tried, because what it needs was not made, or because the reply was full: then `because` is its
+    /// own `opId`.
     case skipped
     /// A value this build does not know.
     case other(Text)
@@ -6639,7 +6640,7 @@ package struct ObjectResult: WireValue, Hashable {
     package var error: ObjectError?
     /// REJECTED: a JSON pointer into the operation, as /fields/title.
     package var path: String?
-    /// SKIPPED: the `opId` that failed.
+    /// SKIPPED: the `opId` that failed, or its own.
     package var because: Int64?
 
     package init(

@@ -363,7 +363,7 @@ extension ObjectDecision {
 extension EntityResult {
     /// About how many bytes it takes on the wire, never fewer.
     fileprivate var wireSizeEstimate: Int {
-        let copies =
+        let copies: [Entity?] =
             switch first {
             case .applied(let applied): [applied.object, applied.loser]
             case .conflict(_, let server): [server]
