@@ -11,6 +11,7 @@ package final class LocalStore: Sendable {
     private let database: any DatabaseWriter
     /// Called at the end of every transaction: what it throws takes the transaction back.
     private let beforeCommit: (@Sendable () throws -> Void)?
+    private let door = Door()
 
     /// Opens the file, makes it if need be, and brings its tables up to date.
     ///
@@ -65,10 +66,12 @@ package final class LocalStore: Sendable {
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
         do {
-            return try database.write { db in
-                let value = try body(StoreTransaction(db))
-                try beforeCommit?()
-                return value
+            return try door.enter {
+                try database.write { db in
+                    let value = try body(StoreTransaction(db))
+                    try beforeCommit?()
+                    return value
+                }
             }
         } catch let error as ClientError {
             throw error
@@ -80,7 +83,7 @@ package final class LocalStore: Sendable {
     /// Runs `body` over one state of the store, beside whoever writes.
     package func read<Value>(_ body: (Database) throws -> Value) throws(ClientError) -> Value {
         do {
-            return try database.read(body)
+            return try door.enter { try database.read(body) }
         } catch let error as ClientError {
             throw error
         } catch {
@@ -90,13 +93,49 @@ package final class LocalStore: Sendable {
 
     /// A number that changes when another process has written.
     package func dataVersion() -> Int64? {
-        try? database.writeWithoutTransaction {
-            try Int64.fetchOne($0, sql: "PRAGMA data_version")
+        try? door.enter {
+            try database.writeWithoutTransaction {
+                try Int64.fetchOne($0, sql: "PRAGMA data_version")
+            }
         }
     }
 
+    /// Waits for whoever reads or writes, and closes the file; whoever comes later gets `ClientError.store`.
     package func close() {
-        try? database.close()
+        door.shut { try? database.close() }
+    }
+}
+
+/// Lets many in until it is shut.
+///
+/// A pool of connections that is closed under a reader who is just about to take one hands out a closed
+/// connection, and SQLite crashes on it.
+private final class Door: @unchecked Sendable {
+    private let lock: UnsafeMutablePointer<pthread_rwlock_t>
+    private var isShut = false
+
+    init() {
+        lock = .allocate(capacity: 1)
+        pthread_rwlock_init(lock, nil)
+    }
+
+    deinit {
+        pthread_rwlock_destroy(lock)
+        lock.deallocate()
+    }
+
+    func enter<Value>(_ body: () throws -> Value) throws -> Value {
+        pthread_rwlock_rdlock(lock)
+        defer { pthread_rwlock_unlock(lock) }
+        if isShut { throw ClientError.store(reason: "it is closed") }
+        return try body()
+    }
+
+    func shut(_ body: () -> Void) {
+        pthread_rwlock_wrlock(lock)
+        defer { pthread_rwlock_unlock(lock) }
+        isShut = true
+        body()
     }
 }
 

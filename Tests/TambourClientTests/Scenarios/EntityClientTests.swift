@@ -21,22 +21,7 @@ extension Client {
         sourceLocation: SourceLocation = #_sourceLocation,
         _ holds: @escaping @Sendable ([LocalEntity]) -> Bool
     ) async throws {
-        let changes = changes()
-        let held = try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                if holds(try await self.tree()) { return true }
-                for await _ in changes where holds(try await self.tree()) { return true }
-                return false
-            }
-            group.addTask {
-                try await Task.sleep(for: .seconds(120))
-                return false
-            }
-            let first = try await group.next() ?? false
-            group.cancelAll()
-            return first
-        }
-        try #require(held, "never came true: \(what)", sourceLocation: sourceLocation)
+        try await until(what, sourceLocation: sourceLocation) { holds(try await $0.tree()) }
     }
 
     fileprivate func untilSynced(

@@ -82,18 +82,18 @@ extension Client {
     func until(
         _ what: String,
         sourceLocation: SourceLocation = #_sourceLocation,
-        _ holds: @escaping @Sendable (Client) throws -> Bool
+        _ holds: @escaping @Sendable (Client) async throws -> Bool
     ) async throws {
         let changes = changes()
         let states = states()
         let held = try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
-                if try holds(self) { return true }
-                for await _ in changes where try holds(self) { return true }
+                if try await holds(self) { return true }
+                for await _ in changes where try await holds(self) { return true }
                 return false
             }
             group.addTask {
-                for await _ in states where try holds(self) { return true }
+                for await _ in states where try await holds(self) { return true }
                 return false
             }
             group.addTask {
