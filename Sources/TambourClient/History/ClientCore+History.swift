@@ -189,7 +189,7 @@ extension ClientCore {
 
     /// What is on screens is asked for again: the connection is a new one.
     func readHistories(_ tx: StoreTransaction) throws {
-        for chat in screens.keys {
+        for chat in screens.keys.sorted() {
             screens[chat]?.reader.disconnected()
             screens[chat]?.hasAskedChanges = false
             try readHistory(of: chat, tx)

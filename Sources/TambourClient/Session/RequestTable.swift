@@ -37,7 +37,7 @@ struct RequestTable {
     mutating func takeOverdue(nowMs: Int64) -> [Entry] {
         let overdue = entries.filter { $0.value.dueMs <= nowMs }
         for sequence in overdue.keys { entries[sequence] = nil }
-        return overdue.values.sorted { $0.dueMs < $1.dueMs }
+        return overdue.sorted { ($0.value.dueMs, $0.key) < ($1.value.dueMs, $1.key) }.map(\.value)
     }
 
     /// All of them: the connection is gone.

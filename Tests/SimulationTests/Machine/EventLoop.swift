@@ -13,6 +13,8 @@ final class EventLoop {
     private(set) var count = 0
     var random: SeededRandom
     var hash = EventHash()
+    /// The hash as it was when each event began: where two plays part, theirs differ first.
+    private(set) var trace: [UInt64] = []
     private var heap: [Entry] = []
 
     init(seed: UInt64) { random = SeededRandom(seed: seed) }
@@ -48,6 +50,7 @@ final class EventLoop {
         nowUs = max(nowUs, next.timeUs)
         count += 1
         hash.add(UInt64(bitPattern: nowUs))
+        trace.append(hash.value)
         next.action()
     }
 

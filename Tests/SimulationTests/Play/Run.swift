@@ -4,9 +4,12 @@ import Foundation
 struct Outcome: Sendable {
     let seed: UInt64
     let hash: UInt64
-    let events: Int
+    /// The hash as it was when each event began.
+    let trace: [UInt64]
     let violations: [String]
     let faults: FaultCounts
+
+    var events: Int { trace.count }
 }
 
 /// Plays plans from their beginning to rest.
@@ -33,7 +36,7 @@ enum Run {
             return Outcome(
                 seed: plan.seed,
                 hash: world.loop.hash.value,
-                events: world.loop.count,
+                trace: world.loop.trace,
                 violations: world.violations,
                 faults: world.faults
             )
@@ -41,7 +44,7 @@ enum Run {
             return Outcome(
                 seed: plan.seed,
                 hash: 0,
-                events: 0,
+                trace: [],
                 violations: ["\(error)"],
                 faults: FaultCounts()
             )
