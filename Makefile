@@ -164,7 +164,7 @@ bench-screen: deps-run ## How quick the screen is: first screen, keys, memory, i
 	swift build -c release --product tambour
 	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
 
-captures: deps-run ## Draws ten situations of the screen in three themes and two sizes into .build/captures; needs tmux
+captures: deps-run ## Draws twelve situations of the screen in three themes and two sizes into .build/captures; needs tmux
 	swift build --product tambourd
 	swift build --product tambour
 	python3 Tests/SystemTests/Captures/capture.py --tambour .build/debug/tambour --tambourd .build/debug/tambourd \

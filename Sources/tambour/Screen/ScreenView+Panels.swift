@@ -3,7 +3,7 @@ import TambourClient
 /// What lies around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {
     private static let messageKeys =
-        " r reply  e edit  d delete  f forward  + react  q quote  o link  y copy  Esc back"
+        "r reply  e edit  d delete  f forward  + react  q quote  o link  y copy  Esc back"
 
     func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
         let theme = state.theme

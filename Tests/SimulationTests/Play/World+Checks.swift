@@ -78,8 +78,18 @@ extension World {
                         sql: "SELECT kind, lane, state, attempts, lastError, nextAtHere FROM task"
                     ).map { "\($0)" }
                 }
+                let ranges = device.read { reader in
+                    try Row.fetchAll(reader.db, sql: "SELECT * FROM sync_range").map { "\($0)" }
+                }
                 let asked = device.link?.traffic.open.values.map { "\($0.opcode)" }
-                violated("\(device.name) never rests: \(tasks ?? []), asked \(asked ?? [])")
+                let isLost = device.link?.isLost
+                violated(
+                    """
+                    \(device.name) never rests: tasks \(tasks ?? []), ranges \(ranges ?? []), \
+                    asked \(asked ?? []), \(device.core.map { "\($0.state)" } ?? "dead"), \
+                    link \(isLost.map { $0 ? "lost" : "up" } ?? "none")
+                    """
+                )
             }
         }
     }

@@ -2,7 +2,7 @@
 
     capture.py --tambour PROGRAM --tambourd PROGRAM --out FOLDER [--theme dark,light,mono] [--size 80x24,200x50]
 
-Starts a server of its own, puts people and messages on it, and goes through ten situations in a tmux of its own, once
+Starts a server of its own, puts people and messages on it, and goes through twelve situations in a tmux of its own, once
 for each theme and size. `FOLDER/THEME-SIZE/NN-NAME.txt` is the text of each, `.ansi` the same with its colours.
 A situation that does not come within a minute ends the run with 1 and what was there instead.
 """
@@ -58,11 +58,15 @@ class Server:
         lines = (folder / "tokens").read_text().split("\n")
         self.tokens = [line.split()[2] for line in lines if line.strip()]
 
-    def start(self) -> None:
+    def start(self, **limits: int) -> None:
+        """Starts it with other limits than usual, if any are named."""
+        overrides = self.folder / "limits-now"
+        own = "".join(f"{name}: {value}\n" for name, value in limits.items())
+        overrides.write_text(self.limits.read_text() + own)
         log = (self.folder / "server.log").open("a")
         self.process = subprocess.Popen(
             [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data,
-             "--login-codes", f"file:{self.codes}", "--limits", self.limits],
+             "--login-codes", f"file:{self.codes}", "--limits", overrides],
             stdout=subprocess.PIPE, stderr=log, text=True,
         )
         line = self.process.stdout.readline()
@@ -71,8 +75,13 @@ class Server:
         self.port = line.split(":")[-1].strip()
 
     def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(DEADLINE)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(DEADLINE)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
 
     @property
     def address(self) -> str:
@@ -133,9 +142,18 @@ class Screen:
     def press(self, *keys: str) -> None:
         for key in keys:
             subprocess.run([*self.tmux, "send-keys", key], check=True)
-            # A key alone after Escape would be taken for one with Alt.
-            if key == "Escape":
-                time.sleep(0.1)
+
+    def choose_message(self) -> None:
+        self.escape()
+        self.waits_for("r reply")
+
+    def close_panel(self, title: str) -> None:
+        self.escape()
+        self.waits_for_end(title)
+
+    def escape(self) -> None:
+        """What comes of it has to be waited for: a key right behind it would be taken for one with Alt."""
+        self.press("Escape")
 
     def close(self) -> None:
         subprocess.run([*self.tmux, "kill-server"], capture_output=True)
@@ -177,7 +195,7 @@ def name_people(server: Server, program: Path, folder: Path) -> None:
 
 
 class Tour:
-    """The ten situations, in one theme and size."""
+    """The twelve situations, in one theme and size."""
 
     def __init__(self, server: Server, program: Path, folder: Path, out: Path, theme: str, size: str) -> None:
         self.server, self.program, self.folder = server, program, folder
@@ -213,6 +231,7 @@ class Tour:
             self.offline(screen)
         finally:
             screen.close()
+        self.gap(people)
 
     def first_run(self) -> None:
         screen = self.open(self.folder / f"nobody-{self.theme}-{self.size}")
@@ -235,10 +254,12 @@ class Tour:
         people[1].run("send", title, "I do. With 🍓!")
         people[2].run("send", title, "And I the tea: Darjeeling, Assam, Earl Grey\nand hot water.")
         screen.waits_for("hot water")
-        screen.press("Escape", "Up", "r")
+        screen.choose_message()
+        screen.press("Up", "r")
         screen.type("The whole of it?\r")
         screen.waits_for("The whole of it?")
-        screen.press("Escape", "Up", "+")
+        screen.choose_message()
+        screen.press("Up", "+")
         screen.waits_for("React")
         screen.type("heart")
         screen.press("Enter")
@@ -246,10 +267,10 @@ class Tour:
         self.take(screen, "chat")
 
     def chat(self, screen: Screen) -> None:
-        screen.press("Escape")
+        screen.choose_message()
         screen.press("Up", "Up")
         self.take(screen, "message-chosen")
-        screen.press("Escape")
+        screen.close_panel("r reply")
         screen.type("@Bo")
         screen.waits_for("@Bob")
         screen.press("Tab")
@@ -263,24 +284,27 @@ class Tour:
         screen.waits_for("Go to")
         screen.type("o")
         self.take(screen, "go-to")
-        screen.press("Escape", "M-s")
+        screen.close_panel("Go to")
+        screen.press("M-s")
         screen.type("page 1")
         screen.waits_for("11 found")
         self.take(screen, "search")
         screen.press("Enter")
         screen.waits_for("1 of 11", "Page 18")
         self.take(screen, "search-hit")
-        screen.press("Escape", "M-g")
+        screen.close_panel("1 of 11")
+        screen.press("M-g")
         screen.type(f"tea {self.theme} {self.size}")
         screen.press("Enter")
         screen.waits_for("hot water")
         screen.type("/members\r")
         screen.waits_for("3 members")
         self.take(screen, "members")
-        screen.press("Escape", "F1")
+        screen.close_panel("3 members")
+        screen.press("F1")
         screen.waits_for("Writing")
         self.take(screen, "help")
-        screen.press("Escape")
+        screen.close_panel("Writing")
 
     def offline(self, screen: Screen) -> None:
         self.server.stop()
@@ -291,11 +315,36 @@ class Tour:
             screen.press("M-q")
             screen.waits_for("Waiting to be done", "message")
             self.take(screen, "offline-queue")
-            screen.press("Escape")
+            screen.close_panel("Waiting to be done")
+            self.server.start(maxTextUnits=20)
+            screen.waits_for("✗")
+            self.take(screen, "refused")
         finally:
-            self.server.start()
+            self.server.restart()
         screen.waits_for("online")
-        screen.waits_for_end(" waiting")
+
+    def gap(self, people: list[Person]) -> None:
+        """What a device shows offline of a chat of which it holds an old page and the newest message."""
+        home = self.folder / f"gap-{self.theme}-{self.size}"
+        alice = Person(self.program, home)
+        alice.log_in(self.server, 0)
+        alice.run("history", "Bob", "--count", "10")
+        for number in range(3):
+            people[1].run("send", f"+{FIRST_PHONE}", f"Meanwhile {number}, {self.theme} {self.size}.")
+        alice.run("chats", "--sync")
+        self.server.stop()
+        screen = self.open(home)
+        try:
+            screen.waits_for("offline")
+            screen.press("M-g")
+            screen.waits_for("Go to")
+            screen.type("Bob")
+            screen.press("Enter")
+            screen.waits_for("Meanwhile 2", "messages are missing here")
+            self.take(screen, "gap")
+        finally:
+            screen.close()
+            self.server.restart()
 
 
 def main() -> int:
@@ -321,8 +370,7 @@ def main() -> int:
         print(missing, file=sys.stderr)
         return 1
     finally:
-        if server.process.poll() is None:
-            server.stop()
+        server.stop()
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
