@@ -91,7 +91,8 @@ struct ObjectStatements {
               natural_key = excluded.natural_key, ct = excluded.ct
             """
         )
-        // As `ObjectRules.cascade` has it, without reading what the objects hold.
+        // As `ObjectRules.cascade` has it, without reading what the objects hold. Not of all at once: SQLite
+        // keeps what a statement changes until it ends.
         deleteChildren = try sql.prepare(
             """
             UPDATE object SET
@@ -99,7 +100,12 @@ struct ObjectStatements {
               device = $5, deleted = 1, ct = $6,
               content = CASE WHEN $7 = 1 THEN content ELSE $8 END,
               stamps = CASE WHEN $7 = 1 THEN stamps ELSE NULL END
-            WHERE user_id = $1 AND parent = $2 AND type = $3 AND position IS NULL AND deleted = 0
+            WHERE user_id = $1 AND id IN (
+              SELECT id FROM object
+              WHERE user_id = $1 AND parent = $2 AND type = $3 AND position IS NULL
+                AND deleted = 0 AND id > $9
+              ORDER BY id LIMIT $10
+            )
             RETURNING id, version, modified, created_by
             """
         )
@@ -304,59 +310,6 @@ extension WriteTransaction {
         statement.bind(14, position)
         statement.bind(15, ct)
         try statement.run()
-    }
-
-    /// Makes tombstones of the live objects of a type directly below one that is deleted.
-    ///
-    /// - Parameters:
-    ///   - stamp: of the deletion; each object gets the next version of its own.
-    ///   - keepsFields: whether a later update may bring them back with their fields.
-    /// - Returns: the tombstones as devices are sent them.
-    package func deleteObjects(
-        of type: EntityType,
-        below parent: Int64,
-        by stamp: StoredObject.Stamp,
-        keepsFields: Bool,
-        of user: UserID
-    ) throws -> [Entity] {
-        writes += 1
-        let statement = store.objects.deleteChildren
-        defer { statement.reset() }
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        statement.bindWords(3, type.rawValue)
-        statement.bind(4, stamp.modified)
-        statement.bind(5, stamp.device)
-        statement.bind(6, ct)
-        statement.bind(7, keepsFields)
-        statement.bindBlob(8, FieldValue.encoded([:]))
-        var tombstones: [Entity] = []
-        while try statement.step() {
-            tombstones.append(
-                Entity(
-                    id: .server(statement.int(0)),
-                    type: type,
-                    parent: .server(parent),
-                    version: statement.int(1),
-                    modified: statement.int(2),
-                    createdBy: statement.optionalInt(3),
-                    isDeleted: true,
-                    fields: [:]
-                )
-            )
-        }
-        return tombstones
-    }
-
-    /// Removes the elements of all series below an object.
-    ///
-    /// - Returns: how many there were.
-    package func deleteElements(below parent: Int64, of user: UserID) throws -> Int {
-        writes += 1
-        let statement = store.objects.deleteElements
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        return try statement.run()
     }
 
     package func setObjectCounts(_ counts: ObjectCounts, of user: UserID) throws {
