@@ -87,6 +87,12 @@ extension Client {
         }
     }
 
+    /// How many changes of this device the server has neither accepted nor refused, deletions among
+    /// them. What is in conflict waits for the user and does not count.
+    public func pendingEntityChanges() async throws(ClientError) -> Int {
+        try await wish { core, tx in try core.useEntities(tx).pendingCount }
+    }
+
     /// Whether what other devices did to objects is here: nothing is asked for, and nothing needs to be.
     ///
     /// - Returns: false while there is no connection.
@@ -142,9 +148,8 @@ extension Client {
                 if case .timedOut = error { return }
                 throw error
             }
-            try await wish { core, tx in
-                try core.keepElements(try reply.objects.map { try Entity($0) }, tx)
-            }
+            let elements = try reply.entities()
+            try await wish { core, tx in try core.keepElements(elements, tx) }
             guard reply.more == true else { return }
             (from, after) = (reply.time, reply.last ?? 0)
         }
@@ -161,6 +166,17 @@ extension Client {
             return try core.changeEntities(tx) { entities throws(LocalEntityError) in
                 ((), try body(&entities, now))
             }
+        }
+    }
+}
+
+extension ObjPullReply {
+    /// - Throws: `ClientError.unreadable` for a value that no field can hold.
+    func entities() throws(ClientError) -> [Entity] {
+        do throws(PayloadError) {
+            return try objects.map { (copy) throws(PayloadError) in try Entity(copy) }
+        } catch {
+            throw .unreadable(reason: "\(error)")
         }
     }
 }

@@ -39,12 +39,12 @@ struct ObjectStatements {
     let byID: any SQLStatement
     let byCreation: any SQLStatement
     let twin: any SQLStatement
-    let children: any SQLStatement
     let hasChild: any SQLStatement
     let changed: any SQLStatement
     let live: any SQLStatement
     let elements: any SQLStatement
     let put: any SQLStatement
+    let deleteChildren: any SQLStatement
     let deleteElements: any SQLStatement
     let counts: any SQLStatement
     let setCounts: any SQLStatement
@@ -62,9 +62,6 @@ struct ObjectStatements {
         byCreation = try sql.prepare("\(select) AND creator = $2 AND created_by = $3")
         twin = try sql.prepare(
             "\(select) AND parent = $2 AND natural_key = $3 AND deleted = 0 AND id <> $4 LIMIT 1"
-        )
-        children = try sql.prepare(
-            "\(select) AND parent = $2 AND position IS NULL AND deleted = 0 ORDER BY id"
         )
         hasChild = try sql.prepare(
             """
@@ -92,6 +89,24 @@ struct ObjectStatements {
               version = excluded.version, modified = excluded.modified, device = excluded.device,
               deleted = excluded.deleted, content = excluded.content, stamps = excluded.stamps,
               natural_key = excluded.natural_key, ct = excluded.ct
+            """
+        )
+        // As `ObjectRules.cascade` has it, without reading what the objects hold. Not of all at once: SQLite
+        // keeps what a statement changes until it ends.
+        deleteChildren = try sql.prepare(
+            """
+            UPDATE object SET
+              version = version + 1, modified = CASE WHEN modified > $4 THEN modified ELSE $4 END,
+              device = $5, deleted = 1, ct = $6,
+              content = CASE WHEN $7 = 1 THEN content ELSE $8 END,
+              stamps = CASE WHEN $7 = 1 THEN stamps ELSE NULL END
+            WHERE user_id = $1 AND id IN (
+              SELECT id FROM object
+              WHERE user_id = $1 AND parent = $2 AND type = $3 AND position IS NULL
+                AND deleted = 0 AND id > $9
+              ORDER BY id LIMIT $10
+            )
+            RETURNING id, version, modified, created_by
             """
         )
         deleteElements = try sql.prepare(
@@ -163,14 +178,6 @@ extension ReadTransaction {
         return try statement.step() ? StoredObject.from(statement).object : nil
     }
 
-    /// The live objects directly below one, without elements of series.
-    package func objects(below parent: Int64, of user: UserID) throws -> [StoredObject] {
-        let statement = store.objects.children
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        return try objects(statement).map(\.object)
-    }
-
     package func hasObject(
         of type: EntityType,
         below parent: Int64,
@@ -186,30 +193,36 @@ extension ReadTransaction {
 
     /// What changed behind a place, the oldest change first, without elements of series.
     ///
-    /// - Parameter isLive: without what is deleted.
+    /// - Parameters:
+    ///   - isLive: without what is deleted.
+    ///   - room: bytes that the objects may take on the wire.
     package func objects(
         changedAfter place: ObjectPlace,
         isLive: Bool,
         of user: UserID,
-        limit: Int
-    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
+        limit: Int,
+        room: Int
+    ) throws -> ObjectPage {
         let statement = isLive ? store.objects.live : store.objects.changed
         statement.bind(1, user.rawValue)
         statement.bind(2, place.position)
         statement.bind(3, place.id)
-        statement.bind(4, limit)
-        return try objects(statement)
+        statement.bind(4, limit + 1)
+        return try page(statement, limit: limit, room: room)
     }
 
     /// Elements of a series from behind a place up to a position, in their order.
+    ///
+    /// - Parameter room: bytes that they may take on the wire.
     package func elements(
         of type: EntityType,
         below parent: Int64,
         after place: ObjectPlace,
         upTo end: Int64,
         of user: UserID,
-        limit: Int
-    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
+        limit: Int,
+        room: Int
+    ) throws -> ObjectPage {
         let statement = store.objects.elements
         statement.bind(1, user.rawValue)
         statement.bind(2, parent)
@@ -217,8 +230,8 @@ extension ReadTransaction {
         statement.bind(4, place.position)
         statement.bind(5, place.id)
         statement.bind(6, end)
-        statement.bind(7, limit)
-        return try objects(statement)
+        statement.bind(7, limit + 1)
+        return try page(statement, limit: limit, room: room)
     }
 
     package func objectCounts(of user: UserID) throws -> ObjectCounts {
@@ -264,18 +277,6 @@ extension ReadTransaction {
             Int64(limit)
         ) { try StoredObject.from($0).object }
     }
-
-    private func objects(
-        _ statement: any SQLStatement
-    ) throws -> [(object: StoredObject, place: ObjectPlace)] {
-        defer { statement.reset() }
-        var objects: [(StoredObject, ObjectPlace)] = []
-        while try statement.step() {
-            let (object, place) = try StoredObject.from(statement)
-            objects.append((object, place))
-        }
-        return objects
-    }
 }
 
 extension WriteTransaction {
@@ -309,17 +310,6 @@ extension WriteTransaction {
         statement.bind(14, position)
         statement.bind(15, ct)
         try statement.run()
-    }
-
-    /// Removes the elements of all series below an object.
-    ///
-    /// - Returns: how many there were.
-    package func deleteElements(below parent: Int64, of user: UserID) throws -> Int {
-        writes += 1
-        let statement = store.objects.deleteElements
-        statement.bind(1, user.rawValue)
-        statement.bind(2, parent)
-        return try statement.run()
     }
 
     package func setObjectCounts(_ counts: ObjectCounts, of user: UserID) throws {
@@ -383,7 +373,7 @@ extension EntityID {
 // MARK: - Rows
 
 extension StoredObject {
-    fileprivate static func from(
+    static func from(
         _ row: any SQLStatement
     ) throws -> (object: StoredObject, place: ObjectPlace) {
         let id = row.int(0)

@@ -4,15 +4,18 @@ import sys
 
 import client
 import delta
+import entities
 import simulation
 import wire
 from switch import mutated
 
 mutated(delta.mutants())
+mutated(entities.mutants())
 mutated(simulation.mutants())
 mutated(wire.MUTANTS)
 unfit = list(client.unfit())
 if unfit:
     sys.exit("\n".join(unfit))
 of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-print(f"{of_client + len(delta.MUTANTS) + len(simulation.MUTANTS) + len(wire.MUTANTS)} mutants fit the sources")
+switched = sum(len(part.MUTANTS) for part in (delta, entities, simulation, wire))
+print(f"{of_client + switched} mutants fit the sources")

@@ -56,6 +56,7 @@ extension ClientCore {
     func useEntities(_ tx: StoreTransaction) throws -> LocalEntities {
         if try tx.value(of: .entitiesMark) as Int64? == nil {
             try tx.set(.entitiesMark, 0)
+            try tx.set(.entityTypes, LocalEntities.knownTypes)
             entityLink.wantsPull = true
         }
         return try storedEntities(tx)
@@ -83,7 +84,13 @@ extension ClientCore {
 
     /// Asks what has changed meanwhile, behind a login.
     func syncEntities(_ tx: StoreTransaction) throws {
-        entityLink.wantsPull = try tx.value(of: .entitiesMark) as Int64? != nil
+        guard try tx.value(of: .entitiesMark) as Int64? != nil else { return }
+        entityLink.wantsPull = true
+        // Copies of a type that was not known were passed over, and no mark brings them again.
+        let known: String? = try tx.value(of: .entityTypes)
+        guard known != LocalEntities.knownTypes else { return }
+        try tx.set(.entitiesMark, 0)
+        try tx.set(.entityTypes, LocalEntities.knownTypes)
     }
 
     func entitiesDisconnected() {
@@ -212,6 +219,8 @@ extension ClientCore {
             try keepEntities(tx) {
                 $0.pulledAll(copies.filter { !$0.isDeleted }, of: types)
                     + $0.pulled([], tombstones: copies.filter(\.isDeleted))
+                    // Series are listed nowhere: what is held of them may be gone, and is asked for again.
+                    + $0.evictElements()
             }
             // What was told while the pages came may have been created behind the last of them.
             entityLink.wantsPull = true
@@ -252,6 +261,11 @@ extension ClientCore {
 }
 
 extension LocalEntities {
+    /// The names of all types, as they are stored beside the mark.
+    static var knownTypes: String {
+        EntitySchema.standard(.standard).types.map(\.rawValue).sorted().joined(separator: " ")
+    }
+
     /// Types whose objects a pull of everything lists.
     fileprivate static var listedTypes: [EntityType] {
         EntitySchema.standard(.standard).types.filter {

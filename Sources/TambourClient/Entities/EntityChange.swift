@@ -67,6 +67,13 @@ extension EntityChange {
         return entity
     }
 
+    /// Whether the copy that the user saw is none that came before `entity`: the server has lost it.
+    func isUnfounded(on entity: Entity) -> Bool {
+        guard let base else { return false }
+        return base.version > entity.version
+            || (base.version == entity.version && base.modified != entity.modified)
+    }
+
     /// Whether `entity` already says all that this update wants to say.
     func isContained(in entity: Entity) -> Bool {
         fields.allSatisfy { entity.fields[$0.key, default: .null] == $0.value }

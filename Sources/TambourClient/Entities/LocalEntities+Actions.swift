@@ -31,7 +31,7 @@ extension LocalEntities {
     ) throws(LocalEntityError) -> [EntityRowChange] {
         guard let entity = entity(id)?.entity else { throw .notFound }
         let kind = try kind(of: entity.type)
-        guard kind.policy != .append else { throw .refused(.appendOnly, at: "/kind") }
+        guard kind.policy != .append else { throw .refused(.appendOnly, at: "/op") }
         let flaw =
             kind.flaw(in: fields, on: entity.fields)
             ?? kind.flaw(inWhole: entity.fields.patched(with: fields))
@@ -48,7 +48,7 @@ extension LocalEntities {
     ) throws(LocalEntityError) -> [EntityRowChange] {
         guard let entity = entity(id)?.entity else { throw .notFound }
         let kind = try kind(of: entity.type)
-        guard kind.policy != .append else { throw .refused(.appendOnly, at: "/kind") }
+        guard kind.policy != .append else { throw .refused(.appendOnly, at: "/op") }
         guard entities(below: entity.id).allSatisfy({ schema[$0.entity.type]?.cascades ?? true })
         else { throw .refused(.childrenRemain, at: "/id") }
         try record(.init(kind: .delete, modified: now), on: entity.id)

@@ -36,22 +36,36 @@ extension LocalEntities {
         }
         for copy in sorted(missing.compactMap(\.server)).reversed() { markDeleted(copy.id) }
         for object in sorted(objects) { adopt(object, inAnyCase: true) }
+        reopenUnfounded()
         return finish()
     }
 
-    /// Makes room: forgets elements of series, which can be pulled again. What waits to be sent
-    /// stays.
-    package mutating func evict(_ ids: [EntityID]) -> [EntityRowChange] {
-        for id in ids {
-            guard let row = entities[id], schema[row.type]?.policy == .append, row.server != nil,
-                open[id] == nil, sent[id] == nil
+    /// What is frozen upon something that the server does not have any more, as after a restored
+    /// backup, was not applied there, and must not be by the chance of an equal version.
+    private mutating func reopenUnfounded() {
+        guard !awaitsReply else { return }
+        for update in sent.values.values where update.change.kind != .create {
+            guard let server = entities[update.id]?.server, update.change.isUnfounded(on: server)
             else { continue }
-            remove(id)
+            sent[update.id] = nil
+            reopen(update, .pending)
         }
+    }
+
+    /// Forgets all elements of series, which no list of everything holds: their ranges are pulled
+    /// again. What waits to be sent stays.
+    package mutating func evictElements() -> [EntityRowChange] {
+        for row in entities.values.values where isIdleElement(row) { remove(row.id) }
         return finish()
     }
 
-    /// Forgets tombstones and replaced local ids that are older.
+    private func isIdleElement(_ row: EntityRow) -> Bool {
+        schema[row.type]?.policy == .append && row.server != nil && open[row.id] == nil
+            && sent[row.id] == nil
+    }
+
+    /// Forgets tombstones and replaced local ids that are older, and of series what stands below
+    /// such a tombstone: elements leave none of their own.
     ///
     /// - Parameter time: Unix milliseconds; by then every page that was under way has arrived, and
     ///   whoever held a local id has let go of it.
@@ -59,9 +73,11 @@ extension LocalEntities {
         let tombstones = entities.values.values
             .filter { $0.server.map { $0.isDeleted && $0.modified < time } ?? false }
             .sorted { schema.depth(of: $0.type) > schema.depth(of: $1.type) }
-        for row in tombstones
-        where open[row.id] == nil && sent[row.id] == nil && children[row.id] == nil {
-            remove(row.id)
+        for row in tombstones where open[row.id] == nil && sent[row.id] == nil {
+            for child in sortedChildren(of: row.id) {
+                if let element = entities[child], isIdleElement(element) { remove(child) }
+            }
+            if children[row.id] == nil { remove(row.id) }
         }
         for alias in aliases.values.values where alias.since < time { aliases[alias.local] = nil }
         return finish()
@@ -101,9 +117,9 @@ extension LocalEntities {
     /// Whether the type is known, and what stands above and below is of the types that it may be. So
     /// every step up is a step up the tree of types, and nothing is its own ancestor.
     private func hasPlace(_ copy: Entity) -> Bool {
-        guard let kind = schema[copy.type], (copy.parent == nil) == (kind.parent == nil) else {
-            return false
-        }
+        guard let kind = schema[copy.type], (copy.parent == nil) == (kind.parent == nil),
+            copy.parent != copy.id
+        else { return false }
         if let parent = copy.parent, let above = entities[parent], above.type != kind.parent {
             return false
         }
@@ -114,8 +130,10 @@ extension LocalEntities {
 
     private func isNews(_ copy: Entity, after known: Entity) -> Bool {
         // A tombstone has a version of its own, unless it was only inferred from an absence.
-        let isBack = known.isDeleted && !copy.isDeleted && copy.version == known.version
-        return copy.version > known.version || isBack
+        let isBack = known.isDeleted && !copy.isDeleted
+        // A version has one time, unless the server lost it and made it anew.
+        let isOther = copy.modified != known.modified || isBack
+        return copy.version > known.version || (copy.version == known.version && isOther)
     }
 
     /// The row of what this device created, where the copy is quicker than the reply. It keeps the

@@ -220,7 +220,7 @@ extension LocalEntities {
     }
 
     /// Puts a frozen update back, together with what came after it.
-    private mutating func reopen(_ update: LocalUpdate, _ state: LocalUpdate.State) {
+    mutating func reopen(_ update: LocalUpdate, _ state: LocalUpdate.State) {
         var update = update
         if let next = open[update.id] {
             guard let change = try? update.change.followed(by: next.change) else {

@@ -22,7 +22,12 @@ extension LocalEntities {
             open[id] = nil
             if update.change.kind == .delete { dropBelow(id) }
             return
-        case .pending: update.state = .pending
+        case .pending:
+            update.state = .pending
+            // No version says what the user saw: the server must not take it for its own.
+            if let server = row.server, update.change.isUnfounded(on: server) {
+                update.change.base?.version = 0
+            }
         case .rebased(let base):
             update.change.base = base
             update.state = .pending
@@ -45,10 +50,8 @@ extension LocalEntities {
             return verdict(onUpdate: update, of: kind, over: server)
         case (.delete, let server?):
             if server.isDeleted { return .done }
-            guard isNews(server, to: update.change), kind.policy.contest == .cas else {
-                return .stays
-            }
-            return .conflict(.version)
+            guard isNews(server, to: update.change) else { return .stays }
+            return kind.policy.contest == .cas ? .conflict(.version) : .pending
         case (.update, nil), (.delete, nil):
             return .stays
         }
@@ -70,7 +73,7 @@ extension LocalEntities {
 
     /// Whether the server's copy is newer than the one the user saw.
     private func isNews(_ server: Entity, to change: EntityChange) -> Bool {
-        server.version != change.base?.version
+        server.version != change.base?.version || server.modified != change.base?.modified
     }
 
     private func isGone(_ id: EntityID?) -> Bool {

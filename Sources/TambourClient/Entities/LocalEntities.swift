@@ -31,10 +31,11 @@ package struct LocalEntities: Sendable {
 
     package init(schema: EntitySchema, rows: EntityRows) {
         self.schema = schema
-        entities = Journal(Dictionary(uniqueKeysWithValues: rows.entities.map { ($0.id, $0) }))
+        let known = Self.sound(rows.entities, schema)
+        entities = Journal(known)
         var sent: [EntityID: LocalUpdate] = [:]
         var open: [EntityID: LocalUpdate] = [:]
-        for update in rows.updates {
+        for update in rows.updates where known[update.id] != nil {
             switch update.slot {
             case .sent: sent[update.id] = update
             case .open: open[update.id] = update
@@ -42,10 +43,26 @@ package struct LocalEntities: Sendable {
         }
         self.sent = Journal(sent)
         self.open = Journal(open)
-        aliases = Journal(Dictionary(uniqueKeysWithValues: rows.aliases.map { ($0.local, $0) }))
+        aliases = Journal(Dictionary(rows.aliases.map { ($0.local, $0) }) { $1 })
         counters = rows.counters
         storedCounters = rows.counters
-        for row in rows.entities { children[row.parent, default: []].insert(row.id) }
+        for row in known.values { children[row.parent, default: []].insert(row.id) }
+    }
+
+    /// The rows without those that a damaged file holds besides: the second of one id, and what
+    /// stands where its type cannot, as in a circle. Those of types that this version of the app
+    /// does not know stay in the file alone.
+    private static func sound(
+        _ rows: [EntityRow],
+        _ schema: EntitySchema
+    ) -> [EntityID: EntityRow] {
+        let all = Dictionary(rows.map { ($0.id, $0) }) { first, _ in first }
+        return all.filter { _, row in
+            guard let kind = schema[row.type], (row.parent == nil) == (kind.parent == nil) else {
+                return false
+            }
+            return row.parent.flatMap { all[$0] }.map { $0.type == kind.parent } ?? true
+        }
     }
 
     /// All rows, as a database that followed every call has them.
@@ -91,6 +108,11 @@ extension LocalEntities {
         open.values.values.filter { $0.cause != nil }
             .sorted { $0.sequence < $1.sequence }
             .compactMap { conflict($0.id) }
+    }
+
+    /// Changes that the server has not answered.
+    package var pendingCount: Int {
+        sent.values.count + open.values.values.filter { $0.cause == nil }.count
     }
 
     package func conflict(_ id: EntityID) -> Conflict? {

@@ -24,6 +24,8 @@ extension StoreTransaction {
         case userSettings
         /// Up to where objects were pulled, Unix milliseconds of the server; absent until somebody uses them.
         case entitiesMark
+        /// The types of objects that were known when everything up to the mark was pulled, in the order of their names.
+        case entityTypes
         /// What ids and operations are counted from.
         case entityCounters
         /// How many things were learned of histories so far: what is learned later wins.

@@ -130,6 +130,12 @@ package struct EntitySchema: Sendable {
         kinds.values.contains { $0.parent == type }
     }
 
+    /// The types of what can stand directly below objects of a type, in the order of their names.
+    package func kinds(below type: EntityType) -> [Kind] {
+        kinds.values.filter { $0.parent == type }
+            .sorted { $0.type.rawValue < $1.type.rawValue }
+    }
+
     /// Types whose objects do not go with their parent.
     package var remaining: [EntityType] { kinds.values.filter { !$0.cascades }.map(\.type) }
 

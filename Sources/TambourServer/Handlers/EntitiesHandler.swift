@@ -47,14 +47,15 @@ struct EntitiesHandler: Sendable {
             // What goes while the pages are read was in one of them.
             isLive: isEverything && isFirst,
             of: caller.userID,
-            limit: count + 1
+            limit: count,
+            room: limits.maxReplyBytes
         )
-        var page = fitting(found.prefix(count))
+        var page = found.objects[...]
         var reply = ObjPullReply(
             resync: isEverything && isFirst ? true : nil,
             time: time
         )
-        if page.count < found.count {
+        if found.isMore {
             // Of the clock's last moment something may still appear between what is read already.
             let settled = page.prefix { $0.place.position <= time }
             if !settled.isEmpty { page = settled }
@@ -86,28 +87,19 @@ struct EntitiesHandler: Sendable {
             after: ObjectPlace(position: range.from, id: id),
             upTo: range.to ?? .max,
             of: caller.userID,
-            limit: count + 1
+            limit: count,
+            room: limits.maxReplyBytes
         )
-        let page = fitting(found.prefix(count))
-        var reply = ObjPullReply(objects: page.map { ObjectCopy($0.object.copy) }, time: time)
-        if page.count < found.count, let last = page.last {
+        var reply = ObjPullReply(
+            objects: found.objects.map { ObjectCopy($0.object.copy) },
+            time: time
+        )
+        if found.isMore, let last = found.objects.last {
             reply.more = true
             reply.time = last.place.position
             reply.last = last.place.id
         }
         return reply
-    }
-
-    private typealias Found = ArraySlice<(object: StoredObject, place: ObjectPlace)>
-
-    /// As many as a reply holds, and one at least.
-    private func fitting(_ found: Found) -> Found {
-        var budget = limits.maxReplyBytes
-        let fits = found.prefix { entry in
-            budget -= entry.object.entity.wireSizeEstimate
-            return budget >= 0
-        }
-        return fits.isEmpty ? found.prefix(1) : fits
     }
 
     // MARK: OBJ_PUSH
@@ -292,10 +284,40 @@ struct EntitiesHandler: Sendable {
         if isElement { push.counts.elements += change } else { push.counts.live += change }
         try write(object, of: user, tx)
         push.changed.append(object.copy)
-        guard object.entity.isDeleted, schema.isParent(object.entity.type) else { return }
-        push.counts.elements -= Int64(try tx.deleteElements(below: id, of: user))
-        for child in try tx.reader.objects(below: id, of: user) {
-            try apply(rules.cascade(object, to: child), in: &push, tx)
+        if object.entity.isDeleted {
+            try cascade(object.stamp, below: id, object.entity.type, in: &push, tx)
+        }
+    }
+
+    /// Deletes what stands below an object, `ObjectRules.cascade` for all of one parent at once:
+    /// they may be as many as a user has, and nothing has to be known of what they hold.
+    private func cascade(
+        _ stamp: StoredObject.Stamp,
+        below id: Int64,
+        _ type: EntityType,
+        in push: inout Push,
+        _ tx: WriteTransaction
+    ) throws {
+        let kinds = schema.kinds(below: type)
+        if kinds.contains(where: { $0.policy == .append }) {
+            push.counts.elements -= Int64(
+                try tx.deleteElements(below: id, of: push.caller.userID)
+            )
+        }
+        for kind in kinds where kind.policy != .append {
+            let tombstones = try tx.deleteObjects(
+                of: kind.type,
+                below: id,
+                by: stamp,
+                keepsFields: kind.deletion == .updateWins,
+                of: push.caller.userID
+            )
+            push.counts.live -= Int64(tombstones.count)
+            push.changed += tombstones
+            guard schema.isParent(kind.type) else { continue }
+            for tombstone in tombstones {
+                try cascade(stamp, below: tombstone.id.number, kind.type, in: &push, tx)
+            }
         }
     }
 
@@ -370,12 +392,5 @@ extension EntityResult {
             case .rejected, .skipped, .replayed: []
             }
         return copies.reduce(200) { $0 + ($1?.wireSizeEstimate ?? 0) }
-    }
-}
-
-extension Entity {
-    /// About how many bytes it takes on the wire, never fewer.
-    fileprivate var wireSizeEstimate: Int {
-        140 + type.rawValue.utf8.count + FieldValue.encodedSize(of: fields)
     }
 }

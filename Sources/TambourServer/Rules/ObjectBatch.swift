@@ -21,7 +21,7 @@ package struct ObjectBatch {
 
     package mutating func admit(_ operation: EntityOperation) -> Admission {
         guard operation.kind.rawValue >= phase else {
-            return .settled(.rejected(.outOfOrder, at: "/kind"))
+            return .settled(.rejected(.outOfOrder, at: "/op"))
         }
         phase = operation.kind.rawValue
         for id in [operation.parent, operation.id] {

@@ -144,7 +144,7 @@ package struct ObjectRules: Sendable {
         of kind: EntitySchema.Kind,
         in situation: Situation
     ) -> ObjectDecision {
-        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/kind") }
+        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
         // Where the object is gone its children's parent is what the user has to decide about
         // first.
         if situation.current?.entity.isDeleted ?? true, situation.parent == .gone {
@@ -175,7 +175,7 @@ package struct ObjectRules: Sendable {
         if let flaw = kind.flaw(inWhole: object.entity.fields) { return .rejected(flaw) }
         var applied = EntityResult.Applied(of: object)
         applied.object = object.copy
-        applied.loser = kind.policy.contest == .lww ? current.copy : nil
+        applied.loser = hasLoser(fields, operation, current, kind) ? current.copy : nil
         return .apply(object, applied)
     }
 
@@ -216,7 +216,7 @@ package struct ObjectRules: Sendable {
         of kind: EntitySchema.Kind,
         in situation: Situation
     ) -> ObjectDecision {
-        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/kind") }
+        guard kind.policy != .append else { return .rejected(.appendOnly, at: "/op") }
         guard let current = situation.current, !current.entity.isDeleted else {
             let tombstone = situation.current?.entity
             return .replayed(
@@ -269,6 +269,25 @@ package struct ObjectRules: Sendable {
             }
             if fields.count < operation.fields.count, contested == .cas { return nil }
             return fields.isEmpty && !operation.fields.isEmpty ? nil : fields
+        }
+    }
+
+    /// Whether the fields that are applied set aside what somebody else wrote since the base.
+    private func hasLoser(
+        _ fields: [String: FieldValue],
+        _ operation: EntityOperation,
+        _ current: StoredObject,
+        _ kind: EntitySchema.Kind
+    ) -> Bool {
+        switch kind.policy {
+        case .cas, .append: false
+        // Which fields changed since is not known of these.
+        case .lww: true
+        case .merge:
+            fields.contains { name, value in
+                (current.stamps[name]?.version ?? 0) > operation.base
+                    && value != current.entity.fields[name, default: .null]
+            }
         }
     }
 

@@ -179,7 +179,7 @@ struct Objects: AsyncParsableCommand {
             _ = try await client.entityConflicts()
             if wait > 0 {
                 client.start()
-                await client.waitForObjects(within: .seconds(wait)) { _ in true }
+                await client.waitForObjects(within: .seconds(wait)) { true }
             }
             let value: Value
             do {
@@ -188,11 +188,12 @@ struct Objects: AsyncParsableCommand {
                 await client.stop()
                 throw error
             }
-            let isSettled: @Sendable ([LocalEntity]) -> Bool = { objects in
-                objects.allSatisfy { $0.state != .pending }
+            if wait > 0 {
+                await client.waitForObjects(within: .seconds(wait)) {
+                    try await client.pendingEntityChanges() == 0
+                }
             }
-            if wait > 0 { await client.waitForObjects(within: .seconds(wait), until: isSettled) }
-            let waits = try await !isSettled(client.objectTree().map(\.object))
+            let waits = try await client.pendingEntityChanges() > 0
             await client.stop()
             if waits, wait > 0 {
                 remark("Some changes wait to be sent.")
@@ -395,16 +396,16 @@ extension Client {
         return found
     }
 
-    /// Waits until the objects are as those of the server, and something holds of them.
+    /// Waits until the objects are as those of the server, and something holds.
     fileprivate func waitForObjects(
         within limit: Duration,
-        until holds: @escaping @Sendable ([LocalEntity]) -> Bool
+        until holds: @escaping @Sendable () async throws -> Bool
     ) async {
         let changes = changes()
         let states = states()
         @Sendable func isDone() async -> Bool {
             guard await isEntitySyncDone() else { return false }
-            return ((try? await objectTree().map(\.object)).map(holds)) ?? false
+            return (try? await holds()) ?? false
         }
         await withTaskGroup(of: Void.self) { group in
             group.addTask {

@@ -273,19 +273,6 @@ struct EntityPullTests {
         #expect(fixture.local.entity(.server(3))?.entity == copy)
     }
 
-    @Test("elements of a series can be forgotten and pulled again")
-    func evict() throws {
-        var fixture = Fixture()
-        let element = Fixture.entity(8, Fixture.measurement, below: 2, fields: ["at": .int(5)])
-        _ = fixture.local.pulled([element])
-        let unsent = try fixture.create(Fixture.measurement, ["at": .int(6)])
-        _ = fixture.local.evict([.server(8), .server(3), unsent])
-        let shown = fixture.local.entities(below: .server(2)).map(\.entity.id)
-        #expect(shown == [.server(3), unsent])
-        _ = fixture.local.pulled([element])
-        #expect(fixture.local.entity(.server(8)) != nil)
-    }
-
     @Test("old tombstones and replaced ids are forgotten, what something still needs is not")
     func prune() throws {
         var fixture = Fixture()

@@ -109,9 +109,9 @@ struct ObjectBatchTests {
     @Test("deletions come first, then creations, then updates")
     mutating func order() {
         _ = batch.admit(operation(.create, .local(1)))
-        #expect(batch.admit(operation(.delete, .server(2))) == rejected(.outOfOrder, "/kind"))
+        #expect(batch.admit(operation(.delete, .server(2))) == rejected(.outOfOrder, "/op"))
         let update = operation(.update, .server(2))
         #expect(batch.admit(update) == .tried(update))
-        #expect(batch.admit(operation(.create, .local(3))) == rejected(.outOfOrder, "/kind"))
+        #expect(batch.admit(operation(.create, .local(3))) == rejected(.outOfOrder, "/op"))
     }
 }

@@ -268,6 +268,24 @@ struct ObjectRulesTests {
         #expect(object.entity.fields == ["a": .int(8), "b": .int(4)])
         #expect(object.entity.modified == 800)
         #expect(result.object == object.copy)
+        #expect(result.loser == third.copy)
+    }
+
+    @Test("what merges without a loss has no loser")
+    func mergeWithoutLoss() throws {
+        let rules = rules(.merge(contested: .lww))
+        let second = try after(rules, operation(.update, modified: 700, ["a": .int(3)]), on: first)
+        for fields in [["b": FieldValue.int(8)], ["a": .int(3)], ["a": .int(3), "b": .int(8)]] {
+            let update = operation(.update, modified: 750, fields)
+            let (object, result) = try applied(rules.decide(update, in: situation(second)))
+            #expect(result.object == object.copy)
+            #expect(result.loser == nil)
+        }
+        // Of what is older than the other's only the part without a loss is applied.
+        let older = operation(.update, modified: 600, ["a": .int(9), "b": .int(8)])
+        let (object, result) = try applied(rules.decide(older, in: situation(second)))
+        #expect(object.entity.fields == ["a": .int(3), "b": .int(8)])
+        #expect(result.loser == nil)
     }
 
     @Test("a deletion of what was updated is a conflict", arguments: cas)
@@ -495,7 +513,7 @@ struct ObjectRulesTests {
         for kind in [EntityChangeKind.update, .delete] {
             #expect(
                 rules(.append).decide(operation(kind), in: situation(first))
-                    == .rejected(EntityRefusal(.appendOnly, at: "/kind"))
+                    == .rejected(EntityRefusal(.appendOnly, at: "/op"))
             )
         }
     }

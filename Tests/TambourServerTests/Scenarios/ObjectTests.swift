@@ -3,163 +3,11 @@ import TambourStore
 import TambourTesting
 import Testing
 
-/// A device of a user, and the operations of tests in short.
-private struct Device {
-    let client: WireClient
-
-    /// Sends operations in one request, as of now by the device's clock.
-    func push(
-        _ operations: [EntityOperation],
-        clientNow: Int64 = 1_000_000
-    ) throws -> [EntityResult] {
-        let request = ObjPushRequest(
-            clientNow: clientNow,
-            ops: operations.map { ObjectOperation($0) }
-        )
-        return try client.call(request).results.map { try EntityResult($0) }
-    }
-
-    func push(_ operation: EntityOperation) throws -> EntityResult {
-        try #require(try push([operation]).first)
-    }
-
-    /// The id of what an operation created.
-    func create(
-        _ type: EntityType,
-        below parent: EntityID? = nil,
-        _ fields: [String: FieldValue] = [:],
-        opID: Int64
-    ) throws -> EntityID {
-        let result = try push(.create(type, below: parent, fields, opID: opID))
-        guard case .applied(let applied) = result else {
-            throw WireClient.Failure.unexpected("\(result)")
-        }
-        return applied.id
-    }
-
-    func pull(since mark: Int64 = 0, count: Int64? = nil, after: Int64 = 0) throws -> ObjPullReply {
-        try client.call(ObjPullRequest(since: mark, count: count, after: after))
-    }
-
-    /// All pages behind a mark, and the next mark.
-    func pullAll(since mark: Int64 = 0, count: Int64? = nil) throws
-        -> (entities: [Entity], time: Int64, pages: Int)
-    {
-        var (entities, since, after, pages) = ([Entity](), mark, Int64(0), 0)
-        while true {
-            let reply = try pull(since: since, count: count, after: after)
-            entities += try reply.objects.map { try Entity($0) }
-            pages += 1
-            guard reply.more == true else { return (entities, reply.time, pages) }
-            (since, after) = (reply.time, reply.last ?? 0)
-        }
-    }
-}
-
-extension EntityOperation {
-    fileprivate static func create(
-        _ type: EntityType,
-        _ id: EntityID = .local(1),
-        below parent: EntityID? = nil,
-        _ fields: [String: FieldValue] = [:],
-        opID: Int64,
-        modified: Int64 = 1_000_000
-    ) -> EntityOperation {
-        EntityOperation(
-            opID: opID,
-            kind: .create,
-            id: id,
-            type: type,
-            parent: parent,
-            base: 0,
-            modified: modified,
-            fields: fields
-        )
-    }
-
-    fileprivate static func update(
-        _ type: EntityType,
-        _ id: EntityID,
-        base: Int64,
-        _ fields: [String: FieldValue],
-        opID: Int64,
-        modified: Int64 = 1_000_000
-    ) -> EntityOperation {
-        EntityOperation(
-            opID: opID,
-            kind: .update,
-            id: id,
-            type: type,
-            parent: nil,
-            base: base,
-            modified: modified,
-            fields: fields
-        )
-    }
-
-    fileprivate static func delete(
-        _ type: EntityType,
-        _ id: EntityID,
-        base: Int64,
-        opID: Int64
-    ) -> EntityOperation {
-        EntityOperation(
-            opID: opID,
-            kind: .delete,
-            id: id,
-            type: type,
-            parent: nil,
-            base: base,
-            modified: 1_000_000,
-            fields: [:]
-        )
-    }
-}
-
-extension EntityResult {
-    fileprivate var applied: Applied? {
-        if case .applied(let applied) = first { applied } else { nil }
-    }
-
-    fileprivate var isReplayed: Bool {
-        if case .replayed = self { true } else { false }
-    }
-
-    fileprivate static func refused(_ error: ObjectError, _ path: String) -> EntityResult {
-        .rejected(EntityRefusal(error, at: path))
-    }
-}
-
-/// A phone and a tablet of Alice, and an account with a profile.
-private func withDevices(
-    limits overrides: [String: Int] = [:],
-    _ body: (TestServer, Device, Device, EntityID) throws -> Void
-) throws {
-    try withServer(limits: overrides) { server in
-        let phone = try server.signUp("Alice")
-        let tablet = try server.signIn(
-            phoneOf: phone,
-            device: "tablet",
-            capabilities: ["objects"]
-        )
-        let device = Device(client: phone)
-        let account = try device.create(.account, ["name": .string("Home")], opID: 1)
-        let profile = try device.create(
-            .profile,
-            below: account,
-            ["name": .string("Ann")],
-            opID: 2
-        )
-        for client in [phone, tablet] { _ = try client.takePushes() }
-        try body(server, device, Device(client: tablet), profile)
-    }
-}
-
 @Suite("OBJ_PUSH (1041)")
 struct ObjPushTests {
     @Test("what is created together finds its parent by its local id")
     func together() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let results = try phone.push([
                 .create(.profile, .local(7), below: .server(0), opID: 10),
                 .create(.note, .local(8), below: profile, ["title": .string("a")], opID: 11),
@@ -184,13 +32,13 @@ struct ObjPushTests {
         }
     }
 
-    private func accountID(_ device: Device) throws -> EntityID {
+    private func accountID(_ device: ObjectDevice) throws -> EntityID {
         try #require(device.pullAll().entities.first { $0.type == .account }).id
     }
 
     @Test("sent again it gets the first result, and nobody is told")
     func again() throws {
-        try withDevices { server, phone, tablet, profile in
+        try withObjectDevices { server, phone, tablet, profile in
             let create = EntityOperation.create(
                 .note,
                 below: profile,
@@ -224,7 +72,7 @@ struct ObjPushTests {
 
     @Test("a cas type wants the present version")
     func cas() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let id = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             _ = try tablet.push(.update(.note, id, base: 1, ["title": .string("b")], opID: 1))
             let result = try phone.push(
@@ -242,7 +90,7 @@ struct ObjPushTests {
 
     @Test("fields of a merge type that do not meet are both applied, those that meet are not")
     func merge() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             _ = try tablet.push(
                 .update(.profile, profile, base: 1, ["color": .string("red")], opID: 1)
             )
@@ -266,7 +114,7 @@ struct ObjPushTests {
 
     @Test("the later one of an lww type wins, and a wrong clock does not")
     func lastWriter() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let id = try phone.create(
                 .preference,
                 below: profile,
@@ -314,7 +162,7 @@ struct ObjPushTests {
 
     @Test("what finds a tombstone goes by its type")
     func deleted() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             let preference = try phone.create(
                 .preference,
@@ -350,7 +198,7 @@ struct ObjPushTests {
 
     @Test("a deletion of what changed is a conflict, of what is deleted nothing new")
     func deleting() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             _ = try tablet.push(.update(.note, note, base: 1, ["title": .string("b")], opID: 1))
             let conflict = try phone.push(.delete(.note, note, base: 1, opID: 11))
@@ -367,7 +215,7 @@ struct ObjPushTests {
 
     @Test("what stands below goes along, elements of series too")
     func cascade() throws {
-        try withDevices { server, phone, tablet, profile in
+        try withObjectDevices { server, phone, tablet, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             for at in 1...3 {
                 _ = try phone.create(
@@ -393,7 +241,7 @@ struct ObjPushTests {
 
     @Test("a natural key names one object below one parent, until it is deleted")
     func naturalKey() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let fields: [String: FieldValue] = ["key": .string("units"), "value": .string("kg")]
             let first = try phone.create(.preference, below: profile, fields, opID: 10)
             let twin = try tablet.push(.create(.preference, below: profile, fields, opID: 1))
@@ -422,7 +270,7 @@ struct ObjPushTests {
 
     @Test("what no object can hold is refused with its place")
     func refusals() throws {
-        try withDevices(limits: ["maxObjectBytes": 100]) { _, phone, _, profile in
+        try withObjectDevices(limits: ["maxObjectBytes": 100]) { _, phone, _, profile in
             let results = try phone.push([
                 .create(EntityType("song"), below: profile, opID: 10),
                 .create(.note, .local(2), below: profile, ["titel": .string("a")], opID: 11),
@@ -447,9 +295,9 @@ struct ObjPushTests {
                     .refused(.wrongFieldKind, "/fields/title"),
                     .refused(.tooLarge, "/fields"),
                     .refused(.wrongType, "/type"),
-                    .refused(.appendOnly, "/kind"),
+                    .refused(.appendOnly, "/op"),
                     .refused(.unknownReference, "/id"),
-                    .refused(.outOfOrder, "/kind"),
+                    .refused(.outOfOrder, "/op"),
                 ]
             )
             #expect(results[4].applied?.version == 1)
@@ -459,7 +307,7 @@ struct ObjPushTests {
     @Test("a user has no more than so many objects, and so many elements")
     func many() throws {
         let limits = ["maxObjects": 3, "maxSeriesElements": 2]
-        try withDevices(limits: limits) { _, phone, _, profile in
+        try withObjectDevices(limits: limits) { _, phone, _, profile in
             let note = try phone.create(.note, below: profile, opID: 10)
             #expect(
                 try phone.push(.create(.note, below: profile, opID: 11))
@@ -479,7 +327,7 @@ struct ObjPushTests {
 
     @Test("what is no operation refuses the request as a whole")
     func broken() throws {
-        try withDevices { _, phone, _, profile in
+        try withObjectDevices { _, phone, _, profile in
             var operations = [
                 ObjectOperation(.create(.note, below: profile, opID: 10)),
                 ObjectOperation(.create(.note, .local(2), below: profile, opID: 11)),
@@ -497,7 +345,7 @@ struct ObjPushTests {
 struct ObjPullTests {
     @Test("a delta is what changed, deletions among it")
     func delta() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let kept = try phone.create(.note, below: profile, ["title": .string("a")], opID: 10)
             let gone = try phone.create(.note, below: profile, ["title": .string("b")], opID: 11)
             let first = try tablet.pull()
@@ -524,7 +372,7 @@ struct ObjPullTests {
 
     @Test("pages go on without a gap, also within what changed together")
     func pages() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             for round in 0..<4 {
                 let results = try phone.push(
                     (0..<10).map { index in
@@ -546,7 +394,7 @@ struct ObjPullTests {
     @Test("a page holds no more bytes than a reply may")
     func bytes() throws {
         let limits = ["maxReplyBytes": 20_000]
-        try withDevices(limits: limits) { _, phone, tablet, profile in
+        try withObjectDevices(limits: limits) { _, phone, tablet, profile in
             for number in 0..<8 {
                 let text = String(repeating: "x", count: 6_000)
                 _ = try phone.create(
@@ -564,8 +412,8 @@ struct ObjPullTests {
 
     @Test("nobody sees what is another's")
     func others() throws {
-        try withDevices { server, _, _, profile in
-            let bob = Device(client: try server.signUp("Bob"))
+        try withObjectDevices { server, _, _, profile in
+            let bob = ObjectDevice(client: try server.signUp("Bob"))
             #expect(try bob.pull().objects.isEmpty)
             #expect(
                 try bob.push(.create(.note, below: profile, opID: 1))
@@ -578,7 +426,7 @@ struct ObjPullTests {
 
     @Test("a range of a series comes in its order, both ends included")
     func series() throws {
-        try withDevices { _, phone, tablet, profile in
+        try withObjectDevices { _, phone, tablet, profile in
             let times: [Int64] = [50, 10, 30, 20, 40, 30, 30]
             for (index, time) in times.enumerated() {
                 _ = try phone.create(
@@ -613,7 +461,7 @@ struct ObjPullTests {
 
     @Test("odd requests are refused")
     func odd() throws {
-        try withDevices { _, phone, _, profile in
+        try withObjectDevices { _, phone, _, profile in
             for request in [
                 ObjPullRequest(since: -1), ObjPullRequest(count: 0),
                 ObjPullRequest(series: ObjectRange(type: "note", parent: profile.number)),

@@ -1,0 +1,74 @@
+import Foundation
+import TambourTesting
+import Testing
+
+/// `tambour objects` as a person or a script meets it.
+@Suite("The command line of objects")
+struct ObjectsCommandTests {
+    private struct Device {
+        let directory: URL
+        let name: String
+
+        func run(
+            _ arguments: [String],
+            input: String = "/dev/null"
+        ) async throws -> (status: Int32, lines: [String], errors: String) {
+            let program = try TambourdProcess.program().deletingLastPathComponent()
+                .appendingPathComponent("tambour")
+            let place = ["--home", directory.path, "--account", name]
+            let child = try ChildProcess(program, arguments + place, input: input)
+            var lines: [String] = []
+            for await line in child.lines { lines.append(line) }
+            return (try await child.exitStatus(within: .seconds(120)), lines, child.errors)
+        }
+
+        func logIn(to server: TambourdProcess, token: String) async throws {
+            let file = directory.appendingPathComponent("\(name).token")
+            try Data("\(token)\n".utf8).write(to: file)
+            let result = try await run(["login", server.address, "--token"], input: file.path)
+            try #require(result.status == 0, "\(result.errors)")
+        }
+    }
+
+    private func token(on server: TambourdProcess) async throws -> String {
+        let made = try ChildProcess(
+            TambourdProcess.program(),
+            [
+                "admin", "users", "create", "--data", server.dataDirectory, "--count", "1",
+                "--first-phone", "+79990000001",
+            ]
+        )
+        var words: [String] = []
+        for await line in made.lines { words = line.split(separator: " ").map(String.init) }
+        try #require(await made.exitStatus() == 0, "\(made.errors)")
+        return try #require(words.last)
+    }
+
+    @Test("ends when the server has heard of a deletion, and says when it has not")
+    func deletion() async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("tambour-objects-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let phone = Device(directory: directory, name: "phone")
+        let laptop = Device(directory: directory, name: "laptop")
+        try await TambourdProcess.run { server in
+            let token = try await token(on: server)
+            for device in [phone, laptop] { try await device.logIn(to: server, token: token) }
+            var kept: [String] = []
+            for name in ["Home", "Work"] {
+                let added = try await phone.run(["objects", "add", "account", "name=\(name)"])
+                try #require(added.status == 0, "\(added.errors)")
+                kept += added.lines
+            }
+            #expect(try await phone.run(["objects", "rm", kept[0]]).status == 0)
+            let seen = try await laptop.run(["objects", "list"])
+            #expect(seen.lines.map { $0.hasSuffix("name=Work") } == [true])
+        }
+        // The server is gone, and nobody has told it of this.
+        let removed = try await phone.run(["objects", "rm", "l2", "--wait", "1"])
+        #expect(removed.status == 2)
+        #expect(removed.errors.contains("Some changes wait to be sent."))
+        #expect(try await phone.run(["objects", "list", "--wait", "0"]).lines.isEmpty)
+    }
+}
