@@ -175,6 +175,14 @@ final class Device: ClientHost {
         return value
     }
 
+    /// Changes the store behind the core's back.
+    func rewrite<Value>(_ body: (StoreTransaction) throws -> Value) -> Value? {
+        guard let store, !fate.isDead else { return nil }
+        let value = try? store.write(body)
+        if fate.isDead { kill() }
+        return value
+    }
+
     /// Reads what is on the device.
     func read<Value>(_ body: (Reader) throws -> Value) -> Value? {
         guard let store else { return nil }

@@ -132,8 +132,7 @@ extension World {
 
     /// A task is stored as a later version writes it, and that version comes back a while later.
     private func changeCodec(on device: Device) {
-        guard let store = device.store else { return }
-        let changed = try? store.write { tx in
+        let changed = device.rewrite { tx in
             try tx.execute(
                 """
                 UPDATE task SET codecVersion = 99
@@ -150,11 +149,11 @@ extension World {
             sends[place].wasRetried = true
         }
         loop.after(8_000_000) { [weak device] in
-            guard let device, let store = device.store else { return }
-            try? store.write { tx in
+            guard let device else { return }
+            let isRead: Void? = device.rewrite { tx in
                 try tx.execute("UPDATE task SET codecVersion = 1 WHERE codecVersion = 99")
             }
-            device.kill()
+            if isRead != nil { device.kill() }
         }
     }
 
