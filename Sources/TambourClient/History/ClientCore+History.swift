@@ -97,14 +97,16 @@ extension ClientCore {
         else { return }
         let newest = (row["lastMessage"] as Int64?).map { MessageID($0) }
         // One of them may have been the newest, or one that was not read.
-        if row["unread"] > 0 || newest.map({ messages.contains($0) }) == true { refresh(chat) }
+        if row["unread"] > 0 || newest.map({ messages.contains($0) }) == true {
+            try refresh(chat, tx)
+        }
     }
 
     /// Everything between two times is no more.
     func empty(_ chat: ChatID, fromMs: Int64, throughMs: Int64, _ tx: StoreTransaction) throws {
         guard let evidence = Evidence.emptied(fromMs: fromMs, throughMs: throughMs) else { return }
         try change(chat, with: [], isPushed: false, tx) { $0.apply(evidence) }
-        refresh(chat)
+        try refresh(chat, tx)
     }
 
     /// The chat is gone, and its rows with it.
@@ -118,6 +120,8 @@ extension ClientCore {
         histories = [:]
         try tx.execute("DELETE FROM history_chunk")
         try tx.execute("DELETE FROM history_tomb")
+        // Whatever comes next counts more than what is held, older versions of messages included.
+        try tx.execute("UPDATE message SET updateTime = 0, revision = 0")
         try tx.execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
         tx.changes.everything = true
     }
@@ -305,7 +309,13 @@ extension ClientCore {
             messageID: asked.behind.map { MessageID($0.rawValue) }
         )
         call(request) { [self] answer, tx in
-            guard case .success(let reply) = answer else { return }
+            let reply: ChatChangesReply
+            switch answer {
+            case .success(let success): reply = success
+            // It is not this account's.
+            case .failure(.refused(_, _, nil)): return
+            case .failure(let error): return try syncFailed(error, tx)
+            }
             let changes = MessageChanges(
                 changed: reply.messages.map { Position($0.id.rawValue) },
                 removed: reply.removedIDs.map { Position($0.rawValue) },

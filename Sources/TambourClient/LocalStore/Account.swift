@@ -76,7 +76,7 @@ extension StoreTransaction {
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
             "task", "task_dependency", "overlay", "chat_setting", "entity", "entity_update",
-            "entity_alias",
+            "entity_alias", "chat_refresh",
         ] {
             try execute("DELETE FROM \(table)")
         }

@@ -72,14 +72,14 @@ extension StoreTransaction {
     }
 
     /// Forgets a chat and all that is held of it but what waits to be sent there.
-    func removeChat(_ chat: ChatID) throws {
+    func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         changes.chats.insert(chat)
         changes.histories.insert(chat)
         try execute("DELETE FROM chat WHERE id = ?", [chat.rawValue])
         try execute("DELETE FROM message WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
-        try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
+        if !keepsDraft { try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue]) }
     }
 
     /// Settings of chats, as who is muted and what is pinned to the top of the list.

@@ -7,6 +7,7 @@ enum LocalSchema {
         migrator.registerMigration("1") { try $0.execute(sql: first) }
         migrator.registerMigration("entities") { try $0.execute(sql: entities) }
         migrator.registerMigration("chat settings") { try $0.execute(sql: chatSettings) }
+        migrator.registerMigration("chat refresh") { try $0.execute(sql: chatRefresh) }
         return migrator
     }()
 
@@ -18,6 +19,11 @@ enum LocalSchema {
           favourite INTEGER
         );
         INSERT INTO chat_setting SELECT id, mutedUntil, favourite FROM chat;
+        """
+
+    /// Chats of which what is held is in doubt: no delta brings them, so they are asked for until they came.
+    private static let chatRefresh = """
+        CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
         """
 
     /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the object

@@ -55,6 +55,7 @@ extension ClientCore {
                 loggedIn()
                 try wakeTasks(tx)
                 try syncEntities(tx)
+                try askAnew(tx)
                 try syncRest(tx)
             case .failure(let error): try loginFailed(error, tx)
             }
@@ -63,7 +64,7 @@ extension ClientCore {
 
     private func loginFailed(_ error: ClientError, _ tx: StoreTransaction) throws {
         switch error {
-        case .refused(let code, let text, let wait):
+        case .refused(let code, let text, _):
             switch error.code {
             case .loginToken, .loginBlocked:
                 // What is held and what waits to be sent stays: the same person may sign in again.
@@ -71,10 +72,18 @@ extension ClientCore {
                 tx.changes.account = true
                 awaitsSignIn()
                 publish(.signedOut(reason: text.isEmpty ? code : text))
-            default:
-                let pause = wait.map { $0 / .milliseconds(1) } ?? 10_000
-                try rest(forMs: Int64(pause), tx)
+            default: try syncFailed(error, tx)
             }
+        default: try syncFailed(error, tx)
+        }
+    }
+
+    /// Part of what happened meanwhile could not be had: the next connection asks for it again.
+    func syncFailed(_ error: ClientError, _ tx: StoreTransaction) throws {
+        switch error {
+        case .refused(_, _, let wait):
+            let pause = wait.map { $0 / .milliseconds(1) } ?? 10_000
+            try rest(forMs: Int64(pause), tx)
         case .disconnected: break
         default: try breakConnection(tx)
         }
@@ -145,7 +154,7 @@ extension ClientCore {
         for chat in chats {
             if let asked, !isCurrent(chat.id, since: asked, tx) {
                 try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.id.rawValue])
-                refresh(chat.id)
+                try refresh(chat.id, tx)
                 continue
             }
             guard try putOwn(chat, tx, me) else { continue }
@@ -162,7 +171,12 @@ extension ClientCore {
             let asked = transactions
             return call(ChatsListRequest(marker: marker, count: Int64(options.chatsAtOnce))) {
                 [self] answer, tx in
-                guard case .success(let reply) = answer, let me = try tx.userID() else { return }
+                let reply: ChatsListReply
+                switch answer {
+                case .success(let success): reply = success
+                case .failure(let error): return try syncFailed(error, tx)
+                }
+                guard let me = try tx.userID() else { return }
                 // A push may have moved the marker's base meanwhile: what is asked for is asked for once.
                 guard try tx.value(of: .chatsMarker) == marker else { return }
                 try put(reply.chats, since: asked, tx, me)
@@ -185,7 +199,12 @@ extension ClientCore {
         )
         let asked = transactions
         call(request) { [self] answer, tx in
-            guard case .success(let reply) = answer, let me = try tx.userID() else { return }
+            let reply: SyncMoreReply
+            switch answer {
+            case .success(let success): reply = success
+            case .failure(let error): return try syncFailed(error, tx)
+            }
+            guard let me = try tx.userID() else { return }
             for user in reply.contacts { try tx.put(user, isContact: true) }
             try put(reply.chats, since: asked, tx, me)
             if let drafts = reply.drafts { try tx.put(drafts, me: me) }
@@ -214,7 +233,8 @@ extension ClientCore {
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
             let chat = ChatID(row[0])
-            try tx.removeChat(chat)
+            // A draft may be for the person: drafts have a mark and a resync of their own.
+            try tx.removeChat(chat, keepsDraft: true)
             forgetHistory(of: chat)
         }
     }

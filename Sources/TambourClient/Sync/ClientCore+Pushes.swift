@@ -76,7 +76,7 @@ extension ClientCore {
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
         } else if !isKnown {
-            refresh(chat.id)
+            try refresh(chat.id, tx)
         }
     }
 
@@ -116,7 +116,7 @@ extension ClientCore {
         } else {
             // What is said in it now moves a chat to the part of the list that was read already.
             let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
-            if known?["isStale"] != false { refresh(chat) }
+            if known?["isStale"] != false { try refresh(chat, tx) }
             try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
         }
         switch push.message.status {
@@ -132,7 +132,7 @@ extension ClientCore {
             )
             if isNew {
                 let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
-                if try isUnclear || mayBeOwnPost(in: chat, me, tx) { refresh(chat) }
+                if try isUnclear || mayBeOwnPost(in: chat, me, tx) { try refresh(chat, tx) }
             }
         }
         if let mark = push.mark {
@@ -161,7 +161,7 @@ extension ClientCore {
             isLowered: push.setAsUnread,
             me: me
         )
-        if isUnknown { refresh(push.chatID) }
+        if isUnknown { try refresh(push.chatID, tx) }
     }
 
     private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
@@ -184,14 +184,34 @@ extension ClientCore {
         }
     }
 
-    /// Asks for a chat as it is for this account.
-    func refresh(_ chat: ChatID) {
+    /// Asks for a chat as it is for this account, now and after each login until it has come.
+    func refresh(_ chat: ChatID, _ tx: StoreTransaction) throws {
+        try tx.execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
+        askAnew(chat)
+    }
+
+    /// Asks for the chats that were in doubt when the connection or the program before ended.
+    func askAnew(_ tx: StoreTransaction) throws {
+        for row in try tx.rows("SELECT chat FROM chat_refresh ORDER BY chat") {
+            askAnew(ChatID(row[0]))
+        }
+    }
+
+    private func askAnew(_ chat: ChatID) {
         let asked = transactions
         call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
-            guard case .success(let reply) = answer, let me = try tx.userID() else { return }
-            for chat in reply.chats {
+            let chats: [Chat]
+            switch answer {
+            case .success(let reply): chats = reply.chats
+            // It is not this account's.
+            case .failure(.refused(_, _, nil)): chats = []
+            case .failure(let error): return try syncFailed(error, tx)
+            }
+            guard let me = try tx.userID() else { return }
+            try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+            for chat in chats {
                 guard isCurrent(chat.id, since: asked, tx) else {
-                    refresh(chat.id)
+                    try refresh(chat.id, tx)
                     continue
                 }
                 guard try putOwn(chat, tx, me) else { continue }

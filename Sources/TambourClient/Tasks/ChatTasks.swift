@@ -25,10 +25,7 @@ struct CreateChatTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        guard let me = try tx.userID() else { return }
-        if let chat = reply.chat { try tx.put(chat, from: .own, me: me) }
-        try core.learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
-        try tx.noteNew(reply.message, in: reply.chatID, me: me)
+        try core.learnSent(reply, tx)
     }
 }
 
@@ -116,7 +113,7 @@ struct LeaveChatTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        core.refresh(ChatID(chat))
+        try core.refresh(ChatID(chat), tx)
     }
 }
 
@@ -140,11 +137,11 @@ struct HideChatTask: ClientTask {
     func succeeded(_ reply: ChatHideReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // Something may have been said just before it was put away, or just after.
         let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat]) != nil
-        if isKnown { core.refresh(ChatID(chat)) }
+        if isKnown { try core.refresh(ChatID(chat), tx) }
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        core.refresh(ChatID(chat))
+        try core.refresh(ChatID(chat), tx)
     }
 }
 

@@ -63,10 +63,17 @@ struct SendTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.learnSent(reply, tx)
+    }
+}
+
+extension ClientCore {
+    /// Takes over what the server made of something sent.
+    func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         if let described = reply.chat { try tx.put(described, from: .own, me: me) }
         guard reply.message.status != .removed else { return }
-        try core.learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
+        try learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
         // The answer to a second sending may come when the message is gone.
         let isThere = try tx.row(
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
@@ -195,7 +202,7 @@ struct MarkTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        core.refresh(ChatID(chat))
+        try core.refresh(ChatID(chat), tx)
     }
 }
 
