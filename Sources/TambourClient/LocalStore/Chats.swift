@@ -72,6 +72,8 @@ extension StoreTransaction {
     }
 
     /// Forgets a chat and all that is held of it but what waits to be sent there.
+    ///
+    /// - Parameter keepsDraft: where a login tells of the chat, for drafts have a mark and a resync of their own.
     func removeChat(_ chat: ChatID, keepsDraft: Bool = false) throws {
         changes.chats.insert(chat)
         changes.histories.insert(chat)

@@ -153,7 +153,10 @@ extension ClientCore {
     ) throws {
         for chat in chats {
             if let asked, !isCurrent(chat.id, since: asked, tx) {
-                try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.id.rawValue])
+                try tx.execute(
+                    "UPDATE chat SET isStale = 0, changesWanted = 1 WHERE id = ?",
+                    [chat.id.rawValue]
+                )
                 try refresh(chat.id, tx)
                 continue
             }
@@ -233,7 +236,6 @@ extension ClientCore {
     private func forgetStaleChats(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT id FROM chat WHERE isStale") {
             let chat = ChatID(row[0])
-            // A draft may be for the person: drafts have a mark and a resync of their own.
             try tx.removeChat(chat, keepsDraft: true)
             forgetHistory(of: chat)
         }

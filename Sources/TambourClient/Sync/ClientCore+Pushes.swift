@@ -80,6 +80,15 @@ extension ClientCore {
         }
     }
 
+    /// Takes over a chat as an answer describes it, unless more was learned of it since it was asked for.
+    ///
+    /// - Parameter asked: `transactions` at the time of the question.
+    func learn(_ chat: Chat, since asked: Int, _ tx: StoreTransaction) throws {
+        guard isCurrent(chat.id, since: asked, tx) else { return try refresh(chat.id, tx) }
+        guard let me = try tx.userID() else { return }
+        try tx.put(chat, from: .own, me: me)
+    }
+
     /// Stores a chat as it is for this account.
     ///
     /// - Returns: whether it is in the list now.
@@ -92,7 +101,7 @@ extension ClientCore {
         let hasRejoined = joined > 0 && joined != chat.joinTime
         if hasRejoined {
             // Left and joined anew meanwhile: other messages may be seen than before.
-            try tx.removeChat(chat.id)
+            try tx.removeChat(chat.id, keepsDraft: true)
             histories[chat.id] = nil
         }
         guard try tx.put(chat, from: .own, me: me) else {
@@ -114,10 +123,7 @@ extension ClientCore {
             try self.chat(described, me, tx)
             if described.status == .left || described.status == .removed { return }
         } else {
-            // What is said in it now moves a chat to the part of the list that was read already.
-            let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
-            if known?["isStale"] != false { try refresh(chat, tx) }
-            try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
+            try noteMoved(chat, tx)
         }
         switch push.message.status {
         case .removed: try forget([push.message.id], in: chat, tx)
@@ -141,6 +147,13 @@ extension ClientCore {
         if let unread = push.unread {
             try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
         }
+    }
+
+    /// What is said in it now moves a chat to the part of the list that was read already.
+    func noteMoved(_ chat: ChatID, _ tx: StoreTransaction) throws {
+        let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
+        if known?["isStale"] != false { try refresh(chat, tx) }
+        try tx.execute("UPDATE chat SET isStale = 0 WHERE id = ?", [chat.rawValue])
     }
 
     /// A post of a channel does not say who wrote it: this account may have, on another device.
@@ -215,10 +228,7 @@ extension ClientCore {
                     continue
                 }
                 guard try putOwn(chat, tx, me) else { continue }
-                if let message = chat.lastMessage {
-                    let before = chat.prevMessageID.map { Predecessor.known($0) } ?? .unknown
-                    try learn(message, after: before, in: chat.id, tx)
-                }
+                try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
             }
         }
     }

@@ -51,8 +51,7 @@ struct UpdateChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        guard let me = try tx.userID() else { return }
-        try tx.put(reply.chat, from: .own, me: me)
+        try core.learn(reply.chat, since: core.taskAsked, tx)
     }
 }
 
@@ -85,8 +84,7 @@ struct UpdateMembersTask: ClientTask {
         in core: ClientCore,
         _ tx: StoreTransaction
     ) throws {
-        guard let me = try tx.userID() else { return }
-        try tx.put(reply.chat, from: .own, me: me)
+        try core.learn(reply.chat, since: core.taskAsked, tx)
     }
 }
 

@@ -106,7 +106,9 @@ extension ClientCore {
             try task.refused(in: self, tx)
             return try end(run, .never, reason, nil, tx)
         }
+        let asked = transactions
         call(request) { [self] answer, tx in
+            taskAsked = asked
             switch answer {
             case .success(let reply):
                 var next = try scheduler(tx)

@@ -71,7 +71,11 @@ extension ClientCore {
     /// Takes over what the server made of something sent.
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
-        if let described = reply.chat { try tx.put(described, from: .own, me: me) }
+        if let described = reply.chat {
+            try learn(described, since: taskAsked, tx)
+        } else {
+            try noteMoved(reply.chatID, tx)
+        }
         guard reply.message.status != .removed else { return }
         try learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
         // The answer to a second sending may come when the message is gone.

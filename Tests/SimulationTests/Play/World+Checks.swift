@@ -131,7 +131,15 @@ extension World {
         }
         let shown = page.rows.compactMap(\.message)
         let hasGap = page.rows.contains { $0.isGapAfter }
-        guard page.isGapBefore || hasGap else {
+        // What became of what is held is asked for when somebody looks.
+        let isUnsure = device.read { reader in
+            try Bool.fetchOne(
+                reader.db,
+                sql: "SELECT changesWanted AND changesMark > 0 FROM chat WHERE id = ?",
+                arguments: [chat.rawValue]
+            )
+        }
+        guard page.isGapBefore || hasGap || isUnsure == true else {
             _ = device.call { $0.lookAway(from: chat) }
             return false
         }
