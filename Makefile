@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -19,6 +19,8 @@ export TAMBOUR_STOCK_PYTHON ?= $(CURDIR)/.build/venv/bin/python
 
 # With the allocator of a release; sanitizers bring their own, so the tests do without.
 BUILD_SERVER := swift build -c release --traits Jemalloc --product tambourd
+# With the traits of the server: others would compile everything twice.
+BUILD_CLIENT := swift build -c release --traits Jemalloc --product tambour
 BUILD_TESTS := swift build --build-tests --traits PostgreSQL
 # What failed is said once more at the end: between thousands of lines nobody finds it.
 TEST = scripts/tests --disable-xctest --traits PostgreSQL
@@ -39,9 +41,13 @@ deps-%:
 run: deps-run ## Builds and starts a server on $(LISTEN) with its data in $(DATA)
 	$(BUILD_SERVER)
 	@echo "Tambour starts on $(LISTEN), keeps its data in $(DATA) and stops with Ctrl-C."
-	@echo "In another terminal: make chat ME=+79990000001 PEER=+79990000002 (the login code appears below), or any client, without TLS."
+	@echo "In another terminal: make tambour and .build/release/tambour (the login code appears below), or any client, without TLS."
 	@echo "Accounts with tokens: .build/release/tambourd admin users create --data $(DATA) --count 2 --first-phone +79990000001 --tokens-out tokens.txt"
 	@exec .build/release/tambourd serve --listen $(LISTEN) --data $(DATA) --login-codes console
+
+tambour: deps-run ## Builds the terminal client, .build/release/tambour
+	$(BUILD_CLIENT)
+	@echo "Start it with .build/release/tambour, or put it on your PATH: install .build/release/tambour /usr/local/bin"
 
 chat: ## Chats on $(LISTEN) as a stock client: make chat ME=+79990000001 PEER=+79990000002
 	@: $${ME:?your phone, as in make chat ME=+79990000001 PEER=+79990000002} $${PEER:?the phone of the other side}
@@ -156,12 +162,12 @@ bench-link: ## What coming back takes over 64 kbit/s, 600 ms and 3 % loss, besid
 	@scripts/deps bench
 	@scripts/deps peers
 	$(BUILD_SERVER)
-	swift build -c release --traits Jemalloc --product tambour
+	$(BUILD_CLIENT)
 	python3 bench/link/measure.py --markdown-out $(RESULTS)/link.md --json-out $(RESULTS)/link.json
 
 bench-screen: deps-run ## How quick the screen is: first screen, keys, memory, idle CPU
 	$(BUILD_SERVER)
-	swift build -c release --product tambour
+	$(BUILD_CLIENT)
 	python3 bench/screen.py --tambour .build/release/tambour --tambourd .build/release/tambourd
 
 captures: deps-run ## Draws twelve situations of the screen in three themes and two sizes into .build/captures; needs tmux

@@ -15,6 +15,7 @@ extension ClientCore {
             case .notifMsgDelete:
                 let push = try read(NotifMsgDelete.self)
                 try forget(push.messageIDs, in: push.chatID, tx)
+                try noteChanged(push.chatID, tx)
             case .notifMsgDeleteRange:
                 let push = try read(NotifMsgDeleteRange.self)
                 try empty(
@@ -54,6 +55,7 @@ extension ClientCore {
             case .notifMsgYouReacted:
                 let push = try read(NotifMsgYouReacted.self)
                 let revision = try tx.nextRevision()
+                try noteChanged(push.chatID, tx)
                 try tx.change(push.messageID, in: push.chatID, revision: revision) {
                     $0.reactionInfo = Packed(push.reactionInfo)
                 }
@@ -77,6 +79,8 @@ extension ClientCore {
             forgetHistory(of: chat.id)
         } else if !isKnown {
             try refresh(chat.id, tx)
+        } else {
+            try noteChanged(chat.id, tx)
         }
     }
 
@@ -119,6 +123,7 @@ extension ClientCore {
 
     private func message(_ push: NotifMessage, _ me: UserID, _ tx: StoreTransaction) throws {
         let chat = push.chatID
+        try noteChanged(chat, tx)
         if let described = push.chat {
             try self.chat(described, me, tx)
             if described.status == .left || described.status == .removed { return }
@@ -149,6 +154,15 @@ extension ClientCore {
         }
     }
 
+    /// What changes now in a chat takes it out of the parts of a delta that are still to be asked for.
+    func noteChanged(_ chat: ChatID, _ tx: StoreTransaction) throws {
+        let isPartial = try tx.row("SELECT 1 FROM sync_range WHERE kind = 'CHATS'") != nil
+        guard isPartial else { return }
+        try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
+        let isAsked = try tx.row("SELECT 1 FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+        if isAsked == nil { try refresh(chat, tx) }
+    }
+
     /// What is said in it now moves a chat to the part of the list that was read already.
     func noteMoved(_ chat: ChatID, _ tx: StoreTransaction) throws {
         let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.rawValue])
@@ -174,7 +188,7 @@ extension ClientCore {
             isLowered: push.setAsUnread,
             me: me
         )
-        if isUnknown { try refresh(push.chatID, tx) }
+        if isUnknown { try refresh(push.chatID, tx) } else { try noteChanged(push.chatID, tx) }
     }
 
     private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
@@ -186,6 +200,7 @@ extension ClientCore {
 
     private func reactions(_ push: NotifMsgReactionsChanged, _ tx: StoreTransaction) throws {
         let revision = try tx.nextRevision()
+        try noteChanged(push.chatID, tx)
         try tx.change(push.messageID, in: push.chatID, revision: revision) { message in
             message.reactionInfo = Packed(
                 ReactionInfo(

@@ -40,6 +40,7 @@ struct UpdateChatTask: ClientTask {
     var pinned: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
 
     func request(_ tx: StoreTransaction) throws -> ChatUpdateRequest {
         ChatUpdateRequest(
@@ -67,6 +68,7 @@ struct UpdateMembersTask: ClientTask {
     var permissions: Int64?
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
 
     func request(_ tx: StoreTransaction) throws -> ChatMembersUpdateRequest {
         ChatMembersUpdateRequest(
@@ -95,6 +97,7 @@ struct LeaveChatTask: ClientTask {
     let chat: Int64
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute("UPDATE chat SET status = 'LEFT' WHERE id = ?", [chat])
@@ -122,6 +125,7 @@ struct HideChatTask: ClientTask {
     let chat: Int64
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute("UPDATE chat SET status = 'HIDDEN' WHERE id = ?", [chat])

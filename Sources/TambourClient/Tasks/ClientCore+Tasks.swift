@@ -115,6 +115,7 @@ extension ClientCore {
                 // A run that is over has no say: its task was taken over meanwhile.
                 guard next.tasks.contains(where: { $0.run == run }) else { return }
                 try task.succeeded(reply, in: self, tx)
+                if let chat = task.changedChat { try noteChanged(chat, tx) }
                 try tx.removeOverlays(of: run.task)
                 try tx.apply(next.completed(run))
                 tasks = next

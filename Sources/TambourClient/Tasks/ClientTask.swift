@@ -15,6 +15,8 @@ protocol ClientTask: Codable, Sendable {
 
     /// Tasks of one lane are done one after the other, in the order they were asked for.
     var lane: String? { get }
+    /// The chat that changes by it for all its members, if there is one.
+    var changedChat: ChatID? { get }
     /// A newer one with the same key takes the place of one that still waits.
     var coalescingKey: String? { get }
     /// How long it makes sense to try; nil for as long as it takes.
@@ -38,6 +40,7 @@ protocol ClientTask: Codable, Sendable {
 
 extension ClientTask {
     static var version: Int { 1 }
+    var changedChat: ChatID? { nil }
     var coalescingKey: String? { nil }
     var patience: Duration? { nil }
     var staysWhenRefused: Bool { false }

@@ -17,6 +17,7 @@ struct SendTask: ClientTask {
     var isSilent = false
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
     var staysWhenRefused: Bool { true }
 
     /// What is shown of it before the server has it.
@@ -77,6 +78,10 @@ extension ClientCore {
             try noteMoved(reply.chatID, tx)
         }
         guard reply.message.status != .removed else { return }
+        let held = try tx.row("SELECT data FROM chat WHERE id = ?", [reply.chatID.rawValue])
+        // The answer to a second sending may be of a time before the chat was left and joined anew.
+        let joined = held.flatMap { Chat(stored: $0[0]) }?.joinTime ?? 0
+        guard reply.message.time >= joined else { return }
         try learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
         // The answer to a second sending may come when the message is gone.
         let isThere = try tx.row(
@@ -106,6 +111,7 @@ struct EditTask: ClientTask {
     var elements: Data?
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "edit:\(message)" }
 
     struct Shown: Codable {
@@ -143,6 +149,7 @@ struct DeleteTask: ClientTask {
     let isForMe: Bool
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
@@ -173,6 +180,7 @@ struct MarkTask: ClientTask {
     let isUnread: Bool
 
     var lane: String? { "mark:\(chat)" }
+    var changedChat: ChatID? { ChatID(chat) }
     /// Only the newest counts.
     var coalescingKey: String? { "mark" }
 
@@ -219,6 +227,7 @@ struct ReactTask: ClientTask {
     let emoji: String
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "react:\(message)" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -250,6 +259,7 @@ struct CancelReactionTask: ClientTask {
     let message: Int64
 
     var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
     var coalescingKey: String? { "react:\(message)" }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
