@@ -110,6 +110,8 @@ package final class LocalStore: Sendable {
 ///
 /// A pool of connections that is closed under a reader who is just about to take one hands out a closed
 /// connection, and SQLite crashes on it.
+///
+/// `@unchecked Sendable`: `isShut` is touched with the lock held only, and written alone.
 private final class Door: @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_rwlock_t>
     private var isShut = false

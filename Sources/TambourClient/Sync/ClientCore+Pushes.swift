@@ -242,6 +242,12 @@ extension ClientCore {
                     try refresh(chat.id, tx)
                     continue
                 }
+                // Saved messages are described before there are any, never read; the list does not have them.
+                if chat.id.partner(of: me) == me, chat.participants[me] == 0 {
+                    try tx.removeChat(chat.id, keepsDraft: true)
+                    forgetHistory(of: chat.id)
+                    continue
+                }
                 guard try putOwn(chat, tx, me) else { continue }
                 try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
             }
