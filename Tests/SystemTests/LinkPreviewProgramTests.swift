@@ -94,6 +94,7 @@ struct LinkPreviewProgramTests {
             let deadline = ContinuousClock.now + .seconds(120)
             while !condition() {
                 try #require(ContinuousClock.now < deadline, "\(failure): \(child.errors)")
+                // The program is somebody else's: it tells nobody what it has written, or that it is gone.
                 try await Task.sleep(for: .milliseconds(5))
             }
         }

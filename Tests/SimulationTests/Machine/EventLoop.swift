@@ -10,7 +10,6 @@ final class EventLoop {
 
     /// Microseconds since the machine was switched on.
     private(set) var nowUs: Int64 = 1_000_000_000
-    private(set) var count = 0
     var random: SeededRandom
     var hash = EventHash()
     /// The hash as it was when each event began: where two plays part, theirs differ first.
@@ -48,7 +47,6 @@ final class EventLoop {
             siftDown(0)
         }
         nowUs = max(nowUs, next.timeUs)
-        count += 1
         hash.add(UInt64(bitPattern: nowUs))
         trace.append(hash.value)
         next.action()

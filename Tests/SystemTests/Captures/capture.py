@@ -36,6 +36,7 @@ def until(what: str, holds, describe=lambda: "") -> None:
     while not holds():
         if time.monotonic() > deadline:
             raise Missing(f"never: {what}\n{describe()}")
+        # tmux tells nobody that a screen has changed.
         time.sleep(0.05)
 
 

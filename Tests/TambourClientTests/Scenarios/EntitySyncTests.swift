@@ -6,39 +6,10 @@ import Testing
 @testable import TambourClient
 
 extension Client {
-    /// Waits until something holds of the objects, looking again whenever something changes.
-    fileprivate func wait(
-        _ what: String,
-        sourceLocation: SourceLocation = #_sourceLocation,
-        until holds: @escaping @Sendable (Client) async throws -> Bool
-    ) async throws {
-        let changes = changes()
-        let states = states()
-        let held = try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                if try await holds(self) { return true }
-                for await _ in changes where try await holds(self) { return true }
-                return false
-            }
-            group.addTask {
-                for await _ in states where try await holds(self) { return true }
-                return false
-            }
-            group.addTask {
-                try await Task.sleep(for: .seconds(120))
-                return false
-            }
-            let first = try await group.next() ?? false
-            group.cancelAll()
-            return first
-        }
-        try #require(held, "never came true: \(what)", sourceLocation: sourceLocation)
-    }
-
     fileprivate func waitUntilSent(
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        try await wait("all is sent", sourceLocation: sourceLocation) {
+        try await until("all is sent", sourceLocation: sourceLocation) {
             guard await $0.isEntitySyncDone() else { return false }
             return try await $0.pendingEntityChanges() == 0
         }
@@ -94,7 +65,7 @@ private struct Pair {
         }
         (account, profile, note, preference) = (ids[0], ids[1], ids[2], ids[3])
         (self.phone, self.laptop) = (phone, laptop)
-        try await laptop.wait("all is there") { [note, preference] client in
+        try await laptop.until("all is there") { [note, preference] client in
             let found = [try await client.entity(note), try await client.entity(preference)]
             return !found.contains(nil)
         }
@@ -142,13 +113,13 @@ struct EntitySyncTests {
             let new = try world.open("laptop")
             #expect(try await new.entity(pair.preference) == nil)
             try await new.startAndSync()
-            try await new.wait("the preference") {
+            try await new.until("the preference") {
                 try await $0.entity(pair.preference)?.entity.fields["value"] == .string("kg")
             }
             try await new.waitUntilSent()
             #expect(try await new.entityConflicts().isEmpty)
             #expect(try await new.entity(bread)?.state == .synced)
-            try await pair.phone.wait("what the laptop did") {
+            try await pair.phone.until("what the laptop did") {
                 let notes = try await $0.named("title", below: pair.profile)
                 return Set(notes.keys) == [.string("Oat milk"), .string("Bread")]
             }
@@ -242,7 +213,7 @@ struct EntitySyncTests {
             #expect(try await phone.entityConflicts().map(\.kind) == [.deleteUpdate])
             try await phone.resolveConflict(pair.note, .mine)
             try await phone.waitUntilSent()
-            try await pair.laptop.wait("the deletion") { try await $0.entity(pair.note) == nil }
+            try await pair.laptop.until("the deletion") { try await $0.entity(pair.note) == nil }
         }
     }
 
@@ -281,7 +252,7 @@ struct EntityBelowDeletionTests {
                 fields: ["name": .string("Bob")]
             )
             try await pair.phone.waitUntilSent()
-            try await pair.laptop.wait("the other profile") {
+            try await pair.laptop.until("the other profile") {
                 try await $0.named("name", below: pair.account).count == 2
             }
             await pair.laptop.stop()
@@ -339,7 +310,7 @@ struct EntityBelowDeletionTests {
             }
             try await again.waitUntilSent()
             #expect(try await again.entityConflicts().isEmpty)
-            try await pair.phone.wait("all of it below the other") {
+            try await pair.phone.until("all of it below the other") {
                 let notes = try await $0.named("title", below: other)
                 let preferences = try await $0.named("key", below: other)
                 return Set(notes.keys) == [.string("Oat milk"), .string("Bread")]
@@ -365,7 +336,7 @@ struct EntityBelowDeletionTests {
             try await again.startAndSync()
             try await again.waitUntilSent()
             #expect(try await again.entityConflicts().isEmpty)
-            try await pair.laptop.wait("the deletion") {
+            try await pair.laptop.until("the deletion") {
                 try await $0.entity(pair.profile) == nil
             }
             #expect(try await pair.laptop.entity(pair.note) == nil)

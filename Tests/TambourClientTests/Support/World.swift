@@ -97,6 +97,7 @@ extension Client {
                 return false
             }
             group.addTask {
+                // The deadline: nothing waits for it that holds.
                 try await Task.sleep(for: .seconds(120))
                 return false
             }
