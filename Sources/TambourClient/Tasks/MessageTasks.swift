@@ -78,10 +78,6 @@ extension ClientCore {
             try noteMoved(reply.chatID, tx)
         }
         guard reply.message.status != .removed else { return }
-        let held = try tx.row("SELECT data FROM chat WHERE id = ?", [reply.chatID.rawValue])
-        // The answer to a second sending may be of a time before the chat was left and joined anew.
-        let joined = held.flatMap { Chat(stored: $0[0]) }?.joinTime ?? 0
-        guard reply.message.time >= joined else { return }
         try learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
         // The answer to a second sending may come when the message is gone.
         let isThere = try tx.row(

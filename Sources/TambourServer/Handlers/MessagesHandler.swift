@@ -334,15 +334,22 @@ struct MessagesHandler: Sendable {
 
     // MARK: - Replies and pushes
 
-    /// The first result of a `cid`, once more.
+    /// The first result of a `cid`, once more; of what is gone for the caller since, its id alone.
     private func reply(
         to first: MessageRecord,
         in chat: ChatState,
         for caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
-        try reply(
-            tx.message(first, in: chat, for: caller.userID),
+        var message = try tx.message(first, in: chat, for: caller.userID)
+        // Not read anew: the first one may be in this very write.
+        let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
+        let isGone =
+            try first.status == .removed || first.id <= floor
+            || tx.reader.isHidden(first.id, in: chat.key, for: caller.userID)
+        if isGone { message.remove() }
+        return try reply(
+            message,
             previous: tx.previousID(of: first, in: chat),
             in: chat,
             // A chat begins with the message that makes it.
@@ -664,5 +671,17 @@ struct MessagesHandler: Sendable {
         let push = NotifTyping(chatID: view.wireID, userID: caller.userID, type: request.type)
         let others = try snapshot.memberIDs(of: view.key).filter { $0 != caller.userID }
         return .push(.notifTyping(push), to: others, except: caller.connectionID)
+    }
+}
+
+extension Message {
+    /// Leaves what it is for somebody who has deleted it.
+    fileprivate mutating func remove() {
+        status = .removed
+        text = .empty
+        elements = nil
+        attaches = .emptyList
+        link = nil
+        reactionInfo = nil
     }
 }

@@ -259,6 +259,25 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
     told(bob, expected)
 
 
+@case("MSG-31")
+@pytest.mark.parametrize("gone", ["for all", "for me", "cleared"])
+def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) -> None:
+    """A sender that missed the first reply does not show again what was deleted since."""
+    alice, bob = login("alice"), login("bob")
+    chat, number = group(alice, bob), cid()
+    sent = say(alice, chat, number)
+    if gone == "cleared":
+        alice.call("CHAT_CLEAR", {"chatId": chat, "forAll": False})
+    else:
+        forme = {"forMe": True} if gone == "for me" else {}
+        alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [sent["id"]], **forme})
+    answer = say(alice, chat, number)
+    equal((answer["id"], answer.get("status")), (sent["id"], "REMOVED"), "the message of the reply")
+    equal((answer["text"], answer["attaches"]), ("", []), "its content")
+    equal(with_cid(alice, chat, number), [], "messages of the cid")
+    equal(say(alice, chat, cid()).get("status"), None, "status of another message")
+
+
 # Refusals.
 
 
