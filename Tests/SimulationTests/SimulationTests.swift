@@ -9,7 +9,9 @@ import Testing
 @Suite("a simulated messenger", .serialized)
 struct SimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let replayed = (0..<UInt64(runs ?? 3)).map { (seed ?? 1) + $0 }
+    private static let replayed = (0..<UInt64(runs ?? 3)).map {
+        (seed ?? Plan.firstWithObjects) + $0
+    }
     private static let isLong = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
     private static let runs = environment["TAMBOUR_RUNS"].flatMap { Int($0) }
@@ -32,7 +34,7 @@ struct SimulationTests {
     @Test("whatever happens, all devices end with what the server has")
     func converge() {
         let count = Self.runs ?? (Self.seed != nil ? 1 : Self.isLong ? 10_000 : 80)
-        let first = Self.seed ?? (Self.isLong ? 1_000_000 : 1)
+        let first = Self.seed ?? Plan.firstWithObjects + (Self.isLong ? 1000 : 0)
         print("simulation: \(count) seeds from TAMBOUR_SEED=\(first)")
         let start = ContinuousClock.now
         let results = Self.play((0..<UInt64(count)).map { first + $0 })

@@ -54,6 +54,13 @@ final class Traffic {
             guard header.command == PacketCommand.request.rawValue else {
                 let asked = open.removeValue(forKey: header.sequence)
                 if asked?.opcode == .login { isLoggedIn = true }
+                if asked?.opcode == .objPush,
+                    let reply = try? ObjPushReply.decode(packet.payload, limits: .standard),
+                    reply.results.contains(where: { $0.status == .rejected }),
+                    reply.results.contains(where: { $0.status == .skipped })
+                {
+                    world.hit(.parentRejected)
+                }
                 if asked?.opcode == .chatHistory,
                     let page = try? ChatHistoryReply.decode(packet.payload, limits: .standard)
                 {

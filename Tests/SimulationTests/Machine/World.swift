@@ -25,6 +25,9 @@ final class World {
     var sends: [Sent] = []
     /// Chats of which messages may be gone for everybody: somebody cleared or deleted them.
     var emptied: Set<ChatID> = []
+    /// What was written into objects.
+    var writings = Writings()
+    var lastMeasured: Int64 = 0
     var backupAt: Int?
     /// Sends that a restored backup may have forgotten: all up to this one.
     var forgotten = 0

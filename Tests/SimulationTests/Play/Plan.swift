@@ -7,7 +7,12 @@ struct Plan {
     var historyPage = 50
     /// How long the server may take to hear of a connection that its device gave up.
     var serverLagUs: Int64 = 1_000_000
+    /// Whether the first user writes objects, too.
+    var hasObjects = false
     var moves: [Move] = []
+
+    /// Seeds below are of the time before objects, and play without them what they played then.
+    static let firstWithObjects: UInt64 = 4_000_000
 
     init(seed: UInt64) {
         self.seed = seed
@@ -46,6 +51,37 @@ struct Plan {
                 )
             )
         }
+        if seed >= Self.firstWithObjects { addObjects() }
+    }
+
+    /// What is done to objects, among everything else.
+    private mutating func addObjects() {
+        // Numbers of its own: what a seed does besides stays as it is.
+        var random = SeededRandom(seed: ~seed)
+        hasObjects = random.happens(600)
+        guard hasObjects else { return }
+        if !devices.contains(where: { $0 == (0, 1) }) { devices.append((0, 1)) }
+        if random.happens(200) { limits["maxObjects"] = 3 + random.below(8) }
+        if random.happens(300) { limits["objectsPageSize"] = 1 + random.below(4) }
+        var added = [Move(kind: .account, afterMs: 0, a: 0, b: 0, c: 0)]
+        for _ in 0..<(10 + random.below(40)) {
+            added.append(
+                Move(
+                    kind: Move.Kind.objects[random.below(Move.Kind.objects.count)],
+                    afterMs: random.from(0, to: random.happens(800) ? 30 : 800),
+                    a: random.below(1 << 20),
+                    b: random.below(1 << 20),
+                    c: random.below(1 << 20)
+                )
+            )
+        }
+        var place = 0
+        for (number, move) in added.enumerated() {
+            let left = added.count - number
+            place = min(moves.count, place + random.below(1 + 2 * (moves.count - place) / left))
+            moves.insert(move, at: place)
+            place += 1
+        }
     }
 
     /// The same with only some of the moves.
@@ -68,6 +104,8 @@ struct Move: CustomStringConvertible {
         case wallForward, deviceClock, backup, restore, awayForMonths, otherCodec, raceLogins
         case deleteUnderPage, clearUnderPage, crossThreshold, flipDuringLogin, readdWhileAway
         case manyChats, newsDuringLogin, deleteDuringPage
+        case account, makeProfile, makeFamily, editProfile, deleteProfile, note, editNote
+        case deleteNote, preference, editPreference, deletePreference, measure, resolve
 
         /// What people do; what stands more often is done more often.
         static let wishes: [Kind] = [
@@ -76,6 +114,14 @@ struct Move: CustomStringConvertible {
             .markUnread, .draft, .draft, .createChat, .title, .pin, .addMember, .removeMember,
             .leave, .hide, .mute, .favourite, .contact, .profile, .look, .look, .scrollBack,
             .lookAway, .cancel, .retry, .clear, .clearForAll, .deleteChat, .editAndDelete,
+        ]
+        /// What somebody does to objects.
+        static let objects: [Kind] = [
+            .account, .makeProfile, .makeProfile, .makeFamily, .makeFamily, .editProfile,
+            .deleteProfile, .deleteProfile, .note, .note, .note, .note, .editNote, .editNote,
+            .editNote, .editNote, .editNote, .deleteNote, .deleteNote, .preference, .preference,
+            .editPreference, .editPreference, .deletePreference, .measure, .measure, .resolve,
+            .resolve,
         ]
         /// What happens to them.
         static let faults: [Kind] = [

@@ -27,6 +27,7 @@ enum Run {
             }
             world.heal()
             world.settle()
+            world.resolveEverything()
             world.scrollEverything()
             world.checkAll(isFresh: false)
             world.logInAgain()

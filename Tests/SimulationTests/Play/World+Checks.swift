@@ -107,7 +107,7 @@ extension World {
                     """
             ) ?? 0
         }
-        return waiting == 0
+        return waiting == 0 && hasSettledObjects(device)
     }
 
     /// Scrolls through every chat of every device until nothing is missing.
@@ -173,6 +173,7 @@ extension World {
         do {
             let store = try server.server.openStore()
             try checkSends(store)
+            try checkObjects { try Truth.ask($0, of: 0, self, store) }
             for user in Set(plan.devices.map(\.user)).sorted() {
                 let truth = try Truth(of: user, self, store)
                 for device in devices where device.user == user {
@@ -319,6 +320,24 @@ struct Truth {
             let names = NameMap<AnyValue>(stored: Data(settings.bytes.array))
             muted[chat] = names?["dontDisturbUntil"]?.int
         }
+    }
+
+    /// What the server answers to a question for objects.
+    static func ask(
+        _ request: ObjPullRequest,
+        of user: Int,
+        _ world: World,
+        _ store: StoreConnection
+    ) throws -> ObjPullReply {
+        guard let shared = world.server?.server.shared else { throw ClientError.disconnected }
+        return try decoded(
+            shared.dispatcher.query(
+                .objPull(request),
+                from: world.requester(user),
+                time: shared.clock.safeTime(wall: shared.environment.wallMs()),
+                on: store
+            ).answer
+        )
     }
 
     private static func decoded<Reply: WirePayload>(_ answer: Answer) throws -> Reply {

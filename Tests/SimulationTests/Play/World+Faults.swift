@@ -124,6 +124,7 @@ extension World {
             return violated("a backup cannot be restored: \(error)")
         }
         forgotten = sends.count
+        writings.forget()
         hit(.restored)
         loop.after(loop.random.from(1000, to: 3_000_000)) { [weak self] in self?.startServer() }
     }

@@ -7,6 +7,7 @@ import TambourProtocol
 extension World {
     /// Does a move, if it makes sense now.
     func play(_ move: Move) {
+        if Move.Kind.objects.contains(move.kind) { return object(move) }
         let device = devices[move.a % devices.count]
         switch move.kind {
         case .send: send(on: device, to: chat(on: device, move.b))
