@@ -186,11 +186,11 @@ extension ClientCore {
             entityLink.underWay = nil
             do {
                 let reply = try answer.get()
-                // Whoever waits for what other devices did is told, also when that is nothing.
-                if !entityLink.hasPulled { tx.changes.entities = true }
                 entityLink.hasPulled = true
                 let page = try reply.objects.map { try Entity($0) }
                 try take(page, of: reply, tx)
+                // Whoever waits for what other devices did is told, also when that is nothing.
+                if hasEntitiesInSync { tx.changes.entities = true }
             } catch let error as ClientError {
                 entityLink.wantsPull = error == .timedOut
                 try refused(error, tx)
