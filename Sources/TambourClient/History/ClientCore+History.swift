@@ -126,6 +126,21 @@ extension ClientCore {
         tx.changes.everything = true
     }
 
+    /// A chat has come into the list: messages of it may have come before, and nothing says since when what
+    /// becomes of them is to be asked for. They are shown, and prove nothing.
+    func distrustHistory(of chat: ChatID, _ tx: StoreTransaction) throws {
+        let held = try tx.row("SELECT 1 FROM history_chunk WHERE chat = ?", [chat.rawValue])
+        guard held != nil else { return }
+        histories[chat] = nil
+        try tx.execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
+        try tx.execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
+        try tx.execute(
+            "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
+            [chat.rawValue]
+        )
+        tx.changes.histories.insert(chat)
+    }
+
     private func change(
         _ chat: ChatID,
         with messages: [Message],

@@ -262,12 +262,16 @@ struct Overlays {
 
     func isDeleted(_ message: MessageID) -> Bool { deleted.contains(message.rawValue) }
 
-    /// Messages that the server has not confirmed; one whose reply was lost may be held already.
+    /// Messages that the server has not confirmed; one whose reply was lost may be held already, in a
+    /// channel without a sender.
     func unsent(_ db: Database, me: UserID, in chat: ChatID) throws -> [Send] {
         try sends.filter { send in
             let stored = try Row.fetchOne(
                 db.cachedStatement(
-                    sql: "SELECT 1 FROM message WHERE chat = ? AND cid = ? AND sender = ?"
+                    sql: """
+                        SELECT 1 FROM message
+                        WHERE chat = ? AND cid = ? AND (sender = ? OR sender IS NULL)
+                        """
                 ),
                 arguments: [chat.rawValue, send.cid, me.rawValue]
             )

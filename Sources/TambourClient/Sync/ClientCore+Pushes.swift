@@ -78,6 +78,7 @@ extension ClientCore {
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
         } else if !isKnown {
+            try distrustHistory(of: chat.id, tx)
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)
@@ -90,7 +91,10 @@ extension ClientCore {
     func learn(_ chat: Chat, since asked: Int, _ tx: StoreTransaction) throws {
         guard isCurrent(chat.id, since: asked, tx) else { return try refresh(chat.id, tx) }
         guard let me = try tx.userID() else { return }
-        try tx.put(chat, from: .own, me: me)
+        let known = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue])
+        if try tx.put(chat, from: .own, me: me), known == nil {
+            try distrustHistory(of: chat.id, tx)
+        }
     }
 
     /// Stores a chat as it is for this account.
@@ -112,6 +116,7 @@ extension ClientCore {
             forgetHistory(of: chat.id)
             return false
         }
+        if known == nil { try distrustHistory(of: chat.id, tx) }
         if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
             try tx.execute(
                 "UPDATE chat SET historyGeneration = ? WHERE id = ?",
@@ -237,6 +242,11 @@ extension ClientCore {
             }
             guard let me = try tx.userID() else { return }
             try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+            if !chats.contains(where: { $0.id == chat }) {
+                guard isCurrent(chat, since: asked, tx) else { return try refresh(chat, tx) }
+                try tx.removeChat(chat, keepsDraft: !chat.isGroup)
+                forgetHistory(of: chat)
+            }
             for chat in chats {
                 guard isCurrent(chat.id, since: asked, tx) else {
                     try refresh(chat.id, tx)

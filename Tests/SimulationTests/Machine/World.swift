@@ -29,6 +29,8 @@ final class World {
     var writings = Writings()
     var lastMeasured: Int64 = 0
     var backupAt: Int?
+    /// Whether the backup has been restored already.
+    var wasRestored = false
     /// Sends that a restored backup may have forgotten: all up to this one.
     var forgotten = 0
     /// What is done when a page of history, or a login, is next handed to the server.

@@ -51,34 +51,36 @@ struct Plan {
                 )
             )
         }
-        if seed >= Self.firstWithObjects { addObjects() }
+        if seed >= Self.firstWithObjects { addMore() }
     }
 
-    /// What is done to objects, among everything else.
-    private mutating func addObjects() {
+    /// What is done to objects, and more of what hardly ever comes to pass, among everything else.
+    private mutating func addMore() {
         // Numbers of its own: what a seed does besides stays as it is.
         var random = SeededRandom(seed: ~seed)
+        var kinds = [Move.Kind](repeating: .deleteDuringPage, count: 2)
         hasObjects = random.happens(600)
-        guard hasObjects else { return }
-        if !devices.contains(where: { $0 == (0, 1) }) { devices.append((0, 1)) }
-        if random.happens(200) { limits["maxObjects"] = 3 + random.below(8) }
-        if random.happens(300) { limits["objectsPageSize"] = 1 + random.below(4) }
-        var added = [Move(kind: .account, afterMs: 0, a: 0, b: 0, c: 0)]
-        for _ in 0..<(10 + random.below(40)) {
-            added.append(
-                Move(
-                    kind: Move.Kind.objects[random.below(Move.Kind.objects.count)],
-                    afterMs: random.from(0, to: random.happens(800) ? 30 : 800),
-                    a: random.below(1 << 20),
-                    b: random.below(1 << 20),
-                    c: random.below(1 << 20)
-                )
-            )
+        if hasObjects {
+            if !devices.contains(where: { $0 == (0, 1) }) { devices.append((0, 1)) }
+            if random.happens(200) { limits["maxObjects"] = 3 + random.below(8) }
+            if random.happens(300) { limits["objectsPageSize"] = 1 + random.below(4) }
+            for _ in 0..<(10 + random.below(40)) {
+                let kind = Move.Kind.objects[random.below(Move.Kind.objects.count)]
+                kinds.insert(kind, at: random.below(kinds.count + 1))
+            }
+            kinds.insert(.account, at: 0)
         }
         var place = 0
-        for (number, move) in added.enumerated() {
-            let left = added.count - number
+        for (number, kind) in kinds.enumerated() {
+            let left = kinds.count - number
             place = min(moves.count, place + random.below(1 + 2 * (moves.count - place) / left))
+            let move = Move(
+                kind: kind,
+                afterMs: random.from(0, to: random.happens(800) ? 30 : 800),
+                a: random.below(1 << 20),
+                b: random.below(1 << 20),
+                c: random.below(1 << 20)
+            )
             moves.insert(move, at: place)
             place += 1
         }

@@ -112,22 +112,27 @@ extension World {
 
     /// Scrolls through every chat of every device until nothing is missing.
     func scrollEverything() {
+        var missing: [String] = []
         for _ in 0..<300 {
             guard violations.isEmpty else { return }
-            var isMissing = false
+            missing = []
             for device in devices {
-                for chat in chats(on: device) where scroll(chat, on: device) { isMissing = true }
+                for chat in chats(on: device) {
+                    if let what = scroll(chat, on: device) {
+                        missing.append("\(device.name) \(chat): \(what)")
+                    }
+                }
             }
-            guard isMissing else { return }
+            guard !missing.isEmpty else { return }
             loop.run(forMs: 1500)
         }
-        violated("scrolling to the top never ends")
+        violated("scrolling to the top never ends: \(missing)")
     }
 
-    /// - Returns: whether something is still missing.
-    private func scroll(_ chat: ChatID, on device: Device) -> Bool {
+    /// - Returns: what is still missing.
+    private func scroll(_ chat: ChatID, on device: Device) -> String? {
         guard let page = device.read({ try $0.history(of: chat, .newest, count: 100_000) }) else {
-            return false
+            return nil
         }
         let shown = page.rows.compactMap(\.message)
         let hasGap = page.rows.contains { $0.isGapAfter }
@@ -141,7 +146,7 @@ extension World {
         }
         guard page.isGapBefore || hasGap || isUnsure == true else {
             _ = device.call { $0.lookAway(from: chat) }
-            return false
+            return nil
         }
         _ = device.wish { core, tx in
             try core.look(
@@ -153,7 +158,8 @@ extension World {
                 tx
             )
         }
-        return true
+        if isUnsure == true { return "what became of its messages" }
+        return page.isGapBefore ? "what is older" : "what is between"
     }
 
     /// Has every device log in once more: some things no push tells, the next login does.

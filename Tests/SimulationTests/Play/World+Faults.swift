@@ -98,10 +98,14 @@ extension World {
             )
         }
         backupAt = sends.count
+        wasRestored = false
     }
 
     private func restore() {
         guard backupAt != nil else { return }
+        // Two lives of one backup are told apart by the wall alone: it must not stand before the first.
+        if wasRestored, serverOffsetMs < 0 { return }
+        wasRestored = true
         stopServer()
         for file in files + ["tambour.db-shm"] {
             try? FileManager.default.removeItem(atPath: "\(directory)/server/\(file)")
@@ -149,12 +153,20 @@ extension World {
             // What was parked is sent later than what came after it.
             sends[place].wasRetried = true
         }
-        loop.after(8_000_000) { [weak device] in
-            guard let device else { return }
-            let isRead: Void? = device.rewrite { tx in
-                try tx.execute("UPDATE task SET codecVersion = 1 WHERE codecVersion = 99")
-            }
-            if isRead != nil { device.kill() }
+        loop.after(8_000_000) { [weak self, weak device] in
+            if let device { self?.putCodecBack(on: device) }
+        }
+    }
+
+    private func putCodecBack(on device: Device) {
+        guard device.isWanted else { return }
+        let isRead: Void? = device.rewrite { tx in
+            try tx.execute("UPDATE task SET codecVersion = 1 WHERE codecVersion = 99")
+        }
+        if isRead != nil { return device.kill() }
+        // It was dead just then, or died of it.
+        loop.after(1_000_000) { [weak self, weak device] in
+            if let device { self?.putCodecBack(on: device) }
         }
     }
 
