@@ -19,7 +19,7 @@ CLIENT = "Sources/TambourClient/"
 SERVER = "Sources/TambourServer/"
 STORE = "Sources/TambourStore/"
 #: Seeds that are played for each mutant, until one fails.
-SEED, RUNS = 4_000_000, 160
+SEED, RUNS = 4_000_000, 400
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
@@ -35,8 +35,9 @@ MUTANTS = [
      "            after: previous.map { Position($0.rawValue) },\n            safeTimeMs: safe\n",
      "            after: previous.map { Position($0.rawValue) },\n"
      "            safeTimeMs: mutant == @ ? 4_000_000_000_000 : safe\n"),
-    ("client: a task that ran when its process died is lost", CLIENT + "Tasks/ClientCore+Tasks.swift",
-     "isDead: { $0 != me }", "isDead: { mutant != @ && $0 != me }"),
+    ("client: a task that ran when its process died is lost", CLIENT + "LocalStore/TaskRows.swift",
+     "try rows(\"SELECT * FROM task\")",
+     "try rows(\"SELECT * FROM task\" + (mutant == @ ? \" WHERE state != 'running'\" : \"\"))"),
     ("client: deletions are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
      "                try forget(push.messageIDs, in: push.chatID, tx)",
      "                if mutant != @ { try forget(push.messageIDs, in: push.chatID, tx) }"),
