@@ -35,9 +35,10 @@ MUTANTS = [
      "            after: previous.map { Position($0.rawValue) },\n            safeTimeMs: safe\n",
      "            after: previous.map { Position($0.rawValue) },\n"
      "            safeTimeMs: mutant == @ ? 4_000_000_000_000 : safe\n"),
-    ("client: a task that ran when its process died is lost", CLIENT + "LocalStore/TaskRows.swift",
-     "try rows(\"SELECT * FROM task\")",
-     "try rows(\"SELECT * FROM task\" + (mutant == @ ? \" WHERE state != 'running'\" : \"\"))"),
+    ("client: a task that ran when its process died is lost", CLIENT + "Tasks/ClientCore+Tasks.swift",
+     "        var next = try scheduler(tx)\n        let me = owner\n",
+     "        if mutant == @ { try tx.execute(\"DELETE FROM task WHERE state = 'running'\") }\n"
+     "        var next = try scheduler(tx)\n        let me = owner\n"),
     ("client: deletions are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
      "                try forget(push.messageIDs, in: push.chatID, tx)",
      "                if mutant != @ { try forget(push.messageIDs, in: push.chatID, tx) }"),
