@@ -107,6 +107,7 @@ package final class Server: @unchecked Sendable {
             limits: limits,
             environment: environment,
             fixedLoginCode: configuration.loginCodes.fixedDigits,
+            clock: clock,
             presence: presence,
             settings: settings,
             restored: try writer.connection.restored(),

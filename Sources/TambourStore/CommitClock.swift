@@ -74,6 +74,11 @@ package final class CommitClock: Sendable {
         }
     }
 
+    /// Ends a moment: what is committed from now on comes after it, also while the wall stands before it.
+    package func settle(through moment: Int64) {
+        state.withLock { $0.last = max($0.last, moment + 1) }
+    }
+
     /// The stamp of something that is told but not committed: above every `time` handed out so far.
     package func now(wall: Int64) -> Int64 {
         state.withLock { state in

@@ -41,8 +41,12 @@ extension ClientCore {
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
             [chat.rawValue, message.id.rawValue]
         )
+        // Until the chat is in the list, nothing says since when what becomes of its messages is to be asked.
+        let isListed = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.rawValue]) != nil
         try change(chat, with: [message], isPushed: isPushed, tx) { history in
-            guard case .known(let before) = previous else { return history.island(position) }
+            guard isListed, case .known(let before) = previous else {
+                return history.island(position)
+            }
             let evidence = Evidence.message(position, after: before.map { Position($0.rawValue) })
             return evidence.map { history.apply($0) } ?? HistoryEffects()
         }
@@ -124,21 +128,6 @@ extension ClientCore {
         try tx.execute("UPDATE message SET updateTime = 0, revision = 0")
         try tx.execute("UPDATE chat SET historyGeneration = historyGeneration + 1, changesMark = 0")
         tx.changes.everything = true
-    }
-
-    /// A chat has come into the list: messages of it may have come before, and nothing says since when what
-    /// becomes of them is to be asked for. They are shown, and prove nothing.
-    func distrustHistory(of chat: ChatID, _ tx: StoreTransaction) throws {
-        let held = try tx.row("SELECT 1 FROM history_chunk WHERE chat = ?", [chat.rawValue])
-        guard held != nil else { return }
-        histories[chat] = nil
-        try tx.execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
-        try tx.execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
-        try tx.execute(
-            "UPDATE message SET updateTime = 0, revision = 0 WHERE chat = ?",
-            [chat.rawValue]
-        )
-        tx.changes.histories.insert(chat)
     }
 
     private func change(

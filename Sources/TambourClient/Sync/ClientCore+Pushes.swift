@@ -78,7 +78,6 @@ extension ClientCore {
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
         } else if !isKnown {
-            try distrustHistory(of: chat.id, tx)
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)
@@ -91,10 +90,7 @@ extension ClientCore {
     func learn(_ chat: Chat, since asked: Int, _ tx: StoreTransaction) throws {
         guard isCurrent(chat.id, since: asked, tx) else { return try refresh(chat.id, tx) }
         guard let me = try tx.userID() else { return }
-        let known = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue])
-        if try tx.put(chat, from: .own, me: me), known == nil {
-            try distrustHistory(of: chat.id, tx)
-        }
+        try tx.put(chat, from: .own, me: me)
     }
 
     /// Stores a chat as it is for this account.
@@ -116,7 +112,6 @@ extension ClientCore {
             forgetHistory(of: chat.id)
             return false
         }
-        if known == nil { try distrustHistory(of: chat.id, tx) }
         if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
             try tx.execute(
                 "UPDATE chat SET historyGeneration = ? WHERE id = ?",
@@ -236,12 +231,11 @@ extension ClientCore {
             let chats: [Chat]
             switch answer {
             case .success(let reply): chats = reply.chats
-            // It is not this account's.
-            case .failure(.refused(_, _, nil)): chats = []
-            case .failure(let error): return try syncFailed(error, tx)
+            case .failure(let error): return try refreshFailed(of: chat, error, tx)
             }
             guard let me = try tx.userID() else { return }
             try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
+            // It is not this account's.
             if !chats.contains(where: { $0.id == chat }) {
                 guard isCurrent(chat, since: asked, tx) else { return try refresh(chat, tx) }
                 try tx.removeChat(chat, keepsDraft: !chat.isGroup)
@@ -261,6 +255,17 @@ extension ClientCore {
                 guard try putOwn(chat, tx, me) else { continue }
                 try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
             }
+        }
+    }
+
+    /// A refusal says nothing of the chat: what may pass is asked again after the next login.
+    private func refreshFailed(of chat: ChatID, _ error: ClientError, _ tx: StoreTransaction) throws
+    {
+        guard case .refused(_, _, nil) = error else { return try syncFailed(error, tx) }
+        switch error.code?.retry {
+        case .later, .afterLogin, nil: return
+        case .never, .refresh:
+            try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
         }
     }
 }

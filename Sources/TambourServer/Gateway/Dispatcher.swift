@@ -29,6 +29,7 @@ package struct Dispatcher: Sendable {
         limits: Limits,
         environment: Environment,
         fixedLoginCode: String?,
+        clock: CommitClock,
         presence: PresenceRegistry,
         settings: ServiceConfig,
         restored: Int64 = 0,
@@ -50,7 +51,7 @@ package struct Dispatcher: Sendable {
         polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits)
         folders = FoldersHandler(limits: limits)
-        entities = EntitiesHandler(limits: limits, restored: restored)
+        entities = EntitiesHandler(limits: limits, restored: restored, clock: clock)
         search = SearchHandler(limits: limits)
         reports = ReportsHandler(limits: limits)
         sync = LoginSync(

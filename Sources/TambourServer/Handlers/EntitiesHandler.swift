@@ -10,10 +10,12 @@ struct EntitiesHandler: Sendable {
     private let rules: ObjectRules
     /// Marks up to it are from before a backup was restored, commit clock; 0 for never.
     private let restored: Int64
+    private let clock: CommitClock
 
-    init(limits: Limits, restored: Int64) {
+    init(limits: Limits, restored: Int64, clock: CommitClock) {
         self.limits = limits
         self.restored = restored
+        self.clock = clock
         schema = .standard(limits)
         rules = ObjectRules(schema: schema)
     }
@@ -58,7 +60,12 @@ struct EntitiesHandler: Sendable {
         if found.isMore {
             // Of the clock's last moment something may still appear between what is read already.
             let settled = page.prefix { $0.place.position <= time }
-            if !settled.isEmpty { page = settled }
+            if !settled.isEmpty {
+                page = settled
+            } else if let last = page.last {
+                // While the clock stands, that moment would not end before the wall has passed it.
+                clock.settle(through: last.place.position)
+            }
             reply.more = true
             reply.time = settled.last?.place.position ?? since
             reply.last = settled.last?.place.id

@@ -25,6 +25,8 @@ final class World {
     var sends: [Sent] = []
     /// Chats of which messages may be gone for everybody: somebody cleared or deleted them.
     var emptied: Set<ChatID> = []
+    /// Chats that somebody cleared alone: that moves a read mark of which no push tells the others.
+    var cleared: Set<ChatID> = []
     /// What was written into objects.
     var writings = Writings()
     var lastMeasured: Int64 = 0

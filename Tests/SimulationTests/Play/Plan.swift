@@ -11,7 +11,7 @@ struct Plan {
     var hasObjects = false
     var moves: [Move] = []
 
-    /// Seeds below are of the time before objects, and play without them what they played then.
+    /// Seeds below play no objects, nor what `addMore` adds besides.
     static let firstWithObjects: UInt64 = 4_000_000
 
     init(seed: UInt64) {
@@ -51,8 +51,10 @@ struct Plan {
                 )
             )
         }
-        if seed >= Self.firstWithObjects { addMore() }
+        if hasMoreMoves { addMore() }
     }
+
+    var hasMoreMoves: Bool { seed >= Self.firstWithObjects }
 
     /// What is done to objects, and more of what hardly ever comes to pass, among everything else.
     private mutating func addMore() {

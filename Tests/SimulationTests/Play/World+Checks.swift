@@ -10,6 +10,8 @@ import TambourStore
 /// What must hold at any time, and once everything has come to rest.
 extension World {
     private static let patienceMs: Int64 = 45 * 60 * 1000
+    /// Many times what a play takes: whatever asks on and on is no rest either.
+    private static let patienceEvents = 100_000
 
     // MARK: - At any time
 
@@ -66,7 +68,8 @@ extension World {
     func settle() {
         let end = loop.nowMs + Self.patienceMs
         var quiet = 0
-        while quiet < 3, loop.nowMs < end, violations.isEmpty {
+        let enough = loop.trace.count + Self.patienceEvents
+        while quiet < 3, loop.nowMs < end, loop.trace.count < enough, violations.isEmpty {
             loop.run(forMs: 4000)
             quiet = devices.allSatisfy(isSettled) ? quiet + 1 : 0
         }
@@ -260,6 +263,8 @@ struct Truth {
     private var drafts: [ChatID: String] = [:]
     private var contacts: [Int64: String] = [:]
     private var muted: [ChatID: Int64] = [:]
+    /// Up to where the other of a dialog has read.
+    private var partnerMarks: [ChatID: Int64] = [:]
 
     init(of user: Int, _ world: World, _ store: StoreConnection) throws {
         guard let server = world.server?.server else { throw ClientError.disconnected }
@@ -302,6 +307,11 @@ struct Truth {
                 readMark: chat.participants[me] ?? 0,
                 unread: chat.newMessages ?? 0
             )
+            if let partner = chat.id.partner(of: me), partner != me,
+                !world.cleared.contains(chat.id)
+            {
+                partnerMarks[chat.id] = chat.participants[partner]
+            }
             histories[chat.id] = try Self.history(of: chat.id) { request in
                 try Self.decoded(
                     shared.dispatcher.query(
@@ -407,6 +417,9 @@ struct Truth {
                     unread: row["unread"]
                 )
                 if row["mutedUntil"] != 0 { heldMuted[chat] = row["mutedUntil"] }
+                if let mark = partnerMarks[chat], row["othersReadMark"] < mark {
+                    differs("\(chat) is read up to \(mark), not \(row["othersReadMark"] as Int64)")
+                }
             }
             for chat in Set(lines.keys).union(held.keys).sorted(by: { $0.rawValue < $1.rawValue })
             where lines[chat] != held[chat] {

@@ -183,7 +183,7 @@ extension World {
     private func empty(_ move: Move, _ device: Device) {
         let chat = chat(on: device, move.b)
         switch move.kind {
-        case .clear: command(.chatClear(ChatClearRequest(chatID: chat)), by: device.user)
+        case .clear: clear(chat, by: device.user)
         case .clearForAll:
             emptied.insert(chat)
             command(.chatClear(ChatClearRequest(chatID: chat, forAll: true)), by: device.user)
@@ -194,13 +194,18 @@ extension World {
         }
     }
 
+    private func clear(_ chat: ChatID, by user: Int) {
+        cleared.insert(chat)
+        command(.chatClear(ChatClearRequest(chatID: chat)), by: user)
+    }
+
     private func emptyUnderPage(_ move: Move, _ device: Device) {
         let isClear = move.kind == .clearUnderPage
         atNextPage.append { [weak self] link, chat in
             guard let self, let user = link.device?.user else { return }
             emptied.insert(chat)
             if isClear {
-                command(.chatClear(ChatClearRequest(chatID: chat)), by: user)
+                clear(chat, by: user)
                 hit(.clearedWhileScrolling)
             } else {
                 for user in 0...(plan.devices.map(\.user).max() ?? 0) {
@@ -267,7 +272,8 @@ extension World {
     /// Messages are stored while a login is under way.
     private func tellDuringLogin(_ device: Device) {
         atNextLogin.append { [weak self] link in
-            guard let self, let user = link.device?.user else { return }
+            guard let self, let device = link.device else { return }
+            let user = device.user
             unsettle()
             let other = (user + 1) % ((plan.devices.map(\.user).max() ?? 0) + 1)
             let chat = ChatID.dialog(Templates.shared.user(user), Templates.shared.user(other))
@@ -276,8 +282,32 @@ extension World {
                     self?.say("news \(number)", in: chat, by: other)
                 }
             }
+            if plan.hasMoreMoves { changeSilently(chat, by: other, on: device) }
         }
         redial(device, serverAfterUs: 1000)
+    }
+
+    /// What no later message makes up for: somebody reads, and changes a title.
+    private func changeSilently(_ dialog: ChatID, by user: Int, on device: Device) {
+        let mark = (server?.server.shared.environment.wallMs() ?? 0) + 1000
+        later {
+            $0.command(
+                .chatMark(ChatMarkRequest(type: .readMessage, chatID: dialog, mark: mark)),
+                by: user
+            )
+        }
+        for group in groups(on: device) {
+            guard let (owner, _) = owner(of: group, on: device) else { continue }
+            let title = Text("Renamed \(loop.random.below(1000))")
+            later {
+                $0.command(.chatUpdate(ChatUpdateRequest(chatID: group, theme: title)), by: owner)
+            }
+        }
+    }
+
+    /// Somewhen within the time that a login takes.
+    private func later(_ change: @escaping (World) -> Void) {
+        loop.after(loop.random.from(0, to: 2500)) { [weak self] in self.map(change) }
     }
 
     /// A message is deleted while a page with it is read.

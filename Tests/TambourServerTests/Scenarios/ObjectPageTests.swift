@@ -100,8 +100,8 @@ struct ObjectPageTests {
                 try phone.create(.note, below: profile, opID: Int64(10 + $0))
             }
             var copy = Copy()
-            var (since, after, pages) = (Int64(0), Int64(0), 0)
-            while pages < 30 {
+            var (since, after, pages, isDone) = (Int64(0), Int64(0), 0, false)
+            while pages < 30, !isDone {
                 let reply = try phone.pull(since: since, count: 2, after: after)
                 try copy.take(reply)
                 pages += 1
@@ -110,12 +110,10 @@ struct ObjectPageTests {
                         try phone.create(.note, below: profile, opID: Int64(20 + pages))
                     )
                 }
-                guard reply.more == true else {
-                    since = reply.time
-                    break
-                }
+                isDone = reply.more != true
                 (since, after) = (reply.time, reply.last ?? 0)
             }
+            #expect(isDone)
             clock.advance(ms: 1_000)
             let rest = try phone.pull(since: since)
             try copy.take(rest)

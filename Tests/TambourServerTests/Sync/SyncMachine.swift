@@ -84,15 +84,13 @@ final class SyncMachine: @unchecked Sendable {
         try StoreConnection.migrate(connection)
         writing = try StoreConnection(connection, limits: limits)
         reading = try StoreConnection(SQLiteConnection(path: path, mode: .readOnly), limits: limits)
+        let presenceClock = CommitClock(persistedLeaseEnd: 0, leaseMs: 0)
         dispatcher = Dispatcher(
             limits: limits,
             environment: world.environment,
             fixedLoginCode: Self.code,
-            presence: PresenceRegistry(
-                clock: CommitClock(persistedLeaseEnd: 0, leaseMs: 0),
-                wall: 0,
-                limits: .standard
-            ),
+            clock: presenceClock,
+            presence: PresenceRegistry(clock: presenceClock, wall: 0, limits: .standard),
             settings: ServiceConfig(limits: limits),
             report: { _ in }
         )
