@@ -1,0 +1,157 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+
+@testable import TambourClient
+
+/// A client's core and a server that says what a test wants, when it wants it. Only the handshake and logins are
+/// answered at once, the latter with `login`.
+final class ScriptedServer: ClientHost {
+    struct Asked {
+        let opcode: Opcode
+        let sequence: UInt16
+    }
+
+    struct NotAsked: Error { let opcode: Opcode }
+
+    static let me = UserID(7)
+    static let partner = UserID(8)
+
+    let store: LocalStore
+    private(set) var asked: [Asked] = []
+    /// The chats that each login brings, and its `time`.
+    var login: (chats: [Chat], time: Int64) = ([], 1_000_000)
+    private var core: ClientCore?
+    private var nowMs: Int64 = 1_000_000
+    private var sent: [UInt8] = []
+    /// What follows from a call of the core, done when that call has returned.
+    private var todo: [() -> Void] = []
+
+    init() throws {
+        store = try LocalStore(path: TestServer.temporaryDirectory() + "/client.db")
+        try store.write { try $0.set(.server, "server:1") }
+        core = ClientCore(
+            store: store,
+            host: self,
+            environment: ClientEnvironment(
+                wallMs: { [unowned self] in nowMs },
+                nowMs: { [unowned self] in nowMs },
+                random: { 4 }
+            ),
+            options: ClientOptions()
+        )
+        try core?.signIn(token: "token", phone: nil)
+        core?.start()
+        proceed()
+    }
+
+    /// Lets go of what waits for answers.
+    func close() {
+        core?.stop()
+        core = nil
+        try? FileManager.default.removeItem(
+            at: URL(filePath: store.path).deletingLastPathComponent()
+        )
+    }
+
+    // MARK: - What it says
+
+    func push(_ opcode: Opcode, _ payload: some WirePayload) {
+        say(.request, 1000, opcode, payload.encoded())
+    }
+
+    /// Answers the oldest open question of a kind.
+    func answer(_ opcode: Opcode, _ reply: some WirePayload) throws {
+        let asked = try take(opcode)
+        say(.ok, asked.sequence, opcode, reply.encoded())
+    }
+
+    func refuse(_ opcode: Opcode, with code: RequestError.Code) throws {
+        let asked = try take(opcode)
+        let reply = ErrorReply(error: Text(code.rawValue), message: "no")
+        say(.error, asked.sequence, opcode, reply.encoded())
+    }
+
+    func isAsked(_ opcode: Opcode) -> Bool { asked.contains { $0.opcode == opcode } }
+
+    /// The connection breaks, and the client connects again when it is time.
+    func reconnect() {
+        asked = []
+        sent = []
+        core?.connectionClosed()
+        nowMs += 600_000
+        core?.wake()
+        proceed()
+    }
+
+    private func proceed() {
+        while !todo.isEmpty { todo.removeFirst()() }
+    }
+
+    private func take(_ opcode: Opcode) throws -> Asked {
+        guard let place = asked.firstIndex(where: { $0.opcode == opcode }) else {
+            throw NotAsked(opcode: opcode)
+        }
+        return asked.remove(at: place)
+    }
+
+    private func say(
+        _ command: PacketCommand,
+        _ sequence: UInt16,
+        _ opcode: Opcode,
+        _ payload: [UInt8]
+    ) {
+        var packet: [UInt8] = []
+        encodePacket(
+            command: command,
+            sequence: sequence,
+            opcode: opcode.rawValue,
+            payload: payload,
+            into: &packet
+        )
+        packet.withUnsafeBytes { core?.connectionReceived($0) }
+        proceed()
+    }
+
+    // MARK: - What it hears
+
+    func send(_ bytes: [UInt8]) {
+        sent += bytes
+        var decoder = FrameDecoder(limits: .standard)
+        decoder.authenticated = true
+        var offset = 0
+        var heard: [Asked] = []
+        sent.withUnsafeBytes { bytes in
+            while let frame = try? decoder.next(in: bytes, from: &offset) {
+                guard let packet = try? frame.packet(limits: .standard) else { continue }
+                let opcode = Opcode(rawValue: packet.header.opcode)
+                heard.append(Asked(opcode: opcode, sequence: packet.header.sequence))
+            }
+        }
+        sent.removeFirst(offset)
+        asked += heard
+        for asked in heard where [.sessionInit, .login].contains(asked.opcode) {
+            todo.append { [unowned self] in greet(asked.opcode) }
+        }
+    }
+
+    private func greet(_ opcode: Opcode) {
+        if opcode == .sessionInit {
+            try? answer(opcode, SessionInitReply(callsSeed: 1))
+        } else {
+            let profile = Profile(contact: User(id: Self.me))
+            let reply = LoginReply(profile: profile, chats: login.chats, time: login.time)
+            try? answer(opcode, reply)
+        }
+    }
+
+    func connect(to server: String) {
+        todo.append { [unowned self] in core?.connectionOpened() }
+    }
+
+    func disconnect() { sent = [] }
+    func wake(afterMs: Int64?) {}
+    func publish(_ changes: ChangeSet) {}
+    func publish(_ state: ConnectionState) {}
+    func publish(_ event: ClientEvent) {}
+}
