@@ -454,7 +454,8 @@ package struct ChatChangesReply: WirePayload, Hashable {
     package var clearedID: MessageID?
     /// True when nothing that was held before may be trusted any more.
     package var resync: Bool?
-    /// The next mark: nothing at or before it is missing. What happened in its millisecond may come again.
+    /// The next mark: nothing at or before it is missing. What happened after it may be in the reply already,
+    /// and comes again.
     package var time: Int64
     /// Where to go on, with `time`; absent when that was all.
     package var messageID: MessageID?

@@ -91,8 +91,9 @@ package struct ObjPullReply: WirePayload, Hashable {
     package var resync: Bool?
     /// True when there is more to be asked for at once.
     package var more: Bool?
-    /// The next mark: nothing at or before it is missing. What changed in its millisecond may come again.
-    /// With `more`, where the next page begins: a mark, or of a series the position.
+    /// The next mark: nothing at or before it is missing. What was stored after it may be among `objects`
+    /// already, and comes again. With `more`, where the next page begins: a mark, or of a series the
+    /// position.
     package var time: Int64
     /// With `more`: the id of the last object, for `after`.
     package var last: Int64?

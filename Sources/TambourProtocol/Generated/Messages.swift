@@ -3,7 +3,7 @@
 
 /// Stores a message and tells every other session of every member. One of `chatId`, `userId` or an attachment
 /// CONTROL `new` says where to; a dialog that does not exist yet is created. The same `cid` again returns the
-/// first result and pushes nothing.
+/// first result, or its id alone when that is gone for the sender, and pushes nothing.
 package struct MsgSendRequest: WirePayload, Hashable {
     /// An existing chat, or the id of a dialog to create.
     package var chatID: ChatID?

@@ -7013,7 +7013,8 @@ package struct DelayedAttributes: WireValue, Hashable {
 
 /// A message to be stored.
 package struct NewMessage: WireValue, Hashable {
-    /// The sender's own id, usually milliseconds; the same again returns the first result.
+    /// The sender's own id, usually milliseconds; the same again stores nothing and returns the first result,
+    /// or its id alone when that is gone.
     package var cid: Int64
     /// The text.
     package var text: Text?

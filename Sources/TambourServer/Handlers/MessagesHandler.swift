@@ -11,8 +11,8 @@ struct MessagesHandler: Sendable {
     /// Answers `MSG_SEND` (64): stores the message once and tells every other connection of every
     /// member. Without a chat it creates the group or channel its CONTROL attachment describes.
     ///
-    /// The same `cid` again from the same device returns the first result: an outbox retries after a
-    /// lost reply.
+    /// The same `cid` again from the same device returns the first result, or its id alone when that is
+    /// gone for the caller: an outbox retries after a lost reply.
     /// - Throws: `chat.not.found` (also when not a member: existence is not told), `not.found` for a
     ///   link to nothing, `not.allowed` for a poll that may not be forwarded, `user.not.found`,
     ///   `error.message.invalid`, `proto.payload`.
@@ -342,12 +342,7 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         var message = try tx.message(first, in: chat, for: caller.userID)
-        // Not read anew: the first one may be in this very write.
-        let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
-        let isGone =
-            try first.status == .removed || first.id <= floor
-            || tx.reader.isHidden(first.id, in: chat.key, for: caller.userID)
-        if isGone { message.remove() }
+        if try tx.message(first.id, in: chat, visibleTo: caller.userID) == nil { message.remove() }
         return try reply(
             message,
             previous: tx.previousID(of: first, in: chat),

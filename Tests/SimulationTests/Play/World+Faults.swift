@@ -103,7 +103,7 @@ extension World {
 
     private func restore() {
         guard backupAt != nil else { return }
-        // Two lives of one backup are told apart by the wall alone: it must not stand before the first.
+        // Two lives of one backup are told apart by the wall alone: it must never have been set back.
         if wasRestored, serverOffsetMs < 0 { return }
         wasRestored = true
         stopServer()

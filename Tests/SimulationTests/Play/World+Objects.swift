@@ -130,7 +130,6 @@ extension World {
     }
 
     private func resolve(_ conflict: Conflict, _ number: Int, on device: Device) {
-        if conflict.kind == .parentDeleted { hit(.entityConflict) }
         var choices = [EntityChoice.mine, .theirs, .both].filter(conflict.choices.contains)
         // There is no room for it, now or later.
         if case .rejected = conflict.kind { choices = [.theirs] }
@@ -149,6 +148,7 @@ extension World {
             return ((), rows)
         }
         guard done != nil else { return }
+        if conflict.kind == .parentDeleted { hit(.entityConflict) }
         switch choice {
         case .mine: writings.giveUp(conflict.theirs?.text("text"))
         case .theirs:

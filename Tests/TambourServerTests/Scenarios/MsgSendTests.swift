@@ -123,6 +123,28 @@ struct MsgSendTests {
         }
     }
 
+    @Test(
+        "a retry of what its sender deletes in the same batch has its id alone",
+        arguments: [true, false]
+    )
+    func deletedPipelined(forMe: Bool) throws {
+        try withPair { _, alice, _, dialog in
+            let sent = try alice.send("here", to: dialog, cid: 1).message
+            #expect(sent.text == "here")
+            let retry = MsgSendRequest(
+                chatID: dialog,
+                message: NewMessage(cid: 1, text: "here")
+            )
+            let delete = MsgDeleteRequest(chatID: dialog, messageIDs: [sent.id], forMe: forMe)
+            try alice.send(delete)
+            let number = try alice.send(retry)
+            let again = try alice.reply(to: number, as: MsgSendReply.self).message
+            #expect(again.id == sent.id)
+            #expect(again.status == .removed)
+            #expect(again.text == "")
+        }
+    }
+
     @Test("saved messages are chat 0, seen by nobody else")
     func saved() throws {
         try withPair { server, alice, bob, _ in

@@ -264,17 +264,25 @@ def test_send_cut_at_every_byte(login: LogIn, group: Group, cid: Cid) -> None:
 def test_retry_of_what_is_gone(login: LogIn, group: Group, cid: Cid, gone: str) -> None:
     """A sender that missed the first reply does not show again what was deleted since."""
     alice, bob = login("alice"), login("bob")
-    chat, number = group(alice, bob), cid()
-    sent = say(alice, chat, number)
+    chat = group(alice, bob)
+    answered = say(alice, chat, cid())
+    strong = [{"type": "STRONG", "from": 0, "length": 2}]
+    content = {"elements": strong, "link": {"type": "REPLY", "messageId": answered["id"]}}
+    request = {"chatId": chat, "message": {**message(cid()), **content}}
+    sent = alice.call("MSG_SEND", request)["message"]
+    equal("link" in sent and "elements" in sent, True, "whether the first reply has a link and elements")
+    reaction = {"reactionType": "EMOJI", "id": "👍"}
+    bob.call("MSG_REACTION", {"chatId": chat, "messageId": sent["id"], "reaction": reaction})
     if gone == "cleared":
         alice.call("CHAT_CLEAR", {"chatId": chat, "forAll": False})
     else:
         forme = {"forMe": True} if gone == "for me" else {}
         alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [sent["id"]], **forme})
-    answer = say(alice, chat, number)
+    answer = alice.call("MSG_SEND", request)["message"]
     equal((answer["id"], answer.get("status")), (sent["id"], "REMOVED"), "the message of the reply")
     equal((answer["text"], answer["attaches"]), ("", []), "its content")
-    equal(with_cid(alice, chat, number), [], "messages of the cid")
+    equal([key for key in ("elements", "link", "reactionInfo") if key in answer], [], "what else it holds")
+    equal(with_cid(alice, chat, request["message"]["cid"]), [], "messages of the cid")
     equal(say(alice, chat, cid()).get("status"), None, "status of another message")
 
 
