@@ -1189,7 +1189,7 @@ PARTS = {
             (
                 'links are compared by their number',
                 'Sources/tambour/Terminal/Drawing/Renderer.swift',
-                "let oldLinks = new.links.map { address in old.links.firstIndex(of: address) ?? -1 }",
+                "let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }",
                 "let oldLinks = Array(new.links.indices)",
             ),
             (
