@@ -1189,7 +1189,7 @@ PARTS = {
             (
                 'links are compared by their number',
                 'Sources/tambour/Terminal/Drawing/Renderer.swift',
-                "let oldLinks = new.links.map { address in old.links.firstIndex(of: address) ?? -1 }",
+                "let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }",
                 "let oldLinks = Array(new.links.indices)",
             ),
             (
@@ -1355,6 +1355,30 @@ PARTS = {
                 'Sources/tambour/Terminal/Device/TerminalDevice.swift',
                 '            deliver(parser.flush())\n',
                 '            _ = parser.isWaiting\n',
+            ),
+            (
+                'what is there is not read before a sequence counts as late',
+                'Sources/tambour/Terminal/Device/TerminalDevice.swift',
+                '            if input.hasBytes { return inputIsReady() }\n',
+                '',
+            ),
+            (
+                'what comes late behind ESC is text',
+                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                "if Self.isRestOfSequence(bytes) { state = .escape } else { reset() }",
+                "reset()",
+            ),
+            (
+                'a sequence with parameters counts as typed when its rest is late',
+                'Sources/tambour/Terminal/Input/KeyParser.swift',
+                "case .ss3(let parameters), .csi(let parameters): parameters.isEmpty",
+                "case .ss3, .csi: true",
+            ),
+            (
+                'every line runs from left to right',
+                'Sources/tambour/Terminal/Layout/Surface+Lines.swift',
+                "BidiParagraph(Array(own), direction: direction)",
+                "BidiParagraph(Array(own), direction: .leftToRight)",
             ),
         ],
     ),

@@ -6,7 +6,7 @@ final class MessageLayouts {
     /// A message as lines of a pane.
     struct Block {
         let header: Header?
-        let quote: String?
+        let quote: (sender: String, text: String)?
         let body: TextLayout?
         let footer: String
         /// What became of it, at the right end of its first line; empty where the header says it.
@@ -137,7 +137,7 @@ final class MessageLayouts {
         )
         return Block(
             header: hasHeader ? header : nil,
-            quote: row.quote.map { "┃ \($0.sender): \($0.text)" },
+            quote: row.quote.map { ($0.sender, $0.text) },
             body: text.isEmpty ? nil : TextLayout(text, spans: spans, options: options),
             footer: footer,
             note: hasNote ? notes : ""

@@ -36,12 +36,7 @@ extension ScreenView {
         var box = area.takeBottom(height)
         if case .reply(_, let quote) = state.intent {
             let above = area.takeBottom(1)
-            surface.draw(
-                Width.shortened("┃ \(quote.oneLine)", to: above.columns),
-                at: above.origin,
-                style: state.theme[.quote],
-                in: above
-            )
+            surface.drawLine(["┃ ", quote.oneLine], in: above, style: state.theme[.quote])
         }
         if let suggestions = state.suggestions, state.focus == .input {
             drawSuggestions(suggestions, state, &surface, &area)
@@ -211,7 +206,7 @@ extension ScreenView {
                     rows: 1
                 )
                 let person = theme.style(ofPerson: header.person)
-                surface.draw(header.sender.oneLine, at: left.origin, style: person, in: left)
+                surface.drawLine(header.sender.oneLine, in: left, style: person)
                 var style = theme[.secondary]
                 if case .failed = row.state { style = theme[.error] }
                 surface.draw(
@@ -226,11 +221,10 @@ extension ScreenView {
         }
         if let quote = block.quote {
             if line == 0 {
-                surface.draw(
-                    Width.shortened(quote.oneLine, to: inner.columns),
-                    at: inner.origin,
-                    style: theme[.quote],
-                    in: inner
+                surface.drawLine(
+                    ["┃ ", quote.sender.oneLine, ": ", quote.text.oneLine],
+                    in: inner,
+                    style: theme[.quote]
                 )
                 return
             }
@@ -272,14 +266,14 @@ extension ScreenView {
     private func drawTitle(_ state: ScreenState, _ surface: inout Surface, _ head: Rect) {
         let style = state.theme[.statusBar]
         surface.fill(head, style: style)
-        var title = " \(state.openTitle.oneLine)"
+        var title = [" ", state.openTitle.oneLine]
         if let chat = state.openChat {
-            if chat.kind == .channel { title += "  channel" }
-            if chat.isMuted { title += "  muted" }
-            if chat.isOnline { title += "  online" }
+            if chat.kind == .channel { title.append("  channel") }
+            if chat.isMuted { title.append("  muted") }
+            if chat.isOnline { title.append("  online") }
         }
-        if let typing = state.typing { title += "  \(typing.oneLine) is typing…" }
-        surface.draw(title, at: head.origin, style: style, in: head)
+        if let typing = state.typing { title += ["  ", typing.oneLine, " is typing…"] }
+        surface.drawLine(title, in: head, style: style)
     }
 
     /// What the word before the cursor may become, above the line.
@@ -297,18 +291,18 @@ extension ScreenView {
             let line = Rect(column: box.column, row: box.row + index, columns: box.columns, rows: 1)
             let isSelected = first + index == suggestions.selected && !suggestions.isHint
             let mark = isSelected ? "▌" : " "
-            let end = surface.draw(
-                "\(mark)\(entry.text.oneLine) ",
-                at: line.origin,
-                style: state.theme[.accent],
-                in: line
+            let end = surface.drawLine(
+                [mark, entry.text.oneLine, " "],
+                in: line,
+                style: state.theme[.accent]
             )
-            surface.draw(
-                Width.shortened(entry.note.oneLine, to: max(0, line.endColumn - end - 1)),
-                at: Position(column: end + 1, row: line.row),
-                style: state.theme[.secondary],
-                in: line
+            let note = Rect(
+                column: end + 1,
+                row: line.row,
+                columns: line.endColumn - end - 1,
+                rows: 1
             )
+            surface.drawLine(entry.note.oneLine, in: note, style: state.theme[.secondary])
             if isSelected { surface.restyle(line, with: state.theme[.selection]) }
         }
     }

@@ -10,7 +10,12 @@ extension ScreenView {
         surface.fill(area, style: theme[.statusBar])
         if let notice = state.notice {
             let style = notice.isError ? theme[.error] : theme[.statusBar]
-            surface.draw(" \(notice.text.oneLine)", at: area.origin, style: style, in: area)
+            surface.drawLine(
+                " \(notice.text.oneLine)",
+                in: area,
+                direction: .leftToRight,
+                style: style
+            )
             return
         }
         if state.focus == .messages {
@@ -72,7 +77,7 @@ extension ScreenView {
         guard box.columns >= 8, box.rows >= 3 else { return 0 }
         let theme = state.theme
         surface.fill(box)
-        let title = Width.shortened(panel.title.oneLine, to: box.columns - 6)
+        let title = panel.title.oneLine
         surface.drawBox(box, title: title, style: theme[.border], titleStyle: theme[.title])
         drawKeys(of: panel, theme, &surface, box)
         var inner = box.inside
@@ -135,17 +140,14 @@ extension ScreenView {
             rows: 1
         )
         surface.draw(isSelected ? "▌" : " ", at: left.origin, style: theme[.accent], in: left)
-        let text = Width.shortened(item.title.oneLine, to: max(0, left.columns - 1))
-        var column = left.column + 1
-        for (index, cluster) in text.enumerated() {
-            let isHit = item.hits.contains { $0.contains(index) }
-            let style = isHit ? theme[.accent] : theme[.text]
-            column = surface.draw(
-                String(cluster),
-                at: Position(column: column, row: left.row),
-                style: style,
-                in: left
-            )
+        let title = Rect(
+            column: left.column + 1,
+            row: left.row,
+            columns: left.columns - 1,
+            rows: 1
+        )
+        surface.drawLine([item.title.oneLine], in: title) { index in
+            item.hits.contains { $0.contains(index) } ? theme[.accent] : theme[.text]
         }
         surface.draw(
             item.right.oneLine,
@@ -160,12 +162,8 @@ extension ScreenView {
                 columns: area.columns - 4,
                 rows: 1
             )
-            surface.draw(
-                Width.shortened(detail.oneLine, to: below.columns),
-                at: below.origin,
-                style: item.isError ? theme[.error] : theme[.secondary],
-                in: below
-            )
+            let style = item.isError ? theme[.error] : theme[.secondary]
+            surface.drawLine(detail.oneLine, in: below, style: style)
         }
         if isSelected { surface.restyle(area, with: theme[.selection]) }
     }
@@ -181,16 +179,25 @@ extension ScreenView {
     ) {
         let start = surface.draw(prompt, at: line.origin, style: theme[.accent], in: line)
         let room = max(1, line.endColumn - start - 1)
-        let before = editor.clusters[..<editor.cursor].map { $0.isNewline ? " " : $0 }
+        let clusters = editor.clusters.map { $0.isNewline || $0 == "\t" ? " " : $0 }
         var used = 0
-        let kept = before.reversed().prefix { cluster in
+        let before = clusters[..<editor.cursor].reversed().prefix { cluster in
             used += Width.of(cluster)
             return used < room
         }
-        let shown = String(kept.reversed())
-        let rest = String(editor.clusters[editor.cursor...].map { $0.isNewline ? " " : $0 })
-        let cursor = surface.draw(shown, at: Position(column: start, row: line.row), in: line)
-        surface.draw(rest, at: Position(column: cursor, row: line.row), in: line)
+        used = before.reduce(0) { $0 + Width.of($1) }
+        let after = clusters[editor.cursor...].prefix { cluster in
+            used += Width.of(cluster)
+            return used <= room
+        }
+        // One line: all of it fits, and the cursor has the column that is left.
+        let layout = TextLayout(
+            String(before.reversed()) + String(after),
+            options: TextLayout.Options(width: room + 1, hasCursor: true)
+        )
+        let place = Position(column: start, row: line.row)
+        layout.draw(on: &surface, at: place, rows: 0..<1, theme: theme, in: line)
+        let cursor = start + layout.position(of: before.count).column
         if isFocused { surface.cursor = Position(column: cursor, row: line.row) }
     }
 
@@ -213,11 +220,16 @@ extension ScreenView {
         surface.drawBox(box, style: state.theme[.accent])
         var inner = box.inside
         let question = inner.takeTop(1)
-        surface.draw(
-            " " + Width.shortened(prompt.question.oneLine, to: question.columns - 2),
-            at: question.origin,
-            style: state.theme[.title],
-            in: question
+        surface.drawLine(
+            " \(prompt.question.oneLine)",
+            in: Rect(
+                column: question.column,
+                row: question.row,
+                columns: question.columns - 1,
+                rows: 1
+            ),
+            direction: .leftToRight,
+            style: state.theme[.title]
         )
         surface.cursor = nil
         if !prompt.isYesOrNo {

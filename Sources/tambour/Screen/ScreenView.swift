@@ -98,7 +98,6 @@ struct ScreenView {
         let mark = isOpen ? "▌" : " "
         let pin = chat.isPinned ? "^" : ""
         let online = chat.isOnline ? "●" : ""
-        let title = "\(mark)\(pin)\(online)\(chat.title)"
         var right = chat.unread > 0 ? "\(chat.unread)" : ""
         if chat.isMuted { right = right.isEmpty ? "m" : "(\(right))" }
         if chat.failedCount > 0 { right += "!" }
@@ -108,33 +107,28 @@ struct ScreenView {
         let name = Rect(column: area.column, row: area.row, columns: room, rows: 1)
         let isLoud = chat.unread > 0 && !chat.isMuted
         let style = isLoud ? theme[.unread] : isOpen ? theme[.title] : theme[.text]
-        let shown = Width.shortened(title.oneLine, to: name.columns)
-        surface.draw(shown, at: name.origin, style: style, in: name)
+        surface.drawLine(["\(mark)\(pin)\(online)", chat.title.oneLine], in: name, style: style)
         surface.draw(
             right,
             at: Position(column: end, row: area.row),
             style: isLoud ? theme[.unread] : theme[.secondary],
             in: area
         )
-        var text =
-            chat.preview.map { preview in
-                let who =
-                    preview.isOwn ? "you: " : chat.kind.isShared ? "\(preview.sender ?? ""): " : ""
-                return preview.sender == nil ? preview.text : who + preview.text
-            } ?? ""
-        if let draft = chat.draft, !isOpen { text = "draft: \(draft)" }
+        var text: [String] = []
+        if let preview = chat.preview {
+            if let sender = preview.sender {
+                text = preview.isOwn ? ["you: "] : chat.kind.isShared ? [sender.oneLine, ": "] : []
+            }
+            text.append(preview.text.oneLine)
+        }
+        if let draft = chat.draft, !isOpen { text = ["draft: ", draft.oneLine] }
         let below = Rect(
             column: area.column + 1,
             row: area.row + 1,
             columns: area.columns - 2,
             rows: 1
         )
-        surface.draw(
-            Width.shortened(text.oneLine, to: below.columns),
-            at: below.origin,
-            style: theme[.secondary],
-            in: below
-        )
+        surface.drawLine(text, in: below, style: theme[.secondary])
         if isOpen { surface.restyle(area, with: theme[.selection]) }
     }
 }

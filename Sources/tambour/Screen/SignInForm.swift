@@ -113,11 +113,12 @@ extension ScreenView {
         surface.drawBox(box, title: form.title, style: theme[.border], titleStyle: theme[.title])
         let left = box.column + 3
         let inner = Rect(column: left, row: box.row, columns: columns - 6, rows: rows)
-        surface.draw(
-            Width.shortened(form.hint.oneLine, to: inner.columns),
-            at: Position(column: left, row: box.row + 2),
-            style: theme[.secondary],
-            in: inner
+        let hint = Rect(column: left, row: box.row + 2, columns: inner.columns, rows: 1)
+        surface.drawLine(
+            form.hint.oneLine,
+            in: hint,
+            direction: .leftToRight,
+            style: theme[.secondary]
         )
         for (index, field) in form.fields.enumerated() {
             let row = box.row + 4 + index * 2

@@ -180,6 +180,11 @@ def talk(server: Server, program: Path, folder: Path) -> list[Person]:
     return people
 
 
+def shown(name: str) -> str:
+    """A name as it stands on a screen, from left to right."""
+    return name[::-1] if "\u0590" <= name[0] < "\u0900" else name
+
+
 def name_people(server: Server, program: Path, folder: Path) -> None:
     """Accounts made in bulk have numbers for names; each says its own on a screen."""
     for number, name in enumerate(PEOPLE):
@@ -190,7 +195,7 @@ def name_people(server: Server, program: Path, folder: Path) -> None:
             screen.waits_for("online")
             screen.type(f"/name {name}\r")
             screen.type("/profile\r")
-            screen.waits_for("You", name)
+            screen.waits_for("You", shown(name))
         finally:
             screen.close()
 

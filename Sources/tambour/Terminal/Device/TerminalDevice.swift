@@ -16,6 +16,8 @@ final class TerminalDevice: @unchecked Sendable {
         var hasMouse = false
         /// After ESC, how long to wait for the rest of a sequence before it counts as a key.
         var escapeTimeout = DispatchTimeInterval.milliseconds(40)
+        /// How long after that the rest is still known for what it is.
+        var lateTimeout = DispatchTimeInterval.seconds(1)
         /// Whether control-C is a key like any other, or raises SIGINT.
         var interruptIsKey = true
         /// For programs that are started, and the name of the editor.
@@ -182,8 +184,7 @@ final class TerminalDevice: @unchecked Sendable {
         writeOut((isCutOff ? [0x18] : []) + modes.leave)
         TerminalRescue.disarm()
         input.restore()
-        _ = parser.endPaste()
-        _ = parser.flush()
+        parser = KeyParser()
     }
 
     /// Takes the terminal again after something else had it.
@@ -355,9 +356,13 @@ final class TerminalDevice: @unchecked Sendable {
         keyGeneration += 1
         guard parser.isWaiting else { return }
         let generation = keyGeneration
-        queue.asyncAfter(deadline: .now() + options.escapeTimeout) { [weak self] in
+        let patience = parser.isLate ? options.lateTimeout : options.escapeTimeout
+        queue.asyncAfter(deadline: .now() + patience) { [weak self] in
             guard let self, generation == keyGeneration, phase == .active else { return }
+            // What came while the queue was busy came in time.
+            if input.hasBytes { return inputIsReady() }
             deliver(parser.flush())
+            waitForRestOfKey()
         }
     }
 

@@ -38,6 +38,12 @@ struct TerminalLine {
         _ = fcntl(descriptor, F_SETFL, originalFlags)
     }
 
+    /// Whether something was typed that is not read yet.
+    var hasBytes: Bool {
+        var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&polled, 1, 0) > 0
+    }
+
     /// Columns and rows; 80 by 24 if the terminal does not know.
     var size: Size {
         var window = winsize()

@@ -75,9 +75,9 @@ extension Surface {
             draw(Glyph(corner), at: Position(column: column, row: row), style: style)
         }
         guard !title.isEmpty, rect.columns >= 7 else { return }
-        draw(
-            " " + Width.shortened(title, to: rect.columns - 6) + " ",
-            at: Position(column: rect.column + 2, row: rect.row),
+        drawLine(
+            [" ", Width.shortened(title, to: rect.columns - 6), " "],
+            in: Rect(column: rect.column + 2, row: rect.row, columns: rect.columns - 4, rows: 1),
             style: titleStyle ?? style
         )
     }

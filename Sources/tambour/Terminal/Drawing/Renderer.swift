@@ -109,7 +109,7 @@ struct Renderer: Sendable {
     /// For each row, the columns in which the surfaces differ.
     private func changes(of new: Surface, over old: Surface) -> [ChangedColumns] {
         // For each link, the index of the same address in the old surface; -1 if it is new there.
-        let oldLinks = new.links.map { address in old.links.firstIndex(of: address) ?? -1 }
+        let oldLinks = new.links.map { address in old.index(ofLink: address) ?? -1 }
         let columns = new.size.columns
         var changes = Array(repeating: ChangedColumns(), count: new.size.rows)
         new.cells.withUnsafeBufferPointer { newCells in

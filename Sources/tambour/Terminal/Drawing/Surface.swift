@@ -31,6 +31,7 @@ struct Surface: Sendable {
 
     /// Addresses by index of `LinkID`; the first stands for none.
     private(set) var links = [""]
+    private var linkIndices = ["": 0]
 
     init(size: Size) {
         self.size = Size(columns: max(0, size.columns), rows: max(0, size.rows))
@@ -136,7 +137,7 @@ struct Surface: Sendable {
         to address: String,
         schemes: Set<String> = ["http", "https", "mailto"]
     ) -> LinkID {
-        guard let colon = address.firstIndex(of: ":"),
+        guard address.utf8.count <= 2083, let colon = address.firstIndex(of: ":"),
             schemes.contains(address[..<colon].lowercased())
         else { return .none }
         var escaped: [UInt8] = []
@@ -149,11 +150,15 @@ struct Surface: Sendable {
         }
         guard escaped.count <= 2083 else { return .none }
         let safe = String(decoding: escaped, as: UTF8.self)
-        if let index = links.firstIndex(of: safe) { return LinkID(index: UInt16(index)) }
+        if let index = index(ofLink: safe) { return LinkID(index: UInt16(index)) }
         guard links.count <= Int(UInt16.max) else { return .none }
+        linkIndices[safe] = links.count
         links.append(safe)
         return LinkID(index: UInt16(links.count - 1))
     }
+
+    /// Where an address is in `links`; nil if no link leads there.
+    func index(ofLink address: String) -> Int? { linkIndices[address] }
 
     // MARK: Cells
 

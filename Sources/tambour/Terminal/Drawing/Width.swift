@@ -14,19 +14,20 @@ enum Width {
     /// As much of the beginning of `text` as `columns` hold, ending with "…" if something is
     /// missing.
     static func shortened(_ text: some StringProtocol, to columns: Int) -> String {
-        var kept = ""
-        var keptBeforeEllipsis = ""
         var used = 0
+        // Clusters: all that were looked at, and those that leave a column for the ellipsis.
+        var seen = 0
+        var keptBeforeEllipsis = 0
         for cluster in text {
             let width = of(cluster)
             guard used + width <= columns else {
-                return columns > 0 ? keptBeforeEllipsis + "…" : ""
+                return columns > 0 ? text.prefix(keptBeforeEllipsis) + "…" : ""
             }
             used += width
-            kept.append(cluster)
-            if used < columns { keptBeforeEllipsis = kept }
+            seen += 1
+            if used < columns { keptBeforeEllipsis = seen }
         }
-        return kept
+        return String(text)
     }
 
     /// libc's opinion on one scalar: 0, 1 or 2 columns; -1 for controls and what it does not know.

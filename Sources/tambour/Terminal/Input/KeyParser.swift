@@ -6,7 +6,12 @@
 /// knows are swallowed.
 ///
 /// ESC is both a key and the beginning of nearly everything. While `isWaiting`, the caller should
-/// call `flush` when nothing more has come for some tens of milliseconds: what waits was typed.
+/// call `flush` when nothing more has come for some tens of milliseconds: a lone ESC, `ESC [` and
+/// `ESC O` are then keys that were typed. Slow lines tear sequences apart all the same, and no rest
+/// of one may count as text: so nothing else that has begun is given up, and what `flush` took for a
+/// key goes on when its rest comes late. After `ESC [` and `ESC O` that is whatever comes next;
+/// after ESC it must be at least two bytes at once, as nobody types. While `isLate`, another `flush`
+/// after about a second ends that.
 struct KeyParser: Sendable {
     private enum State: Sendable {
         case ground
@@ -29,17 +34,21 @@ struct KeyParser: Sendable {
     private let maxPasteBytes: Int
     private var state = State.ground
     private var isAlt = false
+    /// Whether `flush` was called and nothing has come since that could go on with what waited.
+    private(set) var isLate = false
     private var pasted: [UInt8] = []
     private var events: [InputEvent] = []
 
     /// - Parameter maxPasteBytes: What is pasted beyond is dropped.
     init(maxPasteBytes: Int = 1 << 20) { self.maxPasteBytes = maxPasteBytes }
 
-    /// Whether something was read that is not an event yet, and may be a key of its own.
+    /// Whether `flush` would change anything.
     var isWaiting: Bool {
         switch state {
-        case .ground, .paste: false
-        case .utf8, .escape, .ss3, .csi, .string: true
+        case .ground: isLate
+        case .utf8, .paste: false
+        case .escape, .string: true
+        case .ss3(let parameters), .csi(let parameters): parameters.isEmpty
         }
     }
 
@@ -49,28 +58,52 @@ struct KeyParser: Sendable {
 
     /// The events that end with one of `bytes`.
     mutating func parse(_ bytes: some Sequence<UInt8>) -> [InputEvent] {
+        let bytes = Array(bytes)
+        if isLate, !bytes.isEmpty {
+            isLate = false
+            if case .ground = state {
+                if Self.isRestOfSequence(bytes) { state = .escape } else { reset() }
+            }
+        }
         for byte in bytes { take(byte) }
         return takeEvents()
     }
 
-    /// Nothing more has come for a while: what was read so far was keys. A paste goes on.
+    /// Nothing more has come for a while: see above for what that means.
     mutating func flush() -> [InputEvent] {
-        let waiting = state
-        switch waiting {
-        case .ground, .paste: return []
-        case .utf8: reset()
-        case .escape: emit(.escape)
-        case .ss3(let parameters):
+        guard isWaiting else { return [] }
+        if isLate {
+            isLate = false
             reset()
-            if parameters.isEmpty { emit(.character("O"), .alt) }
-        case .csi(let parameters):
-            reset()
-            if parameters.isEmpty { emit(.character("["), .alt) }
-        case .string(let introducer, let isEmpty, _):
-            reset()
-            if isEmpty { emit(.character(Unicode.Scalar(introducer)), .alt) }
+            return []
+        }
+        isLate = true
+        switch state {
+        case .escape:
+            report(.escape)
+            state = .ground
+        case .ss3: report(.character("O"), .alt)
+        case .csi: report(.character("["), .alt)
+        case .string(let introducer, true, _):
+            emit(.character(Unicode.Scalar(introducer)), .alt)
+            isLate = false
+        case .string, .ground, .utf8, .paste: break
         }
         return takeEvents()
+    }
+
+    /// Whether bytes that come behind a flushed ESC go on with it. People type no two bytes at once,
+    /// but some keyboards send words: a letter behind `O` counts when nothing comes behind it.
+    private static func isRestOfSequence(_ bytes: [UInt8]) -> Bool {
+        guard let first = bytes.first, bytes.count > 1 else { return false }
+        let rest = bytes.dropFirst().drop { (0x20..<0x40).contains($0) }
+        switch first {
+        case UInt8(ascii: "["): return rest.first.map { (0x40..<0x7F).contains($0) } ?? true
+        case UInt8(ascii: "O"):
+            guard let final = rest.first, rest.count == 1 else { return false }
+            return letterKey(final) != nil || keypadKey(final) != nil
+        default: return false
+        }
     }
 
     /// Ends a paste whose end never came, with what has come.
@@ -90,8 +123,13 @@ struct KeyParser: Sendable {
     }
 
     private mutating func emit(_ key: KeyPress.Key, _ modifiers: KeyPress.Modifiers = []) {
-        events.append(.key(KeyPress(key, isAlt ? modifiers.union(.alt) : modifiers)))
+        report(key, modifiers)
         reset()
+    }
+
+    /// A key that may not be the end of the matter.
+    private mutating func report(_ key: KeyPress.Key, _ modifiers: KeyPress.Modifiers = []) {
+        events.append(.key(KeyPress(key, isAlt ? modifiers.union(.alt) : modifiers)))
     }
 
     // MARK: Bytes

@@ -112,9 +112,13 @@ struct TextLayout: Sendable {
         theme: Theme,
         in clip: Rect? = nil
     ) {
-        let linkIDs = links.map { surface.link(to: $0.address) }
+        // Of the lines that are drawn: a message may have links by the hundred.
+        var linkIDs: [Int: Surface.LinkID] = [:]
         for (index, row) in (rows ?? lines.indices).clamped(to: lines.indices).enumerated() {
             for placed in lines[row].glyphs {
+                if let link = placed.link, linkIDs[link] == nil {
+                    linkIDs[link] = surface.link(to: links[link].address)
+                }
                 surface.draw(
                     placed.glyph,
                     at: Position(
@@ -122,7 +126,7 @@ struct TextLayout: Sendable {
                         row: position.row + index
                     ),
                     style: theme.style(of: placed.traits, on: style),
-                    link: placed.link.map { linkIDs[$0] } ?? .none,
+                    link: placed.link.flatMap { linkIDs[$0] } ?? .none,
                     in: clip
                 )
             }

@@ -18,17 +18,27 @@ struct TextLayoutBuilder {
     private let spans: [TextSpan]
     private var nextSpan = 0
     private var open: [(span: TextSpan, link: Int?)] = []
+    /// What the open spans give a cluster, and where the next of them ends: made anew when one
+    /// opens or closes, not for every cluster.
+    private var traits = TextTraits()
+    private var link: Int?
+    private var nextEnd = Int.max
 
     private var items: [Item] = []
+    /// Columns of `items` in one line.
+    private var columns = 0
     private var paragraphStart = 0
 
     private(set) var lines: [TextLayout.Line] = []
     private(set) var links: [TextLayout.Link] = []
     private(set) var count = 0
+    /// Items and spans looked at so far. Whoever writes a message chooses its text, so this may not
+    /// grow faster than clusters, and at most with the number of spans each time one begins or ends.
+    private(set) var steps = 0
 
     init(spans: [TextSpan], options: TextLayout.Options) {
         self.options = options
-        self.spans = spans.filter { !$0.range.isEmpty }.sorted {
+        self.spans = spans.filter { !$0.range.isEmpty && $0.range.upperBound > 0 }.sorted {
             $0.range.lowerBound < $1.range.lowerBound
         }
     }
@@ -55,23 +65,21 @@ struct TextLayoutBuilder {
     // MARK: Items
 
     private mutating func add(_ cluster: Character) {
-        let traits = open.reduce(into: TextTraits()) { $0.formUnion($1.span.traits) }
-        let link = open.last { $0.link != nil }?.link
-        let isTab = cluster == "\t"
-        items.append(
+        let head = cluster.head
+        let isTab = head == "\t"
+        append(
             Item(
                 glyph: isTab ? .space : Glyph(cluster),
-                cluster: cluster,
+                cluster: head,
                 position: count,
                 traits: traits,
                 link: link
             )
         )
         guard isTab else { return }
-        let column = items.reduce(-1) { $0 + $1.glyph.width }
         let stop = max(1, options.tabWidth)
-        for _ in 0..<(stop - 1 - column % stop) {
-            items.append(
+        while columns % stop != 0 {
+            append(
                 Item(
                     glyph: .space,
                     cluster: "\t",
@@ -84,7 +92,14 @@ struct TextLayoutBuilder {
         }
     }
 
+    private mutating func append(_ item: Item) {
+        items.append(item)
+        columns += item.glyph.width
+        steps += 1
+    }
+
     private mutating func openSpans(before end: Int) {
+        let openBefore = open.count
         while nextSpan < spans.count, spans[nextSpan].range.lowerBound < end {
             let span = spans[nextSpan]
             nextSpan += 1
@@ -96,16 +111,15 @@ struct TextLayoutBuilder {
             }
             open.append((span, link))
         }
+        if open.count != openBefore { spansChanged() }
     }
 
     private mutating func closeSpans(before units: Int) {
-        guard open.contains(where: { $0.span.range.upperBound <= units }) || units == .max else {
-            return
-        }
-        for (span, link) in open where span.range.upperBound <= units || units == .max {
+        guard nextEnd <= units else { return }
+        for (span, link) in open where span.range.upperBound <= units {
             guard let link, let number = links[link].number else { continue }
             for character in "[\(number)]" {
-                items.append(
+                append(
                     Item(
                         glyph: Glyph(character),
                         cluster: character,
@@ -117,7 +131,15 @@ struct TextLayoutBuilder {
                 )
             }
         }
-        open.removeAll { $0.span.range.upperBound <= units || units == .max }
+        open.removeAll { $0.span.range.upperBound <= units }
+        spansChanged()
+    }
+
+    private mutating func spansChanged() {
+        traits = open.reduce(into: TextTraits()) { $0.formUnion($1.span.traits) }
+        link = open.last { $0.link != nil }?.link
+        nextEnd = open.reduce(Int.max) { min($0, $1.span.range.upperBound) }
+        steps += open.count
     }
 
     // MARK: Lines
@@ -131,6 +153,7 @@ struct TextLayoutBuilder {
             start = end
         } while start < items.count
         items.removeAll(keepingCapacity: true)
+        columns = 0
     }
 
     private var indent: Int {
@@ -141,12 +164,13 @@ struct TextLayoutBuilder {
     private var available: Int { max(1, options.width - indent - (options.hasCursor ? 1 : 0)) }
 
     /// Where the line that begins with the item `start` ends: as late as its items fit.
-    private func lineEnd(from start: Int) -> Int {
+    private mutating func lineEnd(from start: Int) -> Int {
         let available = available
         var used = 0
         var lastBreak: Int?
         for index in start..<items.count {
             let item = items[index]
+            steps += 1
             // Space that does not fit hangs over.
             if !item.isSpace, item.glyph.width > 0, used + item.glyph.width > available,
                 index > start
@@ -170,17 +194,17 @@ struct TextLayoutBuilder {
     }
 
     private mutating func addLine(_ range: Range<Int>, _ bidi: BidiParagraph) {
+        steps += range.count
         let hanging = hangingItems(of: range)
         var glyphs: [TextLayout.Placed] = []
         var columns = 0
         for (index, level) in bidi.visualOrder(ofLine: range) where !hanging.contains(index) {
             let item = items[index]
             guard item.glyph.width > 0 else { continue }
-            let glyph =
-                level % 2 == 1 ? Glyph(BidiMirroring.mirrored(item.cluster)) : item.glyph
+            let image = level % 2 == 1 ? BidiMirroring.mirrored(item.cluster) : item.cluster
             glyphs.append(
                 TextLayout.Placed(
-                    glyph: item.cluster == "\t" ? .space : glyph,
+                    glyph: image == item.cluster ? item.glyph : Glyph(image),
                     column: columns,
                     offset: item.isAdded ? nil : item.position,
                     traits: item.traits,
@@ -221,5 +245,18 @@ struct TextLayoutBuilder {
             used -= items[start].glyph.width
         }
         return start..<range.upperBound
+    }
+}
+
+extension Character {
+    /// The first scalars, which tell all that layout asks of a cluster.
+    ///
+    /// To compare or to hash a cluster, the standard library sorts its marks, in time that grows
+    /// with the square of their number; a message can have thousands of them on one letter.
+    var head: Character {
+        let most = 16
+        guard utf8.count > 4 * most else { return self }
+        let head = String(String.UnicodeScalarView(unicodeScalars.prefix(most)))
+        return head.dropFirst().isEmpty ? Character(head) : "\u{FFFD}"
     }
 }

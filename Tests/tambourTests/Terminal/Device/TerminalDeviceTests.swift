@@ -109,6 +109,30 @@ struct TerminalDeviceTests {
         #expect(try session.events.next() == [.key(KeyPress(.escape))])
     }
 
+    @Test("what is there is read before a sequence counts as late")
+    func busyQueue() throws {
+        var options = TerminalDevice.Options()
+        options.escapeTimeout = .nanoseconds(0)
+        let session = try Session(options)
+        let (master, slave) = (session.terminal.master, session.terminal.slave)
+        let events = session.events
+        session.on { device in
+            device.handlers.input = { found in
+                events.add(found)
+                // The rest comes while the queue has something else to do.
+                guard found.contains(.key(KeyPress(.character("x")))) else { return }
+                _ = write(master, "[A", 2)
+                var polled = pollfd(fd: slave, events: Int16(POLLIN), revents: 0)
+                _ = poll(&polled, 1, PseudoTerminal.patienceMs)
+            }
+        }
+        for _ in 0..<200 {
+            session.terminal.type("x\u{1B}")
+            #expect(try session.events.next() == [.key(KeyPress(.character("x")))])
+            #expect(try session.events.next() == [.key(KeyPress(.up))])
+        }
+    }
+
     @Test("a terminal that takes nothing holds nobody up, and shows the newest frame in the end")
     func slowTerminal() throws {
         let session = try Session()

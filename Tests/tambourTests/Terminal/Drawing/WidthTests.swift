@@ -89,5 +89,8 @@ struct WidthTests {
         #expect(Width.shortened("漢字漢字", to: 4) == "漢…")
         #expect(Width.shortened("漢", to: 1) == "…")
         #expect(Width.shortened("漢", to: 0) == "")
+        #expect(Width.shortened("ab\u{200B}\u{200B}cd", to: 3) == "ab\u{200B}\u{200B}…")
+        #expect(Width.shortened("abc\u{200B}", to: 3) == "abc\u{200B}")
+        #expect(Width.shortened("abc\u{200B}d", to: 3) == "ab…")
     }
 }

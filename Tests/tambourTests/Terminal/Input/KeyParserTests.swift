@@ -4,14 +4,15 @@ import Testing
 
 /// Bytes become the same keys wherever they are cut, and junk becomes nothing.
 struct KeyParserTests {
-    private func keys(_ text: String) -> [InputEvent] {
+    private func keys(_ text: String) -> [InputEvent] { keys(Array(text.utf8)) }
+
+    private func keys(_ bytes: [UInt8]) -> [InputEvent] {
         var parser = KeyParser()
-        return parser.parse(text.utf8) + parser.flush()
+        return parser.parse(bytes) + parser.flush()
     }
 
-    @Test(
-        "terminals' sequences are known",
-        arguments: [
+    private static let keySequences: [(String, KeyPress)] =
+        [
             ("a", .init(.character("a"))), ("é", .init(.character("é"))),
             ("😀", .init(.character("😀"))), ("\r", .init(.enter)), ("\t", .init(.tab)),
             ("\u{7F}", .init(.backspace)), ("\u{8}", .control("h")), ("\u{1}", .control("a")),
@@ -38,10 +39,109 @@ struct KeyParserTests {
             ("\u{1B}Oq", .init(.character("1"))),
             ("\u{1B}[97;5u", .control("a")), ("\u{1B}[13;2u", .init(.enter, .shift)),
             ("\u{1B}[27;5;13~", .init(.enter, .control)),
-        ] as [(String, KeyPress)]
-    )
+        ]
+
+    @Test("terminals' sequences are known", arguments: keySequences)
     func known(bytes: String, press: KeyPress) {
         #expect(keys(bytes) == [.key(press)])
+    }
+
+    /// The beginnings of sequences that are keys when nothing comes for a while.
+    private static let typedBeginnings: [[UInt8]: KeyPress] = [
+        Array("\u{1B}".utf8): .init(.escape), Array("\u{1B}\u{1B}".utf8): .init(.escape, .alt),
+        Array("\u{1B}[".utf8): .alt("["), Array("\u{1B}O".utf8): .alt("O"),
+        Array("\u{1B}\u{1B}[".utf8): .alt("["), Array("\u{1B}\u{1B}O".utf8): .alt("O"),
+    ]
+
+    @Test(
+        "a sequence whose rest comes late is the same key, wherever it is torn",
+        arguments: keySequences
+    )
+    func torn(bytes: String, press: KeyPress) {
+        let whole = Array(bytes.utf8)
+        for cut in whole.indices.dropFirst() {
+            let (head, rest) = (Array(whole[..<cut]), Array(whole[cut...]))
+            var parser = KeyParser()
+            #expect(parser.parse(head).isEmpty)
+            let early = Self.typedBeginnings[head].map { [InputEvent.key($0)] } ?? []
+            #expect(parser.flush() == early)
+            let found = parser.parse(rest) + parser.flush()
+            // Alone behind ESC, one byte is what somebody has typed, and so is what no sequence
+            // begins with.
+            let isTyped = head == [0x1B] && (rest.count == 1 || !"[O".utf8.contains(rest[0]))
+            #expect(found == (isTyped ? keys(rest) : [.key(press)]), "torn after \(cut)")
+        }
+    }
+
+    @Test(
+        "a paste, the mouse and the focus are known when they are torn, and an answer is swallowed"
+    )
+    func tornOthers() {
+        let events: [(String, [InputEvent])] = [
+            ("\u{1B}[200~x\ry\u{1B}[201~", [.paste("x\ny")]), ("\u{1B}[I", [.focusGained]),
+            ("\u{1B}[<64;5;3M", keys("\u{1B}[<64;5;3M")), ("\u{1B}[?62;22c", []),
+            ("\u{1B}[12;40R", []),
+        ]
+        for (bytes, expected) in events {
+            let whole = Array(bytes.utf8)
+            for cut in whole.indices.dropFirst() {
+                let head = Array(whole[..<cut])
+                var parser = KeyParser()
+                var found = parser.parse(head) + parser.flush()
+                found += parser.parse(whole[cut...]) + parser.flush()
+                let early = Self.typedBeginnings[head].map { [InputEvent.key($0)] } ?? []
+                #expect(found == early + expected, "\(bytes) torn after \(cut)")
+            }
+        }
+    }
+
+    @Test("an answer of the terminal that is torn is swallowed, one that never ends is given up")
+    func tornAnswers() {
+        var parser = KeyParser()
+        #expect(parser.parse("\u{1B}]11;rgb:".utf8).isEmpty)
+        #expect(parser.flush().isEmpty)
+        #expect(parser.parse("0/0/0\u{7}x".utf8) == [.key(KeyPress(.character("x")))])
+        #expect(parser.parse("\u{1B}]11;rgb:".utf8).isEmpty)
+        #expect(parser.flush().isEmpty)
+        #expect(parser.isLate)
+        #expect(parser.flush().isEmpty)
+        #expect(parser.parse("x".utf8) == [.key(KeyPress(.character("x")))])
+    }
+
+    @Test("what is too long is dropped to its end, however late that comes")
+    func tornJunk() {
+        var parser = KeyParser()
+        #expect(parser.parse("\u{1B}[".utf8).isEmpty)
+        for _ in 0..<1000 {
+            #expect(parser.parse("1;".utf8).isEmpty)
+            #expect(!parser.isWaiting)
+            #expect(parser.flush().isEmpty)
+        }
+        #expect(parser.parse("5Dx".utf8) == [.key(KeyPress(.character("x")))])
+    }
+
+    @Test("behind ESC, what is typed is text, and what comes after a second is")
+    func typedBehindEscape() {
+        func text(_ chunks: String..., flushes: Int = 1) -> [InputEvent] {
+            var parser = KeyParser()
+            _ = parser.parse([0x1B])
+            for _ in 0..<flushes { _ = parser.flush() }
+            return chunks.flatMap { parser.parse($0.utf8) }
+        }
+        func letters(_ text: String) -> [InputEvent] {
+            text.unicodeScalars.map { .key(KeyPress(.character($0))) }
+        }
+        #expect(text("[", "A") == letters("[A"))
+        #expect(text("O", "P") == letters("OP"))
+        #expect(text("OK") == letters("OK"))
+        #expect(text("On my way") == letters("On my way"))
+        #expect(text("[é") == letters("[é"))
+        #expect(text("[A", flushes: 2) == letters("[A"))
+        var parser = KeyParser()
+        #expect(parser.parse("\u{1B}O".utf8) + parser.flush() == [.key(.alt("O"))])
+        #expect(parser.flush().isEmpty)
+        #expect(!parser.isWaiting)
+        #expect(parser.parse("P".utf8) == letters("P"))
     }
 
     @Test(
@@ -112,6 +212,8 @@ struct KeyParserTests {
         #expect(parser.parse([0x1B]).isEmpty)
         #expect(parser.isWaiting)
         #expect(parser.flush() == [.key(KeyPress(.escape))])
+        #expect(parser.isLate)
+        #expect(parser.flush().isEmpty)
         #expect(!parser.isWaiting)
         #expect(parser.parse([UInt8(ascii: "b")]) == [.key(KeyPress(.character("b")))])
     }
@@ -124,7 +226,7 @@ struct KeyParserTests {
             let bytes = chunks.flatMap { $0 }
             var whole = KeyParser(maxPasteBytes: 40)
             var expected = whole.parse(bytes)
-            expected += whole.flush() + whole.endPaste()
+            expected += whole.flush() + whole.endPaste() + whole.flush()
             var random = SplitMix64(seed: seed)
             var cut = KeyParser(maxPasteBytes: 40)
             var found: [InputEvent] = []
@@ -134,9 +236,9 @@ struct KeyParserTests {
                 found += cut.parse(rest.prefix(count))
                 rest = rest.dropFirst(count)
             }
-            found += cut.flush() + cut.endPaste()
+            found += cut.flush() + cut.endPaste() + cut.flush()
             if found != expected { return "\(found) instead of \(expected)" }
-            if whole.isWaiting { return "something waits after a flush" }
+            if whole.isWaiting { return "something waits after two flushes" }
             for event in found {
                 switch event {
                 case .key(let press):

@@ -91,6 +91,95 @@ struct TextLayoutTests {
         #expect(surface[0, 0].link == .none)
     }
 
+    @Test("only links that are drawn become hyperlinks")
+    func drawnLinks() {
+        let spans = (0..<3).map { TextSpan($0 * 3..<$0 * 3 + 2, .link, address: "https://\($0)/") }
+        let layout = TextLayout("aa bb cc", spans: spans, options: .init(width: 2))
+        var surface = Surface(size: Size(columns: 2, rows: 2))
+        layout.draw(on: &surface, at: Position(column: 0, row: 0), rows: 1..<2, theme: .none)
+        #expect(surface.links == ["", "https://1/"])
+        layout.draw(on: &surface, at: Position(column: 0, row: 1), rows: 1..<3, theme: .none)
+        #expect(surface.links == ["", "https://1/", "https://2/"])
+        #expect(surface[0, 0].link == surface[0, 1].link)
+    }
+
+    @Test("tabs lead to the next stop")
+    func tabs() {
+        Property<String>(plays: 200, soak: 5000) { random in
+            (0..<random.int(1..<20)).map { _ in
+                random.pick(["\t", "\t\t", "a", "bcd", "漢", "e\u{301}", "\u{200B}", " "])
+            }
+        } failure: { pieces, _ in
+            let text = pieces.joined()
+            let layout = TextLayout(text, options: .init(width: 1000))
+            var column = 0
+            for (offset, cluster) in text.enumerated() {
+                let found = layout.position(of: offset).column
+                if found != column { return "\(offset) is in column \(found), not \(column)" }
+                column += cluster == "\t" ? 4 - column % 4 : Width.of(cluster)
+            }
+            let end = layout.lines[0].endColumn
+            return layout.lines.count == 1 && end == column ? nil : "it ends in column \(end)"
+        }.check()
+    }
+
+    @Test("every cluster has the traits of the spans that it touches")
+    func overlaps() {
+        Property<TextSpan>(plays: 200, soak: 5000) { random in
+            let traits: [TextTraits] = [.bold, .italic, .quote, .link]
+            return (0..<random.int(1..<8)).map { _ in
+                let start = random.int(-2..<25)
+                return TextSpan(start..<start + random.int(1..<12), random.pick(traits))
+            }
+        } failure: { spans, seed in
+            var random = SplitMix64(seed: seed)
+            let text = (0..<12).map { _ in random.pick(["a", "😀", "e\u{301}", "漢", "\n"]) }.joined()
+            var ranges: [Range<Int>] = []
+            for cluster in text {
+                let start = ranges.last?.upperBound ?? 0
+                ranges.append(start..<start + cluster.utf16.count)
+            }
+            let layout = TextLayout(text, spans: spans, options: .init(width: 50))
+            for placed in layout.lines.flatMap(\.glyphs) {
+                guard let offset = placed.offset else { continue }
+                let expected = spans.filter { $0.range.overlaps(ranges[offset]) }
+                    .reduce(into: TextTraits()) { $0.formUnion($1.traits) }
+                if placed.traits != expected { return "\(offset) has \(placed.traits)" }
+            }
+            return nil
+        }.check()
+    }
+
+    @Test(
+        "a text eight times as long costs eight times as much, whatever it is made of",
+        arguments: [
+            "\t", "a", "a ", "\ta", "漢", "\u{202E}", "\u{200B}", "\u{200B} ", "(", "(א)", "1,", "🇩🇪",
+            "\n", "a-", " ",
+        ]
+    )
+    func cost(piece: String) {
+        func steps(_ count: Int, _ spans: [TextSpan] = []) -> Int {
+            var builder = TextLayoutBuilder(spans: spans, options: .init(width: 40))
+            builder.add(String(repeating: piece, count: count))
+            return builder.steps
+        }
+        #expect(steps(4000) <= 8 * steps(500) + 200)
+        // Each span costs once where it begins and once where it ends, not for every cluster.
+        let spans = (0..<100).map { TextSpan($0..<100_000, .bold) }
+        #expect(steps(4000, spans) <= steps(4000) + 100 * 100)
+    }
+
+    @Test("of a pile of marks, layout looks at the first ones only")
+    func marks() {
+        let pile = (0..<4000).map { $0 % 2 == 0 ? "\u{301}" : "\u{323}" }.joined()
+        #expect(Character("a" + pile).head.unicodeScalars.count == 16)
+        #expect(Character("e\u{301}").head == "e\u{301}")
+        #expect(Character("👩🏽‍❤️‍💋‍👨🏽").head == "👩🏽‍❤️‍💋‍👨🏽")
+        let layout = TextLayout("a\(pile)b", options: .init(width: 9))
+        #expect(layout.lines[0].glyphs.map(\.column) == [0, 1])
+        #expect(layout.lines[0].glyphs[0].glyph == Glyph(Character("a" + pile)))
+    }
+
     @Test("a part of the lines is drawn, clipped")
     func drawing() {
         let layout = TextLayout("aa bb cc dd", options: .init(width: 2))
