@@ -98,14 +98,7 @@ public final class Client: Sendable {
         mentioning mentions: [Mention] = [],
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
-        guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
-        guard text.utf16.count <= Limits.standard.maxTextUnits,
-            text.utf8.count <= Limits.standard.maxTextBytes
-        else {
-            throw .invalid(
-                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
-            )
-        }
+        try Self.check(text)
         return try await wish { core, tx in
             try core.queue(
                 SendTask(
@@ -142,10 +135,16 @@ public final class Client: Sendable {
         }
     }
 
-    /// Gives an own message another text.
-    public func edit(_ message: MessageID, in chat: ChatID, text: String) async throws(ClientError)
-    {
-        try await want(EditTask(chat: chat.rawValue, message: message.rawValue, text: text))
+    /// - Throws: `ClientError.invalid` for what no message may say.
+    static func check(_ text: String) throws(ClientError) {
+        guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
+        guard text.utf16.count <= Limits.standard.maxTextUnits,
+            text.utf8.count <= Limits.standard.maxTextBytes
+        else {
+            throw .invalid(
+                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
+            )
+        }
     }
 
     /// Deletes messages for everybody, or for this account alone.
