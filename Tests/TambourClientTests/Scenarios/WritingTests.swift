@@ -50,6 +50,27 @@ struct WritingTests {
         }
     }
 
+    @Test("a refused message does not hide what is newer in the list")
+    func preview() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            try bob.send("before", to: chat, cid: 1)
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await client.until("before") { try $0.chat(chat)?.preview?.text == "before" }
+            try await client.send("answers nothing", to: chat, replyingTo: MessageID(77 << 16))
+            try await client.until("the refusal") { try $0.chat(chat)?.failedCount == 1 }
+            #expect(try client.chat(chat)?.preview?.text == "answers nothing")
+            try bob.send("after", to: chat, cid: 2)
+            try await client.until("after") { try $0.texts(of: chat).contains("after") }
+            #expect(try client.chat(chat)?.preview?.text == "after")
+            #expect(try client.chat(chat)?.preview?.state == .received)
+            #expect(try client.chat(chat)?.failedCount == 1)
+        }
+    }
+
     @Test("a message that waits is changed in its place, whatever of it the server has")
     func queued() async throws {
         try await withWorld { world in
