@@ -187,30 +187,6 @@ public final class Client: Sendable {
         }
     }
 
-    /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
-    public func saveDraft(
-        _ text: String,
-        in chat: ChatID,
-        replyingTo message: MessageID? = nil
-    ) async throws(ClientError) {
-        try await wish { core, tx in
-            let known = try tx.row("SELECT text, time FROM draft WHERE chat = ?", [chat.rawValue])
-            if text.isEmpty {
-                guard let known else { return }
-                try core.queue(DiscardDraftTask(chat: chat.rawValue, time: known["time"]), tx)
-            } else if known?["text"] != text {
-                try core.queue(
-                    SaveDraftTask(
-                        chat: chat.rawValue,
-                        text: text,
-                        replyTo: message?.rawValue
-                    ),
-                    tx
-                )
-            }
-        }
-    }
-
     /// Tells the others that something is being written; nothing is kept of it.
     public func typing(in chat: ChatID) {
         driver.perform { core in

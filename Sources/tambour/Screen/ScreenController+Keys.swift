@@ -33,6 +33,7 @@ extension ScreenController {
         switch state.focus {
         case .messages: break
         case .input:
+            noteWriting()
             if state.input.paste(text) == .limitReached { tellLimit() }
             suggest()
         case .prompt: _ = state.prompt?.editor.paste(text.oneLine)

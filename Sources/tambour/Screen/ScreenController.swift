@@ -28,8 +28,11 @@ final class ScreenController: @unchecked Sendable {
     var hitIndex = 0
     /// Counts what a panel asked for: an answer to what was asked before is not shown any more.
     var panelGeneration = 0
-    /// People who can be named in the open chat.
-    var nameable: [UserID: String] = [:]
+    /// Who can be named in the chats in which that was looked up.
+    var nameable: [ChatID: [UserID: String]] = [:]
+    /// Groups whose members the server was asked for.
+    var rosters: Set<ChatID> = []
+    var writing = Writing()
     /// Whether the person looks at this terminal, as far as it says.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
@@ -39,13 +42,30 @@ final class ScreenController: @unchecked Sendable {
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
-    init(client: Client, preferences: PreferencesFile, theme: Theme) {
+    /// Runs something on a queue after a while.
+    typealias Delay =
+        @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
+
+    /// How long what was asked for may take to be stored when the person leaves.
+    private static let patience = Duration.seconds(5)
+
+    init(
+        client: Client,
+        preferences: PreferencesFile,
+        theme: Theme,
+        delay: @escaping Delay = { time, queue, body in
+            let nanoseconds = Int(time / .nanoseconds(1))
+            queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds), execute: body)
+        }
+    ) {
+    private var isLeaving = false
         self.client = client
         self.preferences = preferences
         state.theme = theme
         me = try? client.me()
     }
 
+        self.delay = delay
     /// Takes the display until the person leaves.
     ///
     /// - Parameter isStarting: whether the client is to connect.
@@ -75,7 +95,7 @@ final class ScreenController: @unchecked Sendable {
         display.handlers.signal = { [weak self] signal in
             guard let self else { return }
             if signal == SIGINT {
-                state.notice = ("Ctrl-Q leaves", false)
+                tellHowToLeave()
             } else {
                 end(128 + signal)
             }
@@ -90,17 +110,23 @@ final class ScreenController: @unchecked Sendable {
     }
 
     func end(_ code: Int32) {
-        guard let onEnd else { return }
-        self.onEnd = nil
+        guard onEnd != nil, !isLeaving else { return }
+        isLeaving = true
         for task in listening { task.cancel() }
         display?.stop()
-        // What was begun to be written is kept before the client is stopped.
-        let draft = unsavedDraft
-        let client = client
-        Task {
-            if let draft { try? await client.saveDraft(draft.text, in: draft.chat) }
-            onEnd(code)
-        }
+        keepDraft()
+        // What was asked for is stored before the client is stopped, unless the store hangs.
+        wishes.finish { [self] in later { $0.conclude(code) } }
+        after(Self.patience) { $0.conclude(code) }
+    }
+
+    private func conclude(_ code: Int32) {
+        onEnd?(code)
+        onEnd = nil
+    }
+
+    func tellHowToLeave() {
+        state.notice = ("Ctrl-Q leaves", false)
     }
 
     // MARK: - News
@@ -154,7 +180,7 @@ final class ScreenController: @unchecked Sendable {
         isDrawPosted = true
         queue.async { [self] in
             isDrawPosted = false
-            guard let display, onEnd != nil else { return }
+            guard let display, onEnd != nil, !isLeaving else { return }
             let (surface, seen) = view.draw(state, display.size)
             display.show(surface)
             let isOther = seen.messages != self.seen.messages
@@ -194,7 +220,14 @@ final class ScreenController: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
-    /// Has the library do something, and says what went wrong.
+    /// Runs `body` on the queue after a while.
+    func after(_ time: Duration, _ body: @escaping @Sendable (ScreenController) -> Void) {
+        delay(time, queue) { [weak self] in
+            if let self { body(self) }
+        }
+    }
+
+    /// Has the library do something after all that was asked for before, and says what went wrong.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let client = client
         Task { [weak self] in
@@ -212,7 +245,7 @@ final class ScreenController: @unchecked Sendable {
         then: @escaping @Sendable (ScreenController, Value) -> Void
     ) {
         let client = client
-        Task { [weak self] in
+        wishes.add { [weak self] in
             do {
                 let value = try await read(client)
                 self?.later {

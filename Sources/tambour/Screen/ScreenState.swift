@@ -16,7 +16,12 @@ struct ScreenState {
     enum Intent: Equatable {
         case new
         case reply(MessageID, quote: String)
-        case edit(MessageID)
+        /// A message that is sent, or still waits.
+        case edit(HistoryRow.ID)
+
+        var isEdit: Bool {
+            if case .edit = self { true } else { false }
+        }
     }
 
     var chats: [ChatSummary] = []

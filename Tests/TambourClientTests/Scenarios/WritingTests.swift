@@ -115,6 +115,30 @@ struct WritingTests {
         }
     }
 
+    @Test("a draft is thrown away only while it is the one that is meant")
+    func drafts() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let chat = alice.dialog(with: bob)
+            let sent = try bob.send("hi", to: chat, cid: 1)
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            #expect(try client.draft(in: chat) == .empty)
+            try await client.saveDraft("an ans", in: chat)
+            let answer = Client.Draft(text: "an ans", replyTo: sent.message.id)
+            try await client.saveDraft("an ans", in: chat, replyingTo: sent.message.id)
+            #expect(try client.draft(in: chat) == answer)
+            try await client.until("saved") { try $0.queueLength() == 0 }
+            try alice.call(DraftSaveRequest(chatID: chat, draft: NewDraft(text: "newer")))
+            try await client.until("newer") { try $0.draft(in: chat).text == "newer" }
+            try await client.discardDraft(answer, in: chat)
+            #expect(try client.draft(in: chat) == Client.Draft(text: "newer"))
+            try await client.discardDraft(Client.Draft(text: "newer"), in: chat)
+            #expect(try client.draft(in: chat) == .empty)
+        }
+    }
+
     @Test("the one stretch in which two texts differ moves what is around it")
     func change() {
         let whole = Element(type: "STRONG", from: 0, length: 9)
