@@ -39,7 +39,7 @@ extension ScreenController {
         case .prompt: _ = state.prompt?.editor.paste(text.oneLine)
         case .panel:
             _ = state.panel?.query?.paste(text.oneLine)
-            fillPanel()
+            queryChanged()
         }
     }
 

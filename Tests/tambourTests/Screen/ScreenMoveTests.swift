@@ -12,6 +12,68 @@ struct ScreenMoveTests {
         Before { try $0.bob.send("hello", to: $0.chat, cid: 1) }
     }
 
+    @Test("what is chosen in a list stays chosen when the list moves")
+    func selection() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.stopServer()
+            try await desk.display.wait(for: "offline") { _ in
+                desk.look { $0.connection != .online }
+            }
+            desk.type("first\nsecond\nthird\n")
+            try await desk.display.wait(for: "all") { _ in desk.look { $0.rows.count == 4 } }
+            desk.press(.alt("q"))
+            try await desk.display.waits(for: "message “third”")
+            func chosen() -> String? { desk.look { $0.panel?.selectedItem?.title } }
+            for _ in 0..<9 where chosen()?.hasPrefix("message “second”") != true {
+                desk.press(KeyPress(.down))
+            }
+            #expect(chosen()?.hasPrefix("message “second”") == true)
+            let first = try #require(
+                try desk.client.waiting().first { $0.kind == .message("first") }
+            )
+            try await desk.client.cancel(first.id)
+            try await desk.display.waitsForEnd(of: "message “first”")
+            #expect(chosen()?.hasPrefix("message “second”") == true)
+            let second = try #require(
+                try desk.client.waiting().first { $0.kind == .message("second") }
+            )
+            try await desk.client.cancel(second.id)
+            try await desk.display.waitsForEnd(of: "message “second”")
+            // It went by itself: no key may hit another one instead.
+            desk.press(KeyPress(.character("x")))
+            await desk.waitForWishes()
+            #expect(try desk.client.waiting().contains { $0.kind == .message("third") })
+            desk.press(KeyPress(.escape))
+        }
+    }
+
+    @Test("the chosen chat stays chosen while others come before it")
+    func goTo() async throws {
+        try await atDesk(
+            after: Before { world in
+                _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
+                try world.bob.send("hello", to: world.chat, cid: 1)
+            }
+        ) { desk in
+            try await desk.display.wait(for: "both") { _ in
+                desk.look { $0.chats.first?.title == "Bob" && $0.chats.count == 2 }
+            }
+            let group = try #require(desk.look { $0.chats.last?.id })
+            desk.press(.alt("g"))
+            #expect(desk.look { $0.panel?.selectedItem?.title } == "Bob")
+            try desk.bob.send("come", to: group, cid: 2)
+            try await desk.display.wait(for: "the group is first") { _ in
+                desk.look { $0.panel?.items.first?.title == "Friends" }
+            }
+            #expect(desk.look { $0.panel?.selectedItem?.title } == "Bob")
+            // What is looked for starts at the best again.
+            desk.type("f")
+            #expect(desk.look { $0.panel?.selectedItem?.title } == "Friends")
+            desk.press(KeyPress(.escape))
+        }
+    }
+
     @Test("who is in a group is asked when somebody is to be named, once")
     func names() async throws {
         try await atDesk(
