@@ -24,7 +24,7 @@ extension ScreenController {
             return
         default: break
         }
-        state.input.width = max(1, paneWidth - 1)
+        state.input.width = ScreenView.inputWidth(of: display?.size.columns ?? 80)
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil

@@ -38,7 +38,12 @@ final class ScreenController: @unchecked Sendable {
     var lastNotice = ContinuousClock.now - .seconds(60)
     var lastTyping = ContinuousClock.now - .seconds(60)
     var me: UserID?
+    private let delay: Delay
+    private let wishes = Wishes()
+    /// The columns of messages that `state.scroll` counts lines of.
+    private var scrolledWidth = 0
     private var isDrawPosted = false
+    private var isLeaving = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
@@ -58,14 +63,13 @@ final class ScreenController: @unchecked Sendable {
             queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds), execute: body)
         }
     ) {
-    private var isLeaving = false
         self.client = client
         self.preferences = preferences
+        self.delay = delay
         state.theme = theme
         me = try? client.me()
     }
 
-        self.delay = delay
     /// Takes the display until the person leaves.
     ///
     /// - Parameter isStarting: whether the client is to connect.
@@ -91,7 +95,10 @@ final class ScreenController: @unchecked Sendable {
             for event in events { handle(event) }
             draw()
         }
-        display.handlers.resize = { [weak self] _ in self?.draw() }
+        display.handlers.resize = { [weak self] _ in
+            self?.resized()
+            self?.draw()
+        }
         display.handlers.signal = { [weak self] signal in
             guard let self else { return }
             if signal == SIGINT {
@@ -104,6 +111,7 @@ final class ScreenController: @unchecked Sendable {
         display.handlers.closed = { [weak self] in self?.end(1) }
         try display.start()
         self.onEnd = onEnd
+        scrolledWidth = paneWidth
         loading.stale.allChats = true
         load()
         listen()
@@ -182,11 +190,21 @@ final class ScreenController: @unchecked Sendable {
             isDrawPosted = false
             guard let display, onEnd != nil, !isLeaving else { return }
             let (surface, seen) = view.draw(state, display.size)
+            if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
             let isOther = seen.messages != self.seen.messages
             self.seen = seen
             if isOther { look() }
         }
+    }
+
+    /// What is read stays where it is when its lines become longer or shorter.
+    private func resized() {
+        let isFollowing = state.scroll == 0 && anchor == nil
+        let bottom = isFollowing ? nil : view.bottomLine(of: state, scrolledWidth)
+        scrolledWidth = paneWidth
+        guard let bottom else { return }
+        state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
     /// Tells the library what is on the screen, and the server what was read.
@@ -230,7 +248,7 @@ final class ScreenController: @unchecked Sendable {
     /// Has the library do something after all that was asked for before, and says what went wrong.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let client = client
-        Task { [weak self] in
+        wishes.add { [weak self] in
             do {
                 try await body(client)
             } catch {
@@ -245,7 +263,7 @@ final class ScreenController: @unchecked Sendable {
         then: @escaping @Sendable (ScreenController, Value) -> Void
     ) {
         let client = client
-        wishes.add { [weak self] in
+        Task { [weak self] in
             do {
                 let value = try await read(client)
                 self?.later {

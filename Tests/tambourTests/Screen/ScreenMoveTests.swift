@@ -74,6 +74,52 @@ struct ScreenMoveTests {
         }
     }
 
+    @Test("what is read stays in sight when the terminal gets another size")
+    func resize() async throws {
+        let long = String(repeating: "word ", count: 60)
+        try await atDesk(
+            after: Before { world in
+                for number in 1...40 {
+                    try world.bob.send(
+                        "number \(number) \(long)end\(number).",
+                        to: world.chat,
+                        cid: Int64(number)
+                    )
+                }
+            }
+        ) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "end40.")
+            try await desk.display.wait(for: "all") { _ in desk.look { $0.rows.count == 40 } }
+            for _ in 0..<6 {
+                desk.press(KeyPress(.pageUp))
+                desk.waitForDrawing()
+            }
+            let before = try #require(desk.lastSeen)
+            #expect(!before.contains("end40."))
+            try await desk.resize(to: Size(columns: 200, rows: 50))
+            #expect(desk.lastSeen == before)
+            try await desk.resize(to: Size(columns: 60, rows: 20))
+            #expect(desk.lastSeen == before)
+            // Only as far as there are lines.
+            desk.change { $0.scroll = 100_000 }
+            try await desk.resize(to: Size(columns: 90, rows: 24))
+            #expect(desk.display.lines.contains { $0.contains("number 1 ") })
+        }
+    }
+
+    @Test("the line moves as it is drawn on wide screens")
+    func wideLine() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            try await desk.resize(to: Size(columns: 220, rows: 24))
+            desk.type(String(repeating: "a", count: 150))
+            desk.press(KeyPress(.up))
+            #expect(desk.look(\.input).cursor == 150)
+            desk.press(.control("u"))
+        }
+    }
+
     @Test("who is in a group is asked when somebody is to be named, once")
     func names() async throws {
         try await atDesk(
