@@ -73,5 +73,7 @@ struct Prompt {
     var isYesOrNo = false
     /// What an empty answer means; nil when there has to be one.
     var emptyMeans: String?
+    /// Who gets the keys when it is closed.
+    var focusBefore = ScreenState.Focus.input
     let answer: (ScreenController, String) -> Void
 }

@@ -120,6 +120,27 @@ struct ScreenMoveTests {
         }
     }
 
+    @Test("Ctrl-C says how to leave, and Ctrl-Q leaves from everywhere")
+    func leaving() async throws {
+        try await atDesk(after: Self.hello) { desk in
+            try await desk.openBob()
+            desk.press(.control("c"))
+            #expect(desk.look { $0.notice?.text } == "Ctrl-Q leaves")
+            desk.press(KeyPress(.escape))
+            let chosen = desk.look(\.selected)
+            desk.press(KeyPress(.character("d")))
+            #expect(desk.look { $0.focus == .prompt })
+            desk.press(.control("c"))
+            #expect(desk.look { $0.notice?.text } == "Ctrl-Q leaves")
+            #expect(desk.look { $0.focus == .prompt })
+            desk.press(KeyPress(.character("n")))
+            #expect(desk.look { $0.focus == .messages })
+            #expect(desk.look(\.selected) == chosen)
+            desk.press(KeyPress(.character("d")), .control("q"))
+            await desk.waitForEnd()
+        }
+    }
+
     @Test("who is in a group is asked when somebody is to be named, once")
     func names() async throws {
         try await atDesk(
