@@ -9,7 +9,7 @@ struct SendTask: ClientTask {
     let chat: Int64
     /// What the server knows a second sending by.
     let cid: Int64
-    let text: String
+    var text: String
     var elements: Data?
     var replyTo: Int64?
     var forwardOf: Int64?
@@ -43,15 +43,11 @@ struct SendTask: ClientTask {
 
     /// The same message with another text.
     func saying(_ text: String, _ elements: Data?, mayBeSentAlready: Bool) -> SendTask {
-        SendTask(
-            chat: chat,
-            cid: cid,
-            text: text,
-            elements: elements,
-            replyTo: replyTo,
-            isSilent: isSilent,
-            hadOtherText: mayBeSentAlready ? true : hadOtherText
-        )
+        var task = self
+        task.text = text
+        task.elements = elements
+        if mayBeSentAlready { task.hadOtherText = true }
+        return task
     }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
