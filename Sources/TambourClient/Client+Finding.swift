@@ -8,15 +8,16 @@ extension Client {
     /// - Throws: `ClientError.refused` when there is none.
     public func find(phone: String) async throws(ClientError) -> Person {
         let reply = try await askLoggedIn(ContactInfoByPhoneRequest(phone: phone))
-        return try await keep(reply.contact)
+        guard let person = try await keep([reply.contact]).first else {
+            throw .invalid(reason: "the person is gone")
+        }
+        return person
     }
 
     /// The members of a group or channel, as many as the server tells at once.
     public func members(of chat: ChatID) async throws(ClientError) -> [Person] {
         let reply = try await askLoggedIn(ChatMembersRequest(chatID: chat, type: .member))
-        var people: [Person] = []
-        for member in reply.members { people.append(try await keep(member.contact)) }
-        return people
+        return try await keep(reply.members.map(\.contact))
     }
 
     /// Messages that the server holds with words that begin with those of `query`, the newest first.
@@ -51,13 +52,13 @@ extension Client {
         return (found, next)
     }
 
-    func keep(_ user: User) async throws(ClientError) -> Person {
-        let found = try await wish { _, tx in
-            try tx.put(user)
-            return try Reader(tx.db).person(user.id)
+    /// Keeps what the server says of people, all in one transaction.
+    func keep(_ users: [User]) async throws(ClientError) -> [Person] {
+        try await wish { _, tx in
+            for user in users { try tx.put(user) }
+            let reader = try Reader(tx.db)
+            return try users.compactMap { try reader.person($0.id) }
         }
-        guard let found else { throw .invalid(reason: "the person is gone") }
-        return found
     }
 }
 

@@ -30,14 +30,16 @@ extension Client {
             let reply = try await askLoggedIn(
                 ChatMembersRequest(chatID: chat, type: .member, marker: marker)
             )
-            for found in reply.members {
-                let role: Member.Role =
-                    switch found.permissions ?? 0 {
-                    case 0: .member
-                    case Self.rightsOfOwner: .owner
-                    default: .administrator
-                    }
-                members.append(Member(person: try await keep(found.contact), role: role))
+            let roles = reply.members.map { found -> (UserID, Member.Role) in
+                switch found.permissions ?? 0 {
+                case 0: (found.contact.id, .member)
+                case Self.rightsOfOwner: (found.contact.id, .owner)
+                default: (found.contact.id, .administrator)
+                }
+            }
+            let known = Dictionary(roles) { first, _ in first }
+            for person in try await keep(reply.members.map(\.contact)) {
+                members.append(Member(person: person, role: known[person.id] ?? .member))
             }
             marker = reply.marker
         } while marker != nil && members.count < limit
@@ -69,10 +71,8 @@ extension Client {
         var marker: Int64?
         repeat {
             let reply = try await askLoggedIn(ContactListRequest(status: "BLOCKED", from: marker))
-            for user in reply.contacts {
-                // Kept as somebody one has met: being blocked makes nobody a contact.
-                people.append(try await keep(user))
-            }
+            // Kept as people one has met: being blocked makes nobody a contact.
+            people += try await keep(reply.contacts)
             marker = reply.marker
         } while marker != nil
         return people

@@ -72,13 +72,18 @@ extension [Client.Mention] {
     /// As they travel with a text; nil when there are none.
     var storedElements: Data? {
         guard !isEmpty else { return nil }
-        return map { mention in
-            TambourProtocol.Element(
-                type: "USER_MENTION",
-                from: Int64(mention.range.lowerBound),
-                length: Int64(mention.range.count),
-                entityID: mention.user
-            )
-        }.storedBytes
+        return map(\.element).storedBytes
+    }
+}
+
+extension Client.Mention {
+    /// As it travels with a text.
+    var element: TambourProtocol.Element {
+        TambourProtocol.Element(
+            type: "USER_MENTION",
+            from: Int64(range.lowerBound),
+            length: Int64(range.count),
+            entityID: user
+        )
     }
 }

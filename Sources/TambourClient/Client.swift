@@ -98,14 +98,7 @@ public final class Client: Sendable {
         mentioning mentions: [Mention] = [],
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
-        guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
-        guard text.utf16.count <= Limits.standard.maxTextUnits,
-            text.utf8.count <= Limits.standard.maxTextBytes
-        else {
-            throw .invalid(
-                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
-            )
-        }
+        try Self.check(text)
         return try await wish { core, tx in
             try core.queue(
                 SendTask(
@@ -142,10 +135,16 @@ public final class Client: Sendable {
         }
     }
 
-    /// Gives an own message another text.
-    public func edit(_ message: MessageID, in chat: ChatID, text: String) async throws(ClientError)
-    {
-        try await want(EditTask(chat: chat.rawValue, message: message.rawValue, text: text))
+    /// - Throws: `ClientError.invalid` for what no message may say.
+    static func check(_ text: String) throws(ClientError) {
+        guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
+        guard text.utf16.count <= Limits.standard.maxTextUnits,
+            text.utf8.count <= Limits.standard.maxTextBytes
+        else {
+            throw .invalid(
+                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
+            )
+        }
     }
 
     /// Deletes messages for everybody, or for this account alone.
@@ -185,30 +184,6 @@ public final class Client: Sendable {
             )
         } else {
             try await want(CancelReactionTask(chat: chat.rawValue, message: message.rawValue))
-        }
-    }
-
-    /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
-    public func saveDraft(
-        _ text: String,
-        in chat: ChatID,
-        replyingTo message: MessageID? = nil
-    ) async throws(ClientError) {
-        try await wish { core, tx in
-            let known = try tx.row("SELECT text, time FROM draft WHERE chat = ?", [chat.rawValue])
-            if text.isEmpty {
-                guard let known else { return }
-                try core.queue(DiscardDraftTask(chat: chat.rawValue, time: known["time"]), tx)
-            } else if known?["text"] != text {
-                try core.queue(
-                    SaveDraftTask(
-                        chat: chat.rawValue,
-                        text: text,
-                        replyTo: message?.rawValue
-                    ),
-                    tx
-                )
-            }
         }
     }
 

@@ -68,8 +68,16 @@ extension Message {
 
     /// The formatting of the text, what lies outside of it left out.
     var shownSpans: [HistoryRow.TextSpan] {
-        let length = text.utf16Count
-        return (elements?.stored ?? []).compactMap { element in
+        HistoryRow.TextSpan.all(of: elements?.stored ?? [], length: text.utf16Count)
+    }
+}
+
+extension HistoryRow.TextSpan {
+    /// The formatting of a text, what lies outside of it left out.
+    ///
+    /// - Parameter length: of the text, in UTF-16 units.
+    static func all(of elements: [Element], length: Int) -> [HistoryRow.TextSpan] {
+        elements.compactMap { element in
             let from = Int(clamping: element.from)
             let end = from.addingReportingOverflow(Int(clamping: element.length ?? 0)).partialValue
             guard 0 <= from, from < end, end <= length, let style = element.style else {

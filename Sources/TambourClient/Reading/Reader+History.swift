@@ -149,7 +149,7 @@ extension Reader {
             isOwn: isOwn,
             timeMs: message.time,
             text: edit?.text ?? "\(shown.text)",
-            spans: edit == nil ? shown.shownSpans : [],
+            spans: edit.map { Self.spans($0.elements, $0.text) } ?? shown.shownSpans,
             quote: quote,
             forwardedFrom: forwarded,
             attachments: shown.attachmentTexts(name: name),
@@ -160,6 +160,12 @@ extension Reader {
             state: state(of: message, readMark: context.readMark),
             isGapAfter: false
         )
+    }
+
+    /// The formatting of what this device has written.
+    private static func spans(_ elements: Data?, _ text: String) -> [HistoryRow.TextSpan] {
+        let stored = elements.flatMap { [Element](stored: $0) } ?? []
+        return HistoryRow.TextSpan.all(of: stored, length: text.utf16.count)
     }
 
     func row(_ send: Overlays.Send, _ context: Context) -> HistoryRow {
@@ -181,7 +187,7 @@ extension Reader {
             isOwn: true,
             timeMs: send.atHereMs,
             text: send.shown.text,
-            spans: [],
+            spans: Self.spans(send.shown.elements, send.shown.text),
             quote: answered.map {
                 HistoryRow.Quote(
                     message: $0.id,

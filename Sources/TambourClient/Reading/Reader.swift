@@ -60,8 +60,13 @@ struct Reader {
         SELECT chat.*, draft.text AS draftText, message.data AS messageData,
           (SELECT count(*) FROM overlay JOIN task ON task.id = overlay.task
            WHERE overlay.chat = chat.id AND task.state LIKE 'failed%') AS failed,
-          (SELECT value FROM overlay WHERE overlay.chat = chat.id AND kind = 'send'
-           ORDER BY createdAtHere DESC, task LIMIT 1) AS waiting
+          (SELECT overlay.value FROM overlay JOIN task ON task.id = overlay.task
+           WHERE overlay.chat = chat.id AND overlay.kind = 'send' AND task.state NOT LIKE 'failed%'
+           ORDER BY task.place DESC LIMIT 1) AS waiting,
+          (SELECT overlay.value FROM overlay JOIN task ON task.id = overlay.task
+           WHERE overlay.chat = chat.id AND overlay.kind = 'send' AND task.state LIKE 'failed%'
+             AND overlay.createdAtHere > COALESCE(chat.lastMessage, 0) >> 16
+           ORDER BY task.place DESC LIMIT 1) AS refused
         FROM chat
         LEFT JOIN draft ON draft.chat = chat.id
         LEFT JOIN message ON message.chat = chat.id AND message.id = chat.lastMessage
@@ -112,11 +117,12 @@ struct Reader {
     }
 
     private func preview(of row: Row) -> ChatSummary.Preview? {
-        if let waiting = row["waiting"] as Data?,
-            let shown = try? JSONDecoder().decode(SendTask.Shown.self, from: waiting)
+        // What waits comes after all that is there; what was refused stays where it was.
+        let waiting = row["waiting"] as Data?
+        if let own = waiting ?? row["refused"] as Data?,
+            let shown = try? JSONDecoder().decode(SendTask.Shown.self, from: own)
         {
-            let state: MessageState =
-                (row["failed"] as Int64) > 0 ? .failed(reason: "") : .waiting
+            let state: MessageState = waiting == nil ? .failed(reason: "") : .waiting
             return ChatSummary.Preview(
                 sender: name(me),
                 isOwn: true,

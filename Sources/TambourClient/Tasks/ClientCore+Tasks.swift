@@ -113,10 +113,14 @@ extension ClientCore {
             case .success(let reply):
                 var next = try scheduler(tx)
                 // A run that is over has no say: its task was taken over meanwhile.
-                guard next.tasks.contains(where: { $0.run == run }) else { return }
-                try task.succeeded(reply, in: self, tx)
-                if let chat = task.changedChat { try noteChanged(chat, tx) }
+                guard let record = next.tasks.first(where: { $0.run == run }) else { return }
+                // What is wanted may be another thing by now.
+                let wanted = TaskKinds.read(record) as? Kind ?? task
+                try wanted.succeeded(reply, in: self, tx)
+                if let chat = wanted.changedChat { try noteChanged(chat, tx) }
                 try tx.removeOverlays(of: run.task)
+                // It may have asked for more.
+                next = try scheduler(tx)
                 try tx.apply(next.completed(run))
                 tasks = next
             case .failure(let error): try failed(task, run, error, tx)

@@ -86,6 +86,17 @@ extension StoreTransaction {
         ) != nil
     }
 
+    /// When the draft was saved that is to be thrown away; 0 while a newer time is on its way.
+    ///
+    /// - Parameter known: what the store says.
+    func timeOfDraft(in chat: ChatID, known: Int64) throws -> Int64 {
+        let saving = try row(
+            "SELECT 1 FROM task WHERE lane = ? AND kind = ? AND state = 'running'",
+            [draftLane(chat), SaveDraftTask.kind]
+        )
+        return saving == nil ? known : 0
+    }
+
     /// Whether the draft was changed here again since the change that is under way.
     fileprivate func hasNewerDraft(in chat: ChatID) throws -> Bool {
         try row(

@@ -9,12 +9,14 @@ struct SendTask: ClientTask {
     let chat: Int64
     /// What the server knows a second sending by.
     let cid: Int64
-    let text: String
+    var text: String
     var elements: Data?
     var replyTo: Int64?
     var forwardOf: Int64?
     var forwardFrom: Int64?
     var isSilent = false
+    /// Set when it said something else before, and that may have reached the server.
+    var hadOtherText: Bool?
 
     var lane: String? { chatLane(ChatID(chat)) }
     var changedChat: ChatID? { ChatID(chat) }
@@ -29,14 +31,26 @@ struct SendTask: ClientTask {
         let forwardFrom: Int64?
     }
 
-    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        let shown = Shown(
+    var shown: Shown {
+        Shown(
             text: text,
             elements: elements,
             replyTo: replyTo,
             forwardOf: forwardOf,
             forwardFrom: forwardFrom
         )
+    }
+
+    /// The same message with another text.
+    func saying(_ text: String, _ elements: Data?, mayBeSentAlready: Bool) -> SendTask {
+        var task = self
+        task.text = text
+        task.elements = elements
+        if mayBeSentAlready { task.hadOtherText = true }
+        return task
+    }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         let now = core.environment.wallMs()
         try tx.addOverlay(.send, of: task, chat: ChatID(chat), cid: cid, atHereMs: now, shown)
     }
@@ -65,6 +79,19 @@ struct SendTask: ClientTask {
 
     func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         try core.learnSent(reply, tx)
+        // The server keeps the first text that came under a `cid`.
+        guard hadOtherText == true, reply.message.status != .removed,
+            "\(reply.message.text)" != text
+        else { return }
+        try core.queue(
+            EditTask(
+                chat: reply.chatID.rawValue,
+                message: reply.message.id.rawValue,
+                text: text,
+                elements: elements
+            ),
+            tx
+        )
     }
 }
 

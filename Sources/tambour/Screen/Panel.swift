@@ -17,6 +17,10 @@ struct Panel {
         case sessions
         case queue
         case reactions(MessageID, in: ChatID)
+
+        var isSearch: Bool {
+            if case .search = self { true } else { false }
+        }
     }
 
     /// What an item stands for.
@@ -49,6 +53,7 @@ struct Panel {
     /// Nil where there is nothing to look for: letters are keys then.
     var query: LineEditor?
     var items: [Item] = []
+    /// Negative when what was chosen is gone.
     var selected = 0
     /// Where the items stand, as `asking the server`.
     var remark = ""
@@ -68,6 +73,32 @@ struct Panel {
         }
     }
 
+    /// Shows other items; what was chosen is chosen still, wherever it stands now.
+    mutating func show(_ new: [Item]) {
+        let chosen = selectedItem?.target
+        items = new
+        guard let chosen else {
+            if selected >= 0 { move(by: 0) }
+            return
+        }
+        if let kept = selectedItem?.target, kept.isSame(as: chosen) { return }
+        if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
+            selected = place
+        } else if kind == .queue {
+            // It is done. The next key is not meant for another one, which cannot be called back.
+            selected = -1
+        } else {
+            move(by: 0)
+        }
+    }
+
+    /// Drops an item that somebody has done away with; the next one is chosen.
+    mutating func remove(_ target: Target) {
+        all.removeAll { $0.target == target }
+        items.removeAll { $0.target == target }
+        move(by: 0)
+    }
+
     mutating func move(by step: Int) {
         selected = min(max(0, selected + step), max(0, items.count - 1))
     }
@@ -75,16 +106,25 @@ struct Panel {
     /// Picks the items that fit the query, the best first.
     mutating func filter() {
         let text = query?.text ?? ""
-        guard !text.trimmed.isEmpty else {
-            items = all
-            return move(by: 0)
-        }
+        guard !text.trimmed.isEmpty else { return show(all) }
         let ranked = FuzzyMatch.rank(text, all.map { FoldedText($0.title) })
-        items = ranked.map { found in
-            var item = all[found.index]
-            item.hits = found.match.ranges
-            return item
+        show(
+            ranked.map { found in
+                var item = all[found.index]
+                item.hits = found.match.ranges
+                return item
+            }
+        )
+    }
+}
+
+extension Panel.Target {
+    /// Whether it stands for the same thing, whatever became of that.
+    func isSame(as other: Self) -> Bool {
+        switch (self, other) {
+        case (.waiting(let one, _), .waiting(let two, _)): one == two
+        case (.member(let one, _), .member(let two, _)): one == two
+        default: self == other
         }
-        move(by: 0)
     }
 }

@@ -8,15 +8,13 @@ extension ScreenController {
         case .paste(let text): paste(text)
         case .key(let press):
             state.notice = nil
+            if handleAlways(press) { return }
             if state.help != nil { return handleHelp(press) }
             switch state.focus {
             case .prompt: handlePrompt(press)
-            case .panel:
-                if !handleAlways(press) { handlePanel(press) }
-            case .input:
-                if !handleAlways(press), !handleEverywhere(press) { handleInput(press) }
-            case .messages:
-                if !handleAlways(press), !handleEverywhere(press) { handleMessages(press) }
+            case .panel: handlePanel(press)
+            case .input: if !handleEverywhere(press) { handleInput(press) }
+            case .messages: if !handleEverywhere(press) { handleMessages(press) }
             }
         case .mouse(let mouse):
             if mouse.action == .wheelUp { scroll(by: 3) }
@@ -35,19 +33,21 @@ extension ScreenController {
         case .input:
             if state.input.paste(text) == .limitReached { tellLimit() }
             suggest()
+            noteWriting()
         case .prompt: _ = state.prompt?.editor.paste(text.oneLine)
         case .panel:
             _ = state.panel?.query?.paste(text.oneLine)
-            fillPanel()
+            queryChanged()
         }
     }
 
     private func handleAlways(_ press: KeyPress) -> Bool {
         switch press {
         case .control("q"): end(0)
+        case .control("c"): tellHowToLeave()
         case .control("z"): display?.suspend()
         case .control("l"): display?.repaint()
-        case KeyPress(.function(1)): state.help = 0
+        case KeyPress(.function(1)): state.help = state.help == nil ? 0 : nil
         default: return false
         }
         return true
@@ -101,15 +101,21 @@ extension ScreenController {
     ) {
         var prompt = Prompt(question: question, emptyMeans: emptyMeans, answer: answer)
         prompt.editor.setText(text)
-        state.prompt = prompt
-        state.focus = .prompt
+        show(prompt)
     }
 
     /// Asks whether something is meant that cannot be taken back.
     func confirm(_ question: String, then answer: @escaping (ScreenController) -> Void) {
-        state.prompt = Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in
-            answer(screen)
-        }
+        show(
+            Prompt(question: "\(question) (y/n)", isYesOrNo: true) { screen, _ in
+                answer(screen)
+            }
+        )
+    }
+
+    private func show(_ prompt: Prompt) {
+        state.prompt = prompt
+        if state.focus != .prompt { state.prompt?.focusBefore = state.focus }
         state.focus = .prompt
     }
 
@@ -137,8 +143,10 @@ extension ScreenController {
     }
 
     private func closePrompt() {
+        let before = state.prompt?.focusBefore ?? .input
         state.prompt = nil
-        state.focus = state.panel != nil ? .panel : .input
+        // The panel it was asked over may be gone, or another one there.
+        state.focus = state.panel != nil ? .panel : before == .messages ? .messages : .input
     }
 }
 

@@ -46,6 +46,9 @@ extension ScreenController {
         loading.stale.chats.formUnion(change.chats)
         loading.stale.chats.formUnion(change.drafts)
         if change.everything { loading.stale.allChats = true }
+        if let open = state.open, change.everything || change.drafts.contains(open) {
+            takeDraft()
+        }
         if let me {
             loading.stale.chats.formUnion(change.people.map { ChatID.dialog(me, $0) })
         }

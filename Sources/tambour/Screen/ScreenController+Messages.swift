@@ -18,6 +18,7 @@ extension ScreenController {
         case .down, .character("j"): select(by: 1)
         case .character("d"), .character("D"):
             delete(row, in: open, onlyForMe: press.key == .character("D"))
+        case .character("e"): edit(row)
         case .character("R"):
             guard let outgoing = row.outgoing else { return tellNotSent(row) }
             perform { try await $0.retry(outgoing) }
@@ -39,7 +40,7 @@ extension ScreenController {
 
     /// Keys for what the server has.
     private func handleSent(_ press: KeyPress, _ row: HistoryRow, _ open: ChatID) {
-        guard "refu+-P".unicodeScalars.contains(where: { press.key == .character($0) }) else {
+        guard "rfu+-P".unicodeScalars.contains(where: { press.key == .character($0) }) else {
             return
         }
         guard let message = row.message else {
@@ -48,16 +49,10 @@ extension ScreenController {
         }
         switch press.key {
         case .character("r"):
+            if state.intent.isEdit { endEdit() }
             state.intent = .reply(message, quote: "\(row.senderName): \(row.text)")
             state.focus = .input
-        case .character("e"):
-            guard row.isOwn, row.forwardedFrom == nil else {
-                state.notice = ("only own messages can be changed", true)
-                return
-            }
-            state.intent = .edit(message)
-            state.input.setText(row.text)
-            state.focus = .input
+            noteWriting()
         case .character("f"): openForward(message, from: open)
         case .character("u"):
             perform { try await $0.markUnread(from: message, in: open) }
@@ -67,6 +62,15 @@ extension ScreenController {
         case .character("-"): perform { try await $0.react(nil, to: message, in: open) }
         default: perform { try await $0.update(open, pinned: message) }
         }
+    }
+
+    private func edit(_ row: HistoryRow) {
+        guard row.isOwn, row.forwardedFrom == nil else {
+            state.notice = ("only own messages can be changed", true)
+            return
+        }
+        beginEdit(.edit(row.id), text: row.text)
+        state.focus = .input
     }
 
     private func tellNotSent(_ row: HistoryRow) {

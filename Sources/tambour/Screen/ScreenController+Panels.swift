@@ -25,8 +25,7 @@ extension ScreenController {
         state.panel?.all = items
         state.panel?.remark = remark
         if state.panel?.query == nil {
-            state.panel?.items = items
-            state.panel?.move(by: 0)
+            state.panel?.show(items)
         } else {
             state.panel?.filter()
         }
@@ -40,6 +39,14 @@ extension ScreenController {
         case .search(let chat): fillSearch(in: chat)
         default: if panel.query != nil { state.panel?.filter() }
         }
+    }
+
+    /// What is looked for is another thing: the best of what is found is chosen.
+    func queryChanged() {
+        // What a search has found stands until more is.
+        if state.panel?.kind.isSearch == false { state.panel?.items = [] }
+        state.panel?.selected = 0
+        fillPanel()
     }
 
     func handlePanel(_ press: KeyPress) {
@@ -57,10 +64,9 @@ extension ScreenController {
         case KeyPress(.enter): choose(panel)
         default:
             if act(press, in: panel) || panel.query == nil { return }
-            if case .handled? = state.panel?.query?.handle(press) {
-                state.panel?.selected = 0
-                fillPanel()
-            }
+            let before = panel.query?.text
+            _ = state.panel?.query?.handle(press)
+            if state.panel?.query?.text != before { queryChanged() }
         }
     }
 
@@ -282,7 +288,9 @@ extension ScreenController {
             return false
         }
         switch letter {
-        case "x": perform { try await $0.cancel(id) }
+        case "x":
+            perform { try await $0.cancel(id) }
+            state.panel?.remove(.waiting(id, isRefused: isRefused))
         case "r" where isRefused: perform { try await $0.retry(id) }
         case "r": state.notice = ("it is tried as soon as there is a connection", false)
         default: return false

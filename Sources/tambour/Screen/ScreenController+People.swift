@@ -121,6 +121,7 @@ extension ScreenController {
                     }
                 return item
             }
+            screen.learn(members.map { ($0.id, $0.person.name) }, in: chat)
             screen.fill(.members(chat), with: items, remark: "\(items.count) members")
         }
     }

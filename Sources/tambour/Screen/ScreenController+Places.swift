@@ -16,29 +16,19 @@ extension ScreenController {
     }
 
     private func change(to chat: ChatID, name: String?) {
-        if let draft = unsavedDraft {
-            perform { try await $0.saveDraft(draft.text, in: draft.chat) }
-        }
+        leaveLine()
         if let old = state.open { client.lookAway(from: old) }
         state.open = chat
         state.openName = name ?? (try? client.chat(chat)?.title)
         state.rows = []
-        state.intent = .new
         state.typing = nil
         state.suggestions = nil
         if state.focus == .messages { state.focus = .input }
         let isUnread = (state.openChat?.unread ?? 0) > 0
         state.newAfterMs = isUnread ? try? client.readMark(of: chat) : nil
-        let draft = state.openChat?.draft ?? ""
-        state.input.load(LineEditor.Draft(text: draft, cursor: draft.count))
+        arriveAtLine(of: chat)
         seen = ScreenView.Seen()
-        learnNames(in: chat)
-    }
-
-    /// What was begun to be written, to be kept.
-    var unsavedDraft: (text: String, chat: ChatID)? {
-        guard let open = state.open, case .new = state.intent else { return nil }
-        return (state.input.text.hasPrefix("/") ? "" : state.input.text, open)
+        learnWhoWrote(in: chat)
     }
 
     /// Shows the newest messages, and what comes.

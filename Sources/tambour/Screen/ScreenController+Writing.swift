@@ -24,7 +24,7 @@ extension ScreenController {
             return
         default: break
         }
-        state.input.width = max(1, paneWidth - 1)
+        state.input.width = ScreenView.inputWidth(of: display?.size.columns ?? 80)
         switch state.input.handle(press) {
         case .submitted(let text):
             state.suggestions = nil
@@ -34,6 +34,7 @@ extension ScreenController {
             replaceEmojiName(press)
             suggest()
             noteTyping()
+            noteWriting()
         case .ignored: break
         }
     }
@@ -59,17 +60,23 @@ extension ScreenController {
     }
 
     private func cancelIntent() {
-        if case .edit = state.intent { state.input.setText("") }
+        if state.intent.isEdit { return endEdit() }
         state.intent = .new
+        noteWriting()
     }
 
     // MARK: - Completing
 
     func suggest() {
-        state.suggestions = Suggestions(
-            for: state.input,
-            names: nameable.values.sorted()
-        )
+        if let open = state.open, state.input.tokenBeforeCursor?.text.first == "@" {
+            learnMembers(of: open)
+        }
+        state.suggestions = Suggestions(for: state.input, names: namesHere.values.sorted())
+    }
+
+    /// Who can be named in the open chat, as far as that is known.
+    private var namesHere: [UserID: String] {
+        state.open.flatMap { nameable[$0] } ?? [:]
     }
 
     private func complete() {
@@ -78,6 +85,7 @@ extension ScreenController {
         let entry = suggestions.entries[suggestions.selected]
         _ = state.input.complete(suggestions.token, with: entry.text)
         suggest()
+        noteWriting()
     }
 
     /// A name between colons becomes its emoji with the second colon.
@@ -89,23 +97,45 @@ extension ScreenController {
         _ = state.input.complete(token, with: emoji)
     }
 
-    /// Who can be named in a chat: those who wrote there, the partner, members as far as they are told.
-    func learnNames(in chat: ChatID) {
-        nameable = [:]
+    /// Learns who can be named in a chat from what is on this device: the partner, those who wrote.
+    func learnWhoWrote(in chat: ChatID) {
         guard let me else { return }
         if let partner = chat.isGroup ? nil : chat.partner(of: me), partner != me {
-            nameable[partner] = (try? client.person(partner))?.name
+            learn([(partner, (try? client.person(partner))?.name ?? "")], in: chat)
         }
         guard chat.isGroup, !chat.isChannel else { return }
         fetch { client in
             let held = try client.history(of: chat, .newest, count: 200).rows
-            let senders = held.compactMap { row in row.sender.map { ($0, row.senderName) } }
-            // Offline those who wrote will do.
-            let members = try? await client.roster(of: chat)
-            return senders + (members ?? []).map { ($0.id, $0.person.name) }
+            return held.compactMap { row in row.sender.map { ($0, row.senderName) } }
         } then: { screen, people in
-            guard screen.state.open == chat else { return }
-            for (user, name) in people where user != screen.me { screen.nameable[user] = name }
+            screen.learn(people, in: chat)
+        }
+    }
+
+    /// Asks the server who is in a group, once; until it says so, and offline, those who wrote will do.
+    private func learnMembers(of chat: ChatID) {
+        guard chat.isGroup, !chat.isChannel, state.connection == .online,
+            rosters.insert(chat).inserted
+        else { return }
+        let client = client
+        Task { [weak self] in
+            let members = try? await client.roster(of: chat)
+            self?.later { screen in
+                guard let members else {
+                    screen.rosters.remove(chat)
+                    return
+                }
+                screen.learn(members.map { ($0.id, $0.person.name) }, in: chat)
+                if screen.state.open == chat, screen.state.focus == .input { screen.suggest() }
+                screen.draw()
+            }
+        }
+    }
+
+    /// Notes how people of a chat are called.
+    func learn(_ people: [(UserID, String)], in chat: ChatID) {
+        for (user, name) in people where user != me && !name.isEmpty {
+            nameable[chat, default: [:]][user] = name
         }
     }
 
@@ -137,26 +167,27 @@ extension ScreenController {
     // MARK: - Sending
 
     private func submit(_ text: String) {
-        if text.hasPrefix("/"), !text.hasPrefix("//") { return command(String(text.dropFirst())) }
-        let text = text.hasPrefix("//") ? String(text.dropFirst()) : text
+        if Writing.isCommand(text) { return command(String(text.dropFirst())) }
+        let text = Writing.message(ofLine: text)
         guard let open = state.open else {
             state.notice = ("no chat is open: Alt-g, or /find PHONE", true)
             return
         }
-        let intent = state.intent
-        state.intent = .new
+        let mentions = Self.mentions(in: text, of: namesHere)
         state.newAfterMs = nil
         follow()
-        let mentions = Self.mentions(in: text, of: nameable)
-        perform { client in
-            switch intent {
-            case .new: try await client.send(text, to: open, mentioning: mentions)
-            case .reply(let message, _):
-                try await client.send(text, to: open, replyingTo: message, mentioning: mentions)
-            case .edit(let message): try await client.edit(message, in: open, text: text)
-            }
-            if intent == .new { try await client.saveDraft("", in: open) }
+        if case .edit(let row) = state.intent {
+            endEdit()
+            perform { try await $0.edit(row, in: open, text: text, mentioning: mentions) }
+            return
         }
+        var answered: MessageID?
+        if case .reply(let message, _) = state.intent { answered = message }
+        state.intent = .new
+        perform { [answered] in
+            try await $0.send(text, to: open, replyingTo: answered, mentioning: mentions)
+        }
+        discardDraft(in: open)
     }
 
     private func editOutside() {
@@ -164,6 +195,8 @@ extension ScreenController {
             self?.later {
                 if let text {
                     if !$0.state.input.setText(text) { $0.tellLimit() }
+                    $0.suggest()
+                    $0.noteWriting()
                 } else {
                     $0.state.notice = ("the editor failed: the text is as it was", true)
                 }

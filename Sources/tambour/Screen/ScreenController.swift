@@ -28,20 +28,44 @@ final class ScreenController: @unchecked Sendable {
     var hitIndex = 0
     /// Counts what a panel asked for: an answer to what was asked before is not shown any more.
     var panelGeneration = 0
-    /// People who can be named in the open chat.
-    var nameable: [UserID: String] = [:]
+    /// Who can be named in the chats in which that was looked up.
+    var nameable: [ChatID: [UserID: String]] = [:]
+    /// Groups whose members the server was asked for.
+    var rosters: Set<ChatID> = []
+    var writing = Writing()
     /// Whether the person looks at this terminal, as far as it says.
     var isLookedAt = true
     var lastNotice = ContinuousClock.now - .seconds(60)
     var lastTyping = ContinuousClock.now - .seconds(60)
     var me: UserID?
+    private let delay: Delay
+    private let wishes = Wishes()
+    /// The columns of messages that `state.scroll` counts lines of.
+    private var scrolledWidth = 0
     private var isDrawPosted = false
+    private var isLeaving = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
-    init(client: Client, preferences: PreferencesFile, theme: Theme) {
+    /// Runs something on a queue after a while.
+    typealias Delay =
+        @Sendable (Duration, DispatchQueue, @escaping @Sendable () -> Void) -> Void
+
+    /// How long what was asked for may take to be stored when the person leaves.
+    private static let patience = Duration.seconds(5)
+
+    init(
+        client: Client,
+        preferences: PreferencesFile,
+        theme: Theme,
+        delay: @escaping Delay = { time, queue, body in
+            let nanoseconds = Int(time / .nanoseconds(1))
+            queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds), execute: body)
+        }
+    ) {
         self.client = client
         self.preferences = preferences
+        self.delay = delay
         state.theme = theme
         me = try? client.me()
     }
@@ -71,11 +95,14 @@ final class ScreenController: @unchecked Sendable {
             for event in events { handle(event) }
             draw()
         }
-        display.handlers.resize = { [weak self] _ in self?.draw() }
+        display.handlers.resize = { [weak self] _ in
+            self?.resized()
+            self?.draw()
+        }
         display.handlers.signal = { [weak self] signal in
             guard let self else { return }
             if signal == SIGINT {
-                state.notice = ("Ctrl-Q leaves", false)
+                tellHowToLeave()
             } else {
                 end(128 + signal)
             }
@@ -84,23 +111,30 @@ final class ScreenController: @unchecked Sendable {
         display.handlers.closed = { [weak self] in self?.end(1) }
         try display.start()
         self.onEnd = onEnd
+        scrolledWidth = paneWidth
         loading.stale.allChats = true
         load()
         listen()
     }
 
     func end(_ code: Int32) {
-        guard let onEnd else { return }
-        self.onEnd = nil
+        guard onEnd != nil, !isLeaving else { return }
+        isLeaving = true
         for task in listening { task.cancel() }
         display?.stop()
-        // What was begun to be written is kept before the client is stopped.
-        let draft = unsavedDraft
-        let client = client
-        Task {
-            if let draft { try? await client.saveDraft(draft.text, in: draft.chat) }
-            onEnd(code)
-        }
+        keepDraft()
+        // What was asked for is stored before the client is stopped, unless the store hangs.
+        wishes.finish { [self] in later { $0.conclude(code) } }
+        after(Self.patience) { $0.conclude(code) }
+    }
+
+    private func conclude(_ code: Int32) {
+        onEnd?(code)
+        onEnd = nil
+    }
+
+    func tellHowToLeave() {
+        state.notice = ("Ctrl-Q leaves", false)
     }
 
     // MARK: - News
@@ -154,13 +188,23 @@ final class ScreenController: @unchecked Sendable {
         isDrawPosted = true
         queue.async { [self] in
             isDrawPosted = false
-            guard let display, onEnd != nil else { return }
+            guard let display, onEnd != nil, !isLeaving else { return }
             let (surface, seen) = view.draw(state, display.size)
+            if seen.paneRows > 0 { state.scroll = seen.scroll }
             display.show(surface)
             let isOther = seen.messages != self.seen.messages
             self.seen = seen
             if isOther { look() }
         }
+    }
+
+    /// What is read stays where it is when its lines become longer or shorter.
+    private func resized() {
+        let isFollowing = state.scroll == 0 && anchor == nil
+        let bottom = isFollowing ? nil : view.bottomLine(of: state, scrolledWidth)
+        scrolledWidth = paneWidth
+        guard let bottom else { return }
+        state.scroll = view.scroll(of: state, scrolledWidth, keeping: bottom) ?? state.scroll
     }
 
     /// Tells the library what is on the screen, and the server what was read.
@@ -194,10 +238,17 @@ final class ScreenController: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
-    /// Has the library do something, and says what went wrong.
+    /// Runs `body` on the queue after a while.
+    func after(_ time: Duration, _ body: @escaping @Sendable (ScreenController) -> Void) {
+        delay(time, queue) { [weak self] in
+            if let self { body(self) }
+        }
+    }
+
+    /// Has the library do something after all that was asked for before, and says what went wrong.
     func perform(_ body: @escaping @Sendable (Client) async throws -> Void) {
         let client = client
-        Task { [weak self] in
+        wishes.add { [weak self] in
             do {
                 try await body(client)
             } catch {

@@ -16,7 +16,12 @@ struct ScreenState {
     enum Intent: Equatable {
         case new
         case reply(MessageID, quote: String)
-        case edit(MessageID)
+        /// A message that is sent, or still waits.
+        case edit(HistoryRow.ID)
+
+        var isEdit: Bool {
+            if case .edit = self { true } else { false }
+        }
     }
 
     var chats: [ChatSummary] = []
@@ -68,5 +73,7 @@ struct Prompt {
     var isYesOrNo = false
     /// What an empty answer means; nil when there has to be one.
     var emptyMeans: String?
+    /// Who gets the keys when it is closed.
+    var focusBefore = ScreenState.Focus.input
     let answer: (ScreenController, String) -> Void
 }

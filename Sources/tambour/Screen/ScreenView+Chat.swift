@@ -29,7 +29,7 @@ extension ScreenView {
             case .edit: "✎ "
             }
         var editor = state.input
-        editor.width = max(1, area.columns - 2)
+        editor.width = Self.inputWidth(of: surface.size.columns)
         let layout = editor.layout()
         let cursor = layout.position(of: editor.cursor)
         let height = min(inputRows, layout.lines.count)
@@ -127,7 +127,8 @@ extension ScreenView {
         seen.paneRows = area.rows
         let lines = lines(of: state, Self.textWidth(of: surface.size.columns))
         seen.lines = lines.count
-        let end = max(0, lines.count - state.scroll)
+        seen.scroll = min(state.scroll, max(0, lines.count - area.rows))
+        let end = lines.count - seen.scroll
         let shown = lines[max(0, end - area.rows)..<end]
         for (index, line) in shown.enumerated() {
             let row = area.endRow - shown.count + index

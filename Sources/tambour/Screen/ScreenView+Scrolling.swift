@@ -7,6 +7,8 @@ extension ScreenView {
     struct LineOfMessage: Equatable {
         let row: HistoryRow.ID
         let line: Int
+        /// How many lines the message has.
+        let height: Int
     }
 
     /// The line at the bottom of the pane; nil when no message is there.
@@ -16,10 +18,15 @@ extension ScreenView {
         return lines[..<end].reversed().lazy.compactMap(Self.place).first
     }
 
-    /// How far up the pane is when a line is at its bottom; nil when the line is not there any more.
+    /// How far up the pane is when a line is at its bottom; nil when its message is not there any more.
+    ///
+    /// When the message has another height now, it is the line as far down in it.
     func scroll(of state: ScreenState, _ width: Int, keeping kept: LineOfMessage) -> Int? {
         let lines = lines(of: state, width)
-        return lines.lastIndex { Self.place($0) == kept }.map { lines.count - $0 - 1 }
+        let last = lines.lastIndex { Self.place($0)?.row == kept.row }
+        guard let last, let place = Self.place(lines[last]) else { return nil }
+        let line = (kept.line + 1) * place.height / kept.height - 1
+        return lines.count - (last - (place.line - max(0, line))) - 1
     }
 
     /// How far up the pane is when a message is in its middle.
@@ -54,7 +61,7 @@ extension ScreenView {
     }
 
     private static func place(_ line: Line) -> LineOfMessage? {
-        guard case .message(let row, _, let line) = line else { return nil }
-        return LineOfMessage(row: row.id, line: line)
+        guard case .message(let row, let block, let line) = line else { return nil }
+        return LineOfMessage(row: row.id, line: line, height: block.height)
     }
 }

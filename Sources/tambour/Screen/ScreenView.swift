@@ -18,6 +18,11 @@ struct ScreenView {
         return min(widestText, pane - 1)
     }
 
+    /// The columns of the line that is written, on a screen of so many; its mark takes two.
+    static func inputWidth(of columns: Int) -> Int {
+        max(1, (columns >= narrow ? columns - listWidth(of: columns) - 1 : columns) - 2)
+    }
+
     /// Which messages the drawn screen showed, for whoever fetches what is missing among them.
     struct Seen {
         var messages: [MessageID] = []
@@ -25,6 +30,8 @@ struct ScreenView {
         /// The lines of all that is held, to bound scrolling.
         var lines = 0
         var paneRows = 0
+        /// How far up the pane is, which is never above the first line.
+        var scroll = 0
         /// How many items the panel showed.
         var panelRows = 0
     }

@@ -94,7 +94,7 @@ struct ScreenViewTests {
         #expect(seen.messages == [1, 400_000, 800_000, 1_200_000].map { MessageID($0 << 16) })
         var scrolled = state
         scrolled.scroll = 4
-        let above = view.draw(scrolled, Size(columns: 80, rows: 24)).seen
+        let above = view.draw(scrolled, Size(columns: 80, rows: 10)).seen
         #expect(above.messages.last != seen.messages.last)
     }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Synchronization
 import TambourClient
 import TambourProtocol
 import TambourTesting
@@ -16,6 +17,8 @@ final class Desk {
     let client: Client
     let display = LookedAtDisplay()
     private let left = DispatchSemaphore(value: 0)
+    /// What is to be done after a while.
+    private let passing = Passing()
     private var isServerStopped = false
     let screen: ScreenController
     /// The dialog of the two.
@@ -31,18 +34,39 @@ final class Desk {
         try before.happen(World(server: server, alice: alice, bob: bob, chat: chat))
         let session = try server.signIn(phoneOf: alice, device: "screen")
         session.close()
-        client = try Client(store: "\(directory)/alice.db", server: server.address)
+        var options = ClientOptions()
+        options.tapsFrames = true
+        client = try Client(
+            store: "\(directory)/alice.db",
+            server: server.address,
+            options: options
+        )
         client.start()
         try await client.signIn(token: session.token)
         try await client.becomeOnline()
         screen = ScreenController(
             client: client,
             preferences: PreferencesFile(path: nil),
-            theme: .none
+            theme: .none,
+            delay: { [passing] _, _, body in passing.add(body) }
         )
         let (screen, display) = (screen, display)
         try screen.queue.sync { try screen.begin(on: display) { [left] _ in left.signal() } }
         try await display.waits(for: "online")
+    }
+
+    /// `Mutex` cannot be captured.
+    private final class Passing: Sendable {
+        private let bodies = Mutex<[@Sendable () -> Void]>([])
+
+        func add(_ body: @escaping @Sendable () -> Void) { bodies.withLock { $0.append(body) } }
+
+        func takeAll() -> [@Sendable () -> Void] {
+            bodies.withLock { bodies in
+                defer { bodies = [] }
+                return bodies
+            }
+        }
     }
 
     struct World {
@@ -52,16 +76,22 @@ final class Desk {
         let chat: ChatID
     }
 
-    func close() async {
-        screen.queue.sync { screen.end(0) }
-        // The draft is saved before the client may be stopped.
+    /// Waits until the screen has let its owner go on.
+    func waitForEnd() async {
         let left = left
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 _ = left.wait(timeout: .now() + 60)
+                left.signal()
                 continuation.resume()
             }
         }
+    }
+
+    func close() async {
+        screen.queue.sync { screen.end(0) }
+        // The draft is saved before the client may be stopped.
+        await waitForEnd()
         await client.stop()
         stopServer()
         try? FileManager.default.removeItem(atPath: directory)
@@ -89,6 +119,20 @@ final class Desk {
         screen.queue.sync { display.handlers.input(events) }
     }
 
+    /// Several keys at once, as from somebody who is faster than the store.
+    func press(_ keys: [KeyPress]) {
+        screen.queue.sync { display.handlers.input(keys.map { InputEvent.key($0) }) }
+    }
+
+    /// The terminal has another size, and what is there is drawn in it.
+    func resize(to size: Size) async throws {
+        display.state.withLock { $0.size = size }
+        screen.queue.sync { display.handlers.resize(size) }
+        try await display.wait(for: "the new size") {
+            $0.state.withLock(\.surface)?.size == size
+        }
+    }
+
     func tell(_ event: InputEvent) {
         screen.queue.sync { display.handlers.input([event]) }
     }
@@ -98,14 +142,47 @@ final class Desk {
         screen.queue.sync { body(screen.state) }
     }
 
+    func change(_ body: (inout ScreenState) -> Void) {
+        screen.queue.sync { body(&screen.state) }
+    }
+
+    /// The text of the message at the bottom of the pane.
+    var lastSeen: String? {
+        screen.queue.sync {
+            let message = screen.seen.messages.last
+            return screen.state.rows.first { $0.message == message }?.text
+        }
+    }
+
+    /// What was to be drawn is.
+    func waitForDrawing() {
+        // Drawing is put behind what made it necessary.
+        screen.queue.sync {}
+    }
+
+    /// As long passes as anybody waits for.
+    func passTime() {
+        screen.queue.sync { for body in passing.takeAll() { body() } }
+    }
+
+    /// All that was asked of the library until now is stored.
+    func waitForWishes() async {
+        await withCheckedContinuation { continuation in
+            screen.perform { _ in continuation.resume() }
+        }
+    }
+
     /// Opens the dialog with Bob.
-    func openBob() async throws {
+    func openBob() async throws { try await open("Bob") }
+
+    /// Opens a chat in which something was said.
+    func open(_ title: String) async throws {
         press(.alt("g"))
-        type("bob")
-        try await display.waits(for: "▌Bob")
+        type(title.lowercased())
+        try await display.waits(for: "▌\(title)")
         press(KeyPress(.enter))
-        try await display.wait(for: "Bob is open") { _ in
-            look { $0.open == chat && !$0.rows.isEmpty }
+        try await display.wait(for: "\(title) is open") { _ in
+            look { $0.openTitle == title && !$0.rows.isEmpty }
         }
     }
 }

@@ -1,0 +1,80 @@
+import GRDB
+public import TambourProtocol
+
+/// What was begun to be written.
+extension Client {
+    /// A message that is not sent yet, as the account's devices share it.
+    public struct Draft: Hashable, Sendable {
+        /// Empty where nothing was begun.
+        public let text: String
+        /// What it will answer, of the same chat.
+        public let replyTo: MessageID?
+
+        public init(text: String, replyTo: MessageID? = nil) {
+            self.text = text
+            self.replyTo = text.isEmpty ? nil : replyTo
+        }
+
+        /// Nothing was begun.
+        public static let empty = Draft(text: "")
+    }
+
+    /// What was begun to be written in a chat, here or on another device of the account.
+    public func draft(in chat: ChatID) throws(ClientError) -> Draft {
+        try store.read { db in
+            let row = try Row.fetchOne(
+                db.cachedStatement(sql: "SELECT text, replyTo FROM draft WHERE chat = ?"),
+                arguments: [chat.rawValue]
+            )
+            return row.map(Draft.init) ?? .empty
+        }
+    }
+
+    /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
+    public func saveDraft(
+        _ text: String,
+        in chat: ChatID,
+        replyingTo message: MessageID? = nil
+    ) async throws(ClientError) {
+        let draft = Draft(text: text, replyTo: message)
+        try await wish { core, tx in
+            let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
+            guard draft != .empty else {
+                if let known { try core.discardDraft(in: chat, known, tx) }
+                return
+            }
+            guard known.map(Draft.init) != draft else { return }
+            try core.queue(
+                SaveDraftTask(
+                    chat: chat.rawValue,
+                    text: draft.text,
+                    replyTo: draft.replyTo?.rawValue
+                ),
+                tx
+            )
+        }
+    }
+
+    /// Throws a draft away, unless another one has taken its place: that one stays.
+    public func discardDraft(_ draft: Draft, in chat: ChatID) async throws(ClientError) {
+        try await wish { core, tx in
+            let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
+            guard let known, Draft(known) == draft else { return }
+            try core.discardDraft(in: chat, known, tx)
+        }
+    }
+}
+
+extension Client.Draft {
+    fileprivate init(_ row: Row) {
+        self.init(text: row["text"], replyTo: (row["replyTo"] as Int64?).map(MessageID.init))
+    }
+}
+
+extension ClientCore {
+    /// - Parameter known: the row of the draft.
+    fileprivate func discardDraft(in chat: ChatID, _ known: Row, _ tx: StoreTransaction) throws {
+        let time = try tx.timeOfDraft(in: chat, known: known["time"])
+        try queue(DiscardDraftTask(chat: chat.rawValue, time: time), tx)
+    }
+}

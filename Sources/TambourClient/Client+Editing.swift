@@ -1,0 +1,212 @@
+import Foundation
+import GRDB
+public import TambourProtocol
+
+/// Other texts for own messages.
+extension Client {
+    /// Gives an own message another text.
+    ///
+    /// Formatting and names stay where the text stays as it was.
+    ///
+    /// - Parameter mentions: who is named in the new text, and where.
+    public func edit(
+        _ message: MessageID,
+        in chat: ChatID,
+        text: String,
+        mentioning mentions: [Mention] = []
+    ) async throws(ClientError) {
+        try Self.check(text)
+        try await wish { core, tx in
+            try core.edit(message, in: chat, EditedText(text, mentions), tx)
+        }
+    }
+
+    /// Gives an own message another text, whether it is sent already or still waits; what was refused is tried again.
+    ///
+    /// - Throws: `ClientError.invalid` when there is no such message any more.
+    public func edit(
+        _ row: HistoryRow.ID,
+        in chat: ChatID,
+        text: String,
+        mentioning mentions: [Mention] = []
+    ) async throws(ClientError) {
+        guard case .own(let cid) = row else {
+            guard case .message(let message) = row else { return }
+            return try await edit(message, in: chat, text: text, mentioning: mentions)
+        }
+        try Self.check(text)
+        try await wish { core, tx in
+            let text = EditedText(text, mentions)
+            if let message = try tx.ownMessage(cid: cid, in: chat) {
+                try core.edit(message, in: chat, text, tx)
+            } else {
+                try core.rewrite(cid: cid, in: chat, text, tx)
+            }
+        }
+    }
+}
+
+/// What a message is to say.
+struct EditedText {
+    let text: String
+    let mentions: [Client.Mention]
+
+    init(_ text: String, _ mentions: [Client.Mention]) {
+        self.text = text
+        self.mentions = mentions
+    }
+
+    /// The formatting of the new text: what is known of the old one, and who is named.
+    func elements(insteadOf old: String, _ elements: [Element]) -> [Element] {
+        let kept = TextChange(from: old, to: text).moved(elements)
+        let named = kept.filter { $0.isMention }.map(\.range)
+        let new = mentions.filter { mention in
+            !named.contains { $0.overlaps(mention.range) }
+        }
+        return kept + new.map(\.element)
+    }
+}
+
+/// The one stretch in which two texts differ, in UTF-16 units.
+struct TextChange: Equatable {
+    /// What is replaced in the old text.
+    let range: Range<Int>
+    /// How much longer the new text is.
+    let shift: Int
+
+    init(from old: String, to new: String) {
+        let (old, new) = (Array(old.utf16), Array(new.utf16))
+        let most = min(old.count, new.count)
+        var head = 0
+        while head < most, old[head] == new[head] { head += 1 }
+        // Half a character is none.
+        if head > 0, UTF16.isLeadSurrogate(old[head - 1]) { head -= 1 }
+        var tail = 0
+        while tail < most - head, old[old.count - tail - 1] == new[new.count - tail - 1] {
+            tail += 1
+        }
+        if tail > 0, UTF16.isTrailSurrogate(old[old.count - tail]) { tail -= 1 }
+        range = head..<old.count - tail
+        shift = new.count - old.count
+    }
+
+    /// Formatting of the old text as it fits the new one.
+    ///
+    /// What was replaced takes its formatting with it, and nobody is named by half of what named them.
+    func moved(_ elements: [Element]) -> [Element] {
+        elements.compactMap { element in
+            guard let moved = moved(element.range, isWhole: element.isMention), !moved.isEmpty
+            else { return nil }
+            var new = element
+            new.from = Int64(moved.lowerBound)
+            new.length = Int64(moved.count)
+            return new
+        }
+    }
+
+    /// - Parameter isWhole: whether it is of no use when its text changes.
+    private func moved(_ old: Range<Int>, isWhole: Bool) -> Range<Int>? {
+        if old.upperBound <= range.lowerBound { return old }
+        if old.lowerBound >= range.upperBound {
+            return old.lowerBound + shift..<old.upperBound + shift
+        }
+        let isReplaced = range.lowerBound <= old.lowerBound && old.upperBound <= range.upperBound
+        if isWhole || isReplaced { return nil }
+        // It begins before the change, or ends behind it, or both.
+        let start = old.lowerBound < range.lowerBound ? old.lowerBound : range.upperBound + shift
+        let end = old.upperBound > range.upperBound ? old.upperBound + shift : range.lowerBound
+        return start <= end ? start..<end : nil
+    }
+}
+
+extension Element {
+    fileprivate var isMention: Bool { "\(type)" == "USER_MENTION" }
+
+    /// What of a text it is for; far outside of every text when the server says nonsense.
+    fileprivate var range: Range<Int> {
+        let most = Int(Int32.max)
+        let start = min(max(0, Int(clamping: from)), most)
+        return start..<start + min(max(0, Int(clamping: length ?? 0)), most)
+    }
+}
+
+extension ClientCore {
+    /// Has an own message changed that the server knows.
+    fileprivate func edit(
+        _ message: MessageID,
+        in chat: ChatID,
+        _ text: EditedText,
+        _ tx: StoreTransaction
+    ) throws {
+        let overlays = try Overlays(of: chat, tx.db)
+        let stored = try tx.row(
+            "SELECT data FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.rawValue]
+        ).flatMap { Message(stored: $0["data"]) }
+        var elements = text.elements(
+            insteadOf: stored.map { "\($0.text)" } ?? "",
+            stored?.elements?.stored ?? []
+        )
+        if let waiting = overlays.edits[message] {
+            let old = waiting.elements.flatMap { [Element](stored: $0) } ?? []
+            elements = text.elements(insteadOf: waiting.text, old)
+        }
+        try queue(
+            EditTask(
+                chat: chat.rawValue,
+                message: message.rawValue,
+                text: text.text,
+                elements: elements.isEmpty ? nil : elements.storedBytes
+            ),
+            tx
+        )
+    }
+
+    /// Changes what a message says that waits to be sent.
+    fileprivate func rewrite(
+        cid: Int64,
+        in chat: ChatID,
+        _ text: EditedText,
+        _ tx: StoreTransaction
+    ) throws {
+        let waiting = try tx.row(
+            "SELECT task FROM overlay WHERE chat = ? AND cid = ? AND kind = 'send'",
+            [chat.rawValue, cid]
+        )
+        var next = try scheduler(tx)
+        guard let id = waiting.map({ TaskID($0["task"] as Int64) }), let record = next[id],
+            let old = TaskKinds.read(record) as? SendTask, old.forwardOf == nil
+        else { throw ClientError.invalid(reason: "the message is gone") }
+        let elements = text.elements(
+            insteadOf: old.text,
+            old.elements.flatMap { [Element](stored: $0) } ?? []
+        )
+        let task = old.saying(
+            text.text,
+            elements.isEmpty ? nil : elements.storedBytes,
+            mayBeSentAlready: record.runs > 0
+        )
+        try tx.apply(next.rewrite(id, payload: TaskKinds.write(task)))
+        if record.state.isFailed { try tx.apply(next.retry(id)) }
+        tasks = next
+        try tx.execute(
+            "UPDATE overlay SET value = ? WHERE task = ? AND kind = 'send'",
+            [JSONEncoder().encode(task.shown), id.rawValue]
+        )
+        tx.changes.histories.insert(chat)
+        tx.changes.chats.insert(chat)
+    }
+}
+
+extension StoreTransaction {
+    /// The message that the server made of one of this account's; nil when it is not known to have it.
+    fileprivate func ownMessage(cid: Int64, in chat: ChatID) throws -> MessageID? {
+        let me = try userID()?.rawValue
+        return try row(
+            """
+            SELECT id FROM message WHERE chat = ? AND cid = ? AND (sender = ? OR sender IS NULL)
+            """,
+            [chat.rawValue, cid, me]
+        ).map { MessageID($0["id"] as Int64) }
+    }
+}

@@ -1,0 +1,182 @@
+import TambourClient
+import TambourProtocol
+
+/// What was begun to be written: kept while it is, and taken over from other devices.
+extension ScreenController {
+    /// The draft that the line and what was put aside for it stand for; nil while a command is written.
+    private var draft: Client.Draft? {
+        if state.intent.isEdit {
+            return Self.draft(writing.aside.line.text, writing.aside.intent)
+        }
+        return Self.draft(state.input.text, state.intent)
+    }
+
+    private static func draft(_ line: String, _ intent: ScreenState.Intent) -> Client.Draft? {
+        guard !Writing.isCommand(line) else { return nil }
+        var answered: MessageID?
+        if case .reply(let message, _) = intent { answered = message }
+        return Client.Draft(text: Writing.message(ofLine: line), replyTo: answered)
+    }
+
+    /// Whether the person has not changed what was put into the line.
+    private var isUntouched: Bool {
+        // Somebody who has just chosen what to answer is about to write.
+        if case .reply = state.intent, state.input.isEmpty { return false }
+        return draft == writing.shown
+    }
+
+    // MARK: - Keeping
+
+    /// Notes that the line has changed: it is stored when nothing more is typed for a while.
+    func noteWriting() {
+        writing.keys += 1
+        let keys = writing.keys
+        after(Writing.pause) { screen in
+            if screen.writing.keys == keys { screen.keepDraft() }
+        }
+    }
+
+    /// Stores what the person has changed, and nothing else.
+    func keepDraft() {
+        guard let chat = state.open, let draft else { return }
+        guard draft != writing.shown else { return takeDraft() }
+        let known = writing.stored
+        writing.stored = draft
+        writing.shown = draft
+        store(draft, instead: known, in: chat)
+    }
+
+    /// What the line said is sent: the draft it began with goes.
+    func discardDraft(in chat: ChatID) {
+        let known = writing.stored
+        writing.stored = .empty
+        writing.shown = .empty
+        store(.empty, instead: known, in: chat)
+    }
+
+    private func store(_ draft: Client.Draft, instead known: Client.Draft, in chat: ChatID) {
+        writing.generation += 1
+        let generation = writing.generation
+        writing.unstored[chat] = (draft, generation)
+        perform { [weak self] client in
+            do {
+                if draft == .empty {
+                    try await client.discardDraft(known, in: chat)
+                } else {
+                    try await client.saveDraft(draft.text, in: chat, replyingTo: draft.replyTo)
+                }
+                self?.later { $0.stored(generation, in: chat) }
+            } catch {
+                self?.later { $0.notStored(generation, instead: known, in: chat) }
+                throw error
+            }
+        }
+    }
+
+    private func stored(_ generation: Int, in chat: ChatID) {
+        if writing.unstored[chat]?.generation == generation { writing.unstored[chat] = nil }
+        takeDraft()
+    }
+
+    /// The line is as little stored as before: nothing older may take its place.
+    private func notStored(_ generation: Int, instead known: Client.Draft, in chat: ChatID) {
+        guard writing.generation == generation, state.open == chat else { return }
+        writing.unstored[chat] = nil
+        writing.stored = known
+        writing.shown = known
+    }
+
+    // MARK: - Showing
+
+    /// Puts away what is written in the open chat, to be found there again.
+    func leaveLine() {
+        keepDraft()
+        guard let chat = state.open else { return }
+        if state.intent.isEdit {
+            writing.edits[chat] = Writing.Edit(
+                intent: state.intent,
+                line: state.input.draft,
+                aside: writing.aside
+            )
+        }
+    }
+
+    /// Shows what was begun to be written in a chat that is opened.
+    func arriveAtLine(of chat: ChatID) {
+        writing.generation += 1
+        let draft = writing.unstored[chat]?.draft ?? (try? client.draft(in: chat)) ?? .empty
+        show(draft, of: chat)
+        guard let edit = writing.edits.removeValue(forKey: chat) else { return }
+        if Self.draft(edit.aside.line.text, edit.aside.intent) == draft {
+            writing.aside = edit.aside
+        } else {
+            writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)
+        }
+        state.intent = edit.intent
+        state.input.load(edit.line)
+    }
+
+    private func show(_ draft: Client.Draft, of chat: ChatID) {
+        let text = Writing.line(ofMessage: draft.text)
+        state.input.load(LineEditor.Draft(text: text, cursor: text.count))
+        state.intent = intent(of: draft, in: chat)
+        writing.stored = draft
+        // The line shows control characters in another way, and cuts what is too long.
+        writing.shown = Self.draft(state.input.text, state.intent) ?? .empty
+    }
+
+    private func intent(of draft: Client.Draft, in chat: ChatID) -> ScreenState.Intent {
+        guard let message = draft.replyTo else { return .new }
+        let page = try? client.history(of: chat, .around(message), count: 1)
+        let row = page?.rows.first { $0.message == message }
+        return .reply(message, quote: row.map { "\($0.senderName): \($0.text)" } ?? "…")
+    }
+
+    /// Takes over what another device has made of the draft, if the line is as it was.
+    func takeDraft() {
+        guard let chat = state.open else { return }
+        let generation = writing.generation
+        // After what is on its way to the store.
+        perform { [weak self] client in
+            let draft = try client.draft(in: chat)
+            self?.later { $0.take(draft, of: chat, generation) }
+        }
+    }
+
+    private func take(_ draft: Client.Draft, of chat: ChatID, _ generation: Int) {
+        guard chat == state.open, generation == writing.generation, draft != writing.stored,
+            isUntouched
+        else { return }
+        if state.intent.isEdit {
+            let (line, intent) = (state.input, state.intent)
+            show(draft, of: chat)
+            writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)
+            (state.input, state.intent) = (line, intent)
+        } else {
+            show(draft, of: chat)
+            state.suggestions = nil
+        }
+        draw()
+    }
+
+    // MARK: - Changing another message
+
+    /// Has the line change a message; what was written there is put aside.
+    func beginEdit(_ intent: ScreenState.Intent, text: String) {
+        if !state.intent.isEdit {
+            writing.aside = Writing.Aside(line: state.input.draft, intent: state.intent)
+        }
+        state.intent = intent
+        state.input.load(.empty)
+        state.input.setText(Writing.line(ofMessage: text))
+        state.suggestions = nil
+        keepDraft()
+    }
+
+    /// Puts back what was written before a message was changed.
+    func endEdit() {
+        state.input.load(writing.aside.line)
+        state.intent = writing.aside.intent
+        writing.aside = Writing.Aside()
+    }
+}

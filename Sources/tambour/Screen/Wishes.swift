@@ -1,0 +1,31 @@
+/// Does what is asked of the library one after the other, in the order it was asked for.
+final class Wishes: Sendable {
+    typealias Wish = @Sendable () async -> Void
+
+    private let asked: AsyncStream<Wish>.Continuation
+    private let doing: Task<Void, Never>
+
+    init() {
+        let (wishes, asked) = AsyncStream<Wish>.makeStream()
+        self.asked = asked
+        doing = Task {
+            for await wish in wishes { await wish() }
+        }
+    }
+
+    deinit { asked.finish() }
+
+    func add(_ wish: @escaping Wish) {
+        asked.yield(wish)
+    }
+
+    /// Takes no more, and tells when everything is done.
+    func finish(then body: @escaping @Sendable () -> Void) {
+        asked.finish()
+        let doing = doing
+        Task {
+            await doing.value
+            body()
+        }
+    }
+}
