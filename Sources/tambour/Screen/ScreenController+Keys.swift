@@ -114,8 +114,9 @@ extension ScreenController {
     }
 
     private func show(_ prompt: Prompt) {
+        var prompt = prompt
+        if state.focus != .prompt { prompt.focusBefore = state.focus }
         state.prompt = prompt
-        if state.focus != .prompt { state.prompt?.focusBefore = state.focus }
         state.focus = .prompt
     }
 
