@@ -95,9 +95,14 @@ extension Client {
 
     /// Whether what other devices did to objects is here: nothing is asked for, and nothing needs to be.
     ///
-    /// - Returns: false while there is no connection.
+    /// - Returns: false while there is no connection. When another process is connected, whether it has
+    ///   ever asked for objects: since then it keeps them up to date.
     public func isEntitySyncDone() async -> Bool {
-        (try? await call { core throws(ClientError) in core.hasEntitiesInSync }) ?? false
+        if state == .elsewhere {
+            let mark = try? await wish { _, tx in try tx.value(of: .entitiesMark) as Int64? }
+            return (mark ?? 0) > 0
+        }
+        return (try? await call { core throws(ClientError) in core.hasEntitiesInSync }) ?? false
     }
 
     /// The elements of a series from one position to another, in its order.

@@ -3,7 +3,29 @@ public import TambourProtocol
 
 /// What is on this device. Nothing here waits for the network.
 extension Client {
-    /// Who is signed in; nil when nobody is.
+    /// Whether this device holds a token: false after `signOut`, and after the server has signed it out.
+    public func isSignedIn() throws(ClientError) -> Bool {
+        try store.read { db in
+            try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'token'") != nil
+        }
+    }
+
+    /// `HOST:PORT` of the server.
+    public func server() throws(ClientError) -> String? {
+        try store.read { db in
+            try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'server'")
+        }
+    }
+
+    /// When this device was logged in last, Unix milliseconds of the server; nil when it never was.
+    public func lastLoginMs() throws(ClientError) -> Int64? {
+        try store.read { db in
+            try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'chatsMark'")
+        }
+    }
+
+    /// Whose account is held here; nil when nobody's is. It stays when the server signs the device
+    /// out, so that the same person can sign in again and finds everything.
     public func me() throws(ClientError) -> UserID? {
         try store.read { db in
             try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user'")

@@ -43,8 +43,7 @@ extension Client {
             switch state {
             case .online: return try await ask(request)
             case .signedOut: throw .signedOut
-            case .elsewhere:
-                throw .invalid(reason: "another process of this account is connected")
+            case .elsewhere: return try await askByOther(request)
             case .connecting(let attempt) where attempt > 1: throw .disconnected
             case .stopped, .connecting, .syncing: continue
             }

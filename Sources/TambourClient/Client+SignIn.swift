@@ -1,3 +1,4 @@
+import GRDB
 import TambourProtocol
 
 /// Signing in and out. These wait for the server.
@@ -116,15 +117,44 @@ extension Client {
         try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
     }
 
+    /// Waits until this client, or another process of this account, is connected and logged in.
+    ///
+    /// - Returns: false when nobody is signed in, or the client was stopped.
+    public func waitUntilOnline() async -> Bool {
+        let changes = changes()
+        for await state in states() {
+            switch state {
+            case .online: return true
+            case .signedOut: return false
+            case .stopped, .connecting, .syncing: continue
+            case .elsewhere:
+                if isOtherOnline { return true }
+                for await _ in changes {
+                    if isOtherOnline { return true }
+                    if (try? isSignedIn()) == false { return false }
+                    if self.state != .elsewhere { break }
+                }
+            }
+        }
+        return false
+    }
+
+    /// Whether the process that is to be connected is.
+    private var isOtherOnline: Bool {
+        let online = try? store.read { db in
+            try Row.fetchOne(db, sql: "SELECT 1 FROM setting WHERE name = 'online'") != nil
+        }
+        return online ?? false
+    }
+
     /// Waits until everything that has happened is here, and what was asked for is done or refused.
     ///
-    /// - Returns: false when that took longer than `limit`.
+    /// - Returns: false when that took longer than `limit`, or nobody is signed in.
     public func settle(within limit: Duration) async -> Bool {
-        let states = states()
         let changes = changes()
         return await withTaskGroup(of: Bool?.self) { group in
             group.addTask {
-                for await state in states where state == .online || state == .elsewhere { break }
+                guard await self.waitUntilOnline() else { return false }
                 if (try? self.queueLength()) == 0 { return true }
                 for await change in changes where change.queue || change.everything {
                     if (try? self.queueLength()) == 0 { return true }

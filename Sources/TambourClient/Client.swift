@@ -64,6 +64,9 @@ public final class Client: Sendable {
     /// Where it stands with its server.
     public var state: ConnectionState { listeners.state }
 
+    /// Why the server has signed this account out; nil when it has not since the client was made.
+    public var signedOutReason: String? { listeners.signedOutReason }
+
     /// Bytes sent and received since the client was made.
     public func traffic() async -> (sent: Int, received: Int) {
         let both = try? await driver.call { [$0.bytesSent, $0.bytesReceived] }

@@ -31,7 +31,7 @@ package final class ClientCore {
     var clientIDs = ClientIDGenerator()
     /// What is held of histories, as it is stored, of chats that were touched.
     var histories: [ChatID: ChatHistory] = [:]
-    var screens: [ChatID: Screen] = [:]
+    var screens: [Looker: Screen] = [:]
     /// The entities as they are stored; nil until somebody uses them.
     var entities: LocalEntities?
     var entityLink = EntityLink()
@@ -48,6 +48,12 @@ package final class ClientCore {
     package internal(set) var historyRequests = 0
     /// Names this life of this process to those who share the store.
     let owner: String
+    /// Whether the connection is logged in as somebody whose account is not the one that is held here.
+    var isForeign = false
+    /// Whether another process that shares the store is connected.
+    package var isElsewhere = false
+    /// What that one was told of who looks at what here.
+    var toldLooks: [ChatID: ToldLook] = [:]
     /// Whether the server has answered SESSION_INIT on this connection.
     var isGreeted = false
     /// Who waits for a connection on which somebody can be signed in.
@@ -85,8 +91,11 @@ package final class ClientCore {
     /// Connects, and keeps connected from now on.
     package func start() {
         run { tx in
-            let isSignedIn = try tx.userID() != nil
+            self.isElsewhere = false
+            let isSignedIn = try tx.value(of: .token) as String? != nil
             self.link.awaitsPerson = !isSignedIn
+            // Who was it before may have been killed.
+            try tx.set(.online, nil)
             try self.adoptTasks(tx)
             self.perform(self.link.start(nowMs: self.environment.nowMs()))
         }
@@ -183,10 +192,12 @@ package final class ClientCore {
 
     private func connectionLost(_ tx: StoreTransaction) throws {
         isGreeted = false
+        isForeign = false
         introduced = []
         entitiesDisconnected()
         received = []
         outgoing = []
+        if try tx.value(of: .online) == owner { try tx.set(.online, nil) }
         try tx.forgetWhoIsOnline()
         for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
         sentAt = [:]
@@ -222,6 +233,7 @@ package final class ClientCore {
         let opcode = Opcode(rawValue: header.opcode)
         if header.command == PacketCommand.request.rawValue {
             tap(.received, "push", header)
+            if isForeign { return }
             return try push(opcode, packet.payload, tx)
         }
         tap(.received, header.command == PacketCommand.ok.rawValue ? "reply" : "error", header)
@@ -271,6 +283,7 @@ package final class ClientCore {
                 if link.phase != .stopped { host.disconnect() }
                 link.closed(nowMs: environment.nowMs(), random: environment.random())
                 isGreeted = false
+                isForeign = false
                 received = []
                 entitiesDisconnected()
                 for entry in requests.takeAll() { entry.abandoned?(error) }
@@ -300,6 +313,7 @@ package final class ClientCore {
     /// The end of every transaction: starts what can be started now.
     private func finish(_ tx: StoreTransaction) throws {
         guard link.phase != .stopped else { return }
+        if tx.changes.everything { try serveOthers(tx) }
         try askAboutStrangers(tx)
         try runTasks(tx)
         try runEntities(tx)
@@ -368,23 +382,33 @@ package final class ClientCore {
         abandoned: ((ClientError) -> Void)? = nil,
         then: @escaping (Result<Request.Reply, ClientError>, StoreTransaction) throws -> Void
     ) {
+        call(Request.opcode, request.encoded(), abandoned: abandoned) { answer, tx in
+            switch answer {
+            case .failure(let error): try then(.failure(error), tx)
+            case .success(let payload):
+                let reply: Request.Reply
+                do throws(PayloadError) {
+                    reply = try Request.Reply.decode(payload, limits: .standard)
+                } catch {
+                    return try then(.failure(.unreadable(reason: "\(error)")), tx)
+                }
+                try then(.success(reply), tx)
+            }
+        }
+    }
+
+    /// Sends a request of any opcode, and passes on the payload that answers it.
+    func call(
+        _ opcode: Opcode,
+        _ payload: [UInt8],
+        abandoned: ((ClientError) -> Void)? = nil,
+        then: @escaping (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
+    ) {
         let now = environment.nowMs()
         let entry = RequestTable.Entry(
-            opcode: Request.opcode,
+            opcode: opcode,
             dueMs: now + options.requestTimeoutMs,
-            answer: { answer, tx in
-                switch answer {
-                case .failure(let error): try then(.failure(error), tx)
-                case .success(let payload):
-                    let reply: Request.Reply
-                    do throws(PayloadError) {
-                        reply = try Request.Reply.decode(payload, limits: .standard)
-                    } catch {
-                        return try then(.failure(.unreadable(reason: "\(error)")), tx)
-                    }
-                    try then(.success(reply), tx)
-                }
-            },
+            answer: then,
             abandoned: abandoned
         )
         let sequence = requests.add(entry)
@@ -392,8 +416,8 @@ package final class ClientCore {
         encodePacket(
             command: .request,
             sequence: sequence,
-            opcode: Request.opcode.rawValue,
-            payload: request.encoded(),
+            opcode: opcode.rawValue,
+            payload: payload,
             compression: Compression(for: .all),
             into: &outgoing
         )
@@ -404,7 +428,7 @@ package final class ClientCore {
                 FrameTap(
                     direction: .sent,
                     kind: "request",
-                    opcode: "\(Request.opcode)",
+                    opcode: "\(opcode)",
                     sequence: sequence,
                     bytes: outgoing.count - before,
                     roundTrip: nil

@@ -7,6 +7,8 @@ final class Listeners: Sendable {
         var states: [Int: AsyncStream<ConnectionState>.Continuation] = [:]
         var events: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
         var state = ConnectionState.stopped
+        /// Why the server has signed the account out.
+        var signedOutReason: String?
         var lastID = 0
         /// Changes that a listener has not taken yet.
         var untold: [Int: ChangeSet] = [:]
@@ -16,6 +18,8 @@ final class Listeners: Sendable {
     private let guarded = Mutex(State())
 
     var state: ConnectionState { guarded.withLock { $0.state } }
+
+    var signedOutReason: String? { guarded.withLock { $0.signedOutReason } }
 
     func tell(_ notice: ClientDriver.Notice) {
         guarded.withLock { guarded in
@@ -33,8 +37,10 @@ final class Listeners: Sendable {
                 }
             case .state(let state):
                 guarded.state = state
+                if state == .online { guarded.signedOutReason = nil }
                 for listener in guarded.states.values { listener.yield(state) }
             case .event(let event):
+                if case .signedOut(let reason) = event { guarded.signedOutReason = reason }
                 for listener in guarded.events.values { listener.yield(event) }
             }
         }

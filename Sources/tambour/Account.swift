@@ -37,13 +37,30 @@ struct AccountOptions: ParsableArguments {
         return "\(folder)/preferences.json"
     }
 
-    /// The account's client, if somebody is signed in to it.
+    /// The account's client, if somebody is signed in to it; whom the server has signed out is not.
     func clientIfSignedIn(tapsFrames: Bool = false) async throws -> Client? {
-        guard FileManager.default.fileExists(atPath: try path()) else { return nil }
-        let client = try client(tapsFrames: tapsFrames)
-        if try client.me() != nil { return client }
+        guard let client = try knownClient(tapsFrames: tapsFrames) else { return nil }
+        if try client.isSignedIn() { return client }
         await client.stop()
         return nil
+    }
+
+    /// The server that the account was on last.
+    func knownServer() async throws -> String? {
+        guard let client = try knownClient() else { return nil }
+        let server = try client.server()
+        await client.stop()
+        return server
+    }
+
+    private func knownClient(tapsFrames: Bool = false) throws -> Client? {
+        guard FileManager.default.fileExists(atPath: try path()) else { return nil }
+        do {
+            return try client(tapsFrames: tapsFrames)
+        } catch ClientError.invalid {
+            // A first sign-in was broken off before the file had anything.
+            return nil
+        }
     }
 
     /// The account's client; nothing is connected yet.
@@ -60,7 +77,11 @@ struct AccountOptions: ParsableArguments {
         return try Client(store: path, server: server, options: options)
     }
 
-    /// The client of an account that somebody is signed in to.
+    /// What to say when the server has signed the device out.
+    static let signedOut = "Nobody is signed in any more: `tambour login HOST:PORT PHONE` goes on."
+
+    /// The client of an account that is held here; whom the server has signed out still reads, and
+    /// what they write waits.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
         let client = try client(tapsFrames: tapsFrames)
         guard try client.me() != nil else {
@@ -74,68 +95,6 @@ struct AccountOptions: ParsableArguments {
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
-    init(_ description: String) { self.description = description }
-}
-
-/// Ids of groups as arguments that do not look like options.
-enum ChatName {
-    private static let mark = "id:"
-
-    /// An id of a group with a mark before its minus; anything else as it is.
-    static func marked(_ argument: String) -> String {
-        // Ids hold a time in milliseconds: what is shorter is something else.
-        guard argument.utf8.count > 10, let number = Int64(argument), number < 0 else {
-            return argument
-        }
-        return mark + argument
-    }
-
-    /// What was typed.
-    static func plain(_ argument: String) -> String {
-        let rest = argument.hasPrefix(mark) ? String(argument.dropFirst(mark.count)) : argument
-        return marked(rest) == argument ? rest : argument
-    }
-}
-
-extension Client {
-    /// The chat that somebody means: its id, its title, or a name or phone of a contact.
-    ///
-    /// A beginning will do when it fits only one.
-    func chat(named name: String) throws -> ChatID {
-        let name = ChatName.plain(name)
-        if let number = Int64(name), let chat = try chat(ChatID(number)) { return chat.id }
-        let chats = try chats(includingHidden: true)
-        let wanted = name.lowercased()
-        let same = chats.filter { $0.title.lowercased() == wanted }
-        if same.count == 1 { return same[0].id }
-        let people = try people()
-        let digits = name.filter(\.isNumber)
-        if digits.count >= 5, let me = try me(),
-            let person = people.first(where: { $0.phone == digits })
-        {
-            return .dialog(me, person.id)
-        }
-        let similar = chats.filter { $0.title.lowercased().hasPrefix(wanted) }
-        if similar.count == 1 { return similar[0].id }
-        if same.isEmpty, similar.isEmpty, let me = try me() {
-            let named = people.filter { $0.name.lowercased().hasPrefix(wanted) }
-            if named.count == 1 { return .dialog(me, named[0].id) }
-        }
-        let candidates = same.isEmpty ? similar : same
-        if candidates.isEmpty { throw Failure("there is no chat “\(name)”: see `tambour chats`") }
-        let list = candidates.prefix(5).map { "\($0.id) \($0.title)" }.joined(separator: ", ")
-        throw Failure("“\(name)” may be \(list)")
-    }
-
-    /// The chat that somebody means; the server is asked for a phone that nobody here has.
-    func chat(named name: String, orFoundWithin isAsking: Bool) async throws -> ChatID {
-        do {
-            return try chat(named: name)
-        } catch let failure as Failure {
-            let isPhone = name.allSatisfy { $0.isNumber || "+- ()".contains($0) }
-            guard isAsking, isPhone, let me = try me() else { throw failure }
-            start()
-            return .dialog(me, try await find(phone: name).id)
-        }
-    }
+    /// - Parameter description: may hold text of others.
+    init(_ description: String) { self.description = printable(description) }
 }

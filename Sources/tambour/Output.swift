@@ -4,18 +4,40 @@ import TambourClient
 import TambourProtocol
 
 /// Writes a line to standard output at once: what reads it may be a program.
-func say(_ text: String) {
-    FileHandle.standardOutput.write(Data((text + "\n").utf8))
+///
+/// - Throws: `Failure` when it cannot be written, as to a full disk.
+func say(_ text: String) throws {
+    let reason = write(text + "\n", to: STDOUT_FILENO)
+    if let reason { throw Failure("standard output: \(reason)") }
 }
 
 /// Writes a line to standard error: for the person, not for what reads the output.
 func remark(_ text: String) {
-    FileHandle.standardError.write(Data((text + "\n").utf8))
+    _ = write(text + "\n", to: STDERR_FILENO)
+}
+
+/// Writes all of a text.
+///
+/// - Returns: why that is impossible; nil when it is done.
+private func write(_ text: String, to file: Int32) -> String? {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+        if count > 0 {
+            rest = rest.dropFirst(count)
+        } else if errno == EAGAIN {
+            var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+            _ = poll(&waiting, 1, -1)
+        } else if errno != EINTR {
+            return String(cString: strerror(errno))
+        }
+    }
+    return nil
 }
 
 /// Asks on the terminal; nil when nobody is there to answer.
 func askPerson(_ question: String, isSecret: Bool = false) -> String? {
-    FileHandle.standardError.write(Data(question.utf8))
+    _ = write(printable(question), to: STDERR_FILENO)
     guard isSecret, isatty(STDIN_FILENO) == 1 else { return readLine() }
     var before = termios()
     tcgetattr(STDIN_FILENO, &before)
@@ -29,19 +51,58 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     return readLine()
 }
 
-/// Text of others for a terminal: nothing in it can command the terminal.
+/// Text of others for one line of a terminal: nothing in it can command the terminal, nor begin
+/// another line or column.
 func printable(_ text: String) -> String {
-    String(
-        String.UnicodeScalarView(
-            text.unicodeScalars.map { scalar in
-                switch scalar.properties.generalCategory {
-                case .control where scalar != "\n" && scalar != "\t": "\u{FFFD}"
-                case .format where scalar != "\u{200D}": "\u{FFFD}"
-                default: scalar
-                }
+    var shown = String.UnicodeScalarView()
+    for character in text {
+        if character.isNewline {
+            shown.append("␤")
+        } else {
+            shown.append(contentsOf: character.unicodeScalars.lazy.map(visible))
+        }
+    }
+    return String(shown)
+}
+
+/// Text of others with its lines: each but the first begins with a mark, so that none looks like
+/// a line of the program's.
+func printableLines(_ text: String) -> String {
+    text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        .map { printable(String($0)) }
+        .joined(separator: "\n    │ ")
+}
+
+private func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+    if scalar == "\t" { return " " }
+    return isHarmful(scalar) ? "\u{FFFD}" : scalar
+}
+
+/// Whether a terminal may obey it, or show what follows in another order or not at all. What joins
+/// emoji is harmless.
+private func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator: true
+    case .format: scalar != "\u{200D}"
+    default: false
+    }
+}
+
+/// JSON as a line for programs, and harmless when a person looks at it.
+func jsonLine(_ json: Data) -> String {
+    var line = ""
+    // Outside of strings there is nothing but ASCII.
+    for scalar in String(decoding: json, as: UTF8.self).unicodeScalars {
+        if isHarmful(scalar) {
+            for unit in UTF16.encode(scalar) ?? UTF16.EncodedScalar() {
+                let digits = String(unit, radix: 16)
+                line += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             }
-        )
-    )
+        } else {
+            line.unicodeScalars.append(scalar)
+        }
+    }
+    return line
 }
 
 /// A time as `2026-11-23 14:05`, of this device's time zone.
@@ -96,7 +157,7 @@ struct MessageLine: Encodable {
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        return (try? encoder.encode(self)).map(jsonLine) ?? "{}"
     }
 }
 
@@ -104,14 +165,15 @@ extension HistoryRow {
     /// A message as a line for people.
     var line: String {
         if let event { return "\(clock(timeMs))  * \(printable(event))" }
-        var words = text.isEmpty ? [] : [text]
-        words += attachments
-        if let forwardedFrom { words.insert("[from \(forwardedFrom)]", at: 0) }
-        if let quote { words.insert("[re: \(quote.text.prefix(30))]", at: 0) }
-        let reactions = reactions.map { "\($0.emoji)\($0.count)" }.joined(separator: " ")
-        let marks = [isEdited ? "(edited)" : "", reactions, stateMark].filter { !$0.isEmpty }
-        let whole = ([words.joined(separator: " ")] + marks).joined(separator: " ")
-        return "\(clock(timeMs))  \(printable(senderName)): \(printable(whole))"
+        var words: [String] = []
+        if let quote { words.append(printable("[re: \(quote.text.prefix(30))]")) }
+        if let forwardedFrom { words.append(printable("[from \(forwardedFrom)]")) }
+        if !text.isEmpty { words.append(printableLines(text)) }
+        words += attachments.map(printable)
+        if isEdited { words.append("(edited)") }
+        words += reactions.map { printable("\($0.emoji)\($0.count)") }
+        if !stateMark.isEmpty { words.append(printable(stateMark)) }
+        return "\(clock(timeMs))  \(printable(senderName)): \(words.joined(separator: " "))"
     }
 
     private var stateMark: String {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TambourClient
 
 @main
 struct Tambour: AsyncParsableCommand {
@@ -7,7 +8,8 @@ struct Tambour: AsyncParsableCommand {
         abstract: "A messenger in the terminal, and for scripts.",
         discussion: """
             Everything works offline: what cannot be sent yet waits in the account's file, and whichever `tambour` \
-            is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting, 64 wrong usage.
+            is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting to be sent or not \
+            all here, 64 wrong usage.
             """,
         subcommands: [
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
@@ -19,6 +21,19 @@ struct Tambour: AsyncParsableCommand {
 
     /// Groups have negative numbers for ids, and ArgumentParser takes what begins with a minus for an option.
     static func main() async {
-        await main(CommandLine.arguments.dropFirst().map { ChatName.marked($0) })
+        do {
+            let arguments = CommandLine.arguments.dropFirst().map { ChatName.marked($0) }
+            var command = try parseAsRoot(arguments)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as ClientError {
+            // It may hold the server's words.
+            exit(withError: Failure(error.description))
+        } catch {
+            exit(withError: error)
+        }
     }
 }

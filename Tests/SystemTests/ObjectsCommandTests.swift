@@ -5,31 +5,6 @@ import Testing
 /// `tambour objects` as a person or a script meets it.
 @Suite("The command line of objects")
 struct ObjectsCommandTests {
-    private struct Device {
-        let directory: URL
-        let name: String
-
-        func run(
-            _ arguments: [String],
-            input: String = "/dev/null"
-        ) async throws -> (status: Int32, lines: [String], errors: String) {
-            let program = try TambourdProcess.program().deletingLastPathComponent()
-                .appendingPathComponent("tambour")
-            let place = ["--home", directory.path, "--account", name]
-            let child = try ChildProcess(program, arguments + place, input: input)
-            var lines: [String] = []
-            for await line in child.lines { lines.append(line) }
-            return (try await child.exitStatus(within: .seconds(120)), lines, child.errors)
-        }
-
-        func logIn(to server: TambourdProcess, token: String) async throws {
-            let file = directory.appendingPathComponent("\(name).token")
-            try Data("\(token)\n".utf8).write(to: file)
-            let result = try await run(["login", server.address, "--token"], input: file.path)
-            try #require(result.status == 0, "\(result.errors)")
-        }
-    }
-
     private func token(on server: TambourdProcess) async throws -> String {
         let made = try ChildProcess(
             TambourdProcess.program(),
@@ -50,11 +25,13 @@ struct ObjectsCommandTests {
             .appendingPathComponent("tambour-objects-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        let phone = Device(directory: directory, name: "phone")
-        let laptop = Device(directory: directory, name: "laptop")
+        let phone = TambourAccount(directory: directory, name: "phone")
+        let laptop = TambourAccount(directory: directory, name: "laptop")
         try await TambourdProcess.run { server in
             let token = try await token(on: server)
-            for device in [phone, laptop] { try await device.logIn(to: server, token: token) }
+            for device in [phone, laptop] {
+                try await device.logIn(to: server.address, token: token)
+            }
             var kept: [String] = []
             for name in ["Home", "Work"] {
                 let added = try await phone.run(["objects", "add", "account", "name=\(name)"])

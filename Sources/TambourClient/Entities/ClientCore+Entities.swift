@@ -93,6 +93,14 @@ extension ClientCore {
         try tx.set(.entityTypes, LocalEntities.knownTypes)
     }
 
+    /// Another process may be the first that uses them.
+    func pullEntitiesForOthers(_ tx: StoreTransaction) throws {
+        guard !entityLink.hasPulled, entityLink.underWay == nil,
+            try tx.value(of: .entitiesMark) as Int64? != nil
+        else { return }
+        entityLink.wantsPull = true
+    }
+
     func entitiesDisconnected() {
         entityLink = EntityLink()
         entityLife += 1

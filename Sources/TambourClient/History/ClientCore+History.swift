@@ -16,6 +16,17 @@ extension ClientCore {
         var hasAskedChanges = false
     }
 
+    /// Who looks at a chat.
+    struct Looker: Hashable, Comparable {
+        let chat: ChatID
+        /// The process, as `owner` names it; empty for this one.
+        var process = ""
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.chat, left.process) < (right.chat, right.process)
+        }
+    }
+
     /// What is said of the place of a message in its chat.
     enum Predecessor {
         case unknown
@@ -81,7 +92,7 @@ extension ClientCore {
         isPushed: Bool = true,
         _ tx: StoreTransaction
     ) throws {
-        let isReading = screens[chat]?.reader.isReading ?? false
+        let isReading = isReading(chat)
         let position = Position(message.id.rawValue)
         try change(chat, with: [message], isPushed: isPushed, tx) {
             $0.edit([position], isReading: isReading)
@@ -116,7 +127,7 @@ extension ClientCore {
     /// The chat is gone, and its rows with it.
     func forgetHistory(of chat: ChatID) {
         histories[chat] = nil
-        screens[chat] = nil
+        screens = screens.filter { $0.key.chat != chat }
     }
 
     /// The server knows less than it did: what is held is shown, and proves nothing.
@@ -166,16 +177,19 @@ extension ClientCore {
     /// - Parameters:
     ///   - position: the message at the edge of the screen to which the reader moves; nil at the newest end.
     ///   - visible: the messages on the screen, oldest first: gaps between them are filled.
+    ///   - process: who looks, when it is another process, as `owner` names it.
     func look(
         at chat: ChatID,
         position: MessageID?,
         isGoingBack: Bool,
         rowsOnScreen: Int,
         visible: [MessageID],
+        for process: String = "",
         _ tx: StoreTransaction
     ) throws {
+        let looker = Looker(chat: chat, process: process)
         var screen =
-            screens[chat]
+            screens[looker]
             ?? Screen(
                 direction: .backward,
                 rowsOnScreen: rowsOnScreen,
@@ -186,31 +200,41 @@ extension ClientCore {
         screen.direction = isGoingBack ? .backward : .forward
         screen.rowsOnScreen = rowsOnScreen
         screen.visible = visible.map { Position($0.rawValue) }
-        screens[chat] = screen
-        try readHistory(of: chat, tx)
+        screens[looker] = screen
+        if isElsewhere { return try tellLook(at: chat, screen, tx) }
+        try readHistory(for: looker, tx)
     }
 
     /// Nobody looks at the chat any more.
     func lookAway(from chat: ChatID) {
-        screens[chat] = nil
+        screens[Looker(chat: chat)] = nil
+        toldLooks[chat] = nil
+    }
+
+    /// Whether pages of a chat are on their way.
+    private func isReading(_ chat: ChatID) -> Bool {
+        screens.contains { $0.key.chat == chat && $0.value.reader.isReading }
     }
 
     /// What is on screens is asked for again: the connection is a new one.
     func readHistories(_ tx: StoreTransaction) throws {
-        for chat in screens.keys.sorted() {
-            screens[chat]?.reader.disconnected()
-            screens[chat]?.hasAskedChanges = false
-            try readHistory(of: chat, tx)
+        for looker in screens.keys.sorted() {
+            screens[looker]?.reader.disconnected()
+            screens[looker]?.hasAskedChanges = false
+            try readHistory(for: looker, tx)
         }
     }
 
-    private func readHistory(of chat: ChatID, _ tx: StoreTransaction) throws {
-        guard isLive, var screen = screens[chat] else { return }
+    private func readHistory(for looker: Looker, _ tx: StoreTransaction) throws {
+        guard isLive, var screen = screens[looker] else { return }
+        let chat = looker.chat
         let row = try tx.row(
             "SELECT lastMessage, changesWanted FROM chat WHERE id = ?",
             [chat.rawValue]
         )
-        guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else { return }
+        guard let row, let safe: Int64 = try tx.value(of: .chatsMark) else {
+            return forgetOther(looker)
+        }
         let end = ChatEnd(
             newest: (row["lastMessage"] as Int64?).map { Position($0) },
             safeTimeMs: safe
@@ -222,12 +246,18 @@ extension ClientCore {
             try askChanges(of: chat, tx)
         }
         let gap = screen.reader.request(toFillGapsBetween: screen.visible, in: history, end: end)
-        if let gap { ask(gap, of: chat, try tx.nextRevision()) }
+        if let gap { ask(gap, for: looker, try tx.nextRevision()) }
         let viewport = try viewport(of: screen, in: chat, history, end, tx)
         if let more = screen.reader.request(for: viewport, in: history, end: end) {
-            ask(more, of: chat, try tx.nextRevision())
+            ask(more, for: looker, try tx.nextRevision())
         }
-        screens[chat] = screen
+        screens[looker] = screen
+        if !screen.reader.isReading { forgetOther(looker) }
+    }
+
+    /// Another process says when it looks again.
+    private func forgetOther(_ looker: Looker) {
+        if !looker.process.isEmpty { screens[looker] = nil }
     }
 
     private func viewport(
@@ -263,8 +293,9 @@ extension ClientCore {
         )
     }
 
-    private func ask(_ request: HistoryRequest, of chat: ChatID, _ revision: Int64) {
+    private func ask(_ request: HistoryRequest, for looker: Looker, _ revision: Int64) {
         historyRequests += 1
+        let chat = looker.chat
         let query = ChatHistoryRequest(
             chatID: chat,
             from: request.fromMs,
@@ -274,15 +305,19 @@ extension ClientCore {
             forwardTime: request.forwardTimeMs
         )
         call(query) { [self] answer, tx in
-            guard case .success(let reply) = answer else {
-                screens[chat]?.reader.ended(request)
+            let reply: ChatHistoryReply
+            switch answer {
+            case .success(let success): reply = success
+            case .failure(let error):
+                screens[looker]?.reader.ended(request)
+                if error != .disconnected { forgetOther(looker) }
                 return
             }
             let messages = reply.messages ?? []
             let found = messages.map { Position($0.id.rawValue) }
             // Nobody may look any more: what the page proves is as good.
             let evidence =
-                screens[chat]?.reader.answered(request, found: found, more: reply.more)
+                screens[looker]?.reader.answered(request, found: found, more: reply.more)
                 ?? request.evidence(found: found, more: reply.more)
             if let evidence {
                 try change(chat, with: messages, revision: revision, isPushed: false, tx) {
@@ -290,7 +325,7 @@ extension ClientCore {
                 }
                 try startChanges(of: chat, tx)
             }
-            try readHistory(of: chat, tx)
+            try readHistory(for: looker, tx)
         }
     }
 
@@ -328,7 +363,7 @@ extension ClientCore {
                 timeMs: reply.time,
                 next: reply.messageID.map { Position($0.rawValue) }
             )
-            let isReading = screens[chat]?.reader.isReading ?? false
+            let isReading = isReading(chat)
             var isBelieved = true
             try change(chat, with: reply.messages, revision: revision, isPushed: false, tx) {
                 let effects = $0.apply(changes, asked: generation, isReading: isReading)
@@ -344,7 +379,9 @@ extension ClientCore {
                 [cursor.sinceMs, cursor.behind?.rawValue, cursor.behind != nil, chat.rawValue]
             )
             if cursor.behind != nil { try askChanges(of: chat, tx) }
-            try readHistory(of: chat, tx)
+            for looker in screens.keys.sorted() where looker.chat == chat {
+                try readHistory(for: looker, tx)
+            }
         }
     }
 
@@ -357,7 +394,8 @@ extension ClientCore {
             ORDER BY lastEventTime DESC LIMIT 20
             """
         )
-        for row in chats where screens[ChatID(row[0])] == nil {
+        let looked = Set(screens.keys.map(\.chat))
+        for row in chats where !looked.contains(ChatID(row[0])) {
             try askChanges(of: ChatID(row[0]), tx)
         }
     }

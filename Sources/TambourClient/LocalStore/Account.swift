@@ -10,6 +10,8 @@ extension StoreTransaction {
         /// What names this installation to the server, for ever: a message's `cid` counts within it.
         case device
         case token
+        /// The process that is logged in just now; absent while none is.
+        case online
         case user
         case phone
         /// The account as the server described it, a `Profile`.
@@ -76,7 +78,7 @@ extension StoreTransaction {
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
             "task", "task_dependency", "overlay", "chat_setting", "entity", "entity_update",
-            "entity_alias", "chat_refresh",
+            "entity_alias", "chat_refresh", "look", "errand",
         ] {
             try execute("DELETE FROM \(table)")
         }

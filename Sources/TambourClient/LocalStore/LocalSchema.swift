@@ -8,6 +8,7 @@ enum LocalSchema {
         migrator.registerMigration("entities") { try $0.execute(sql: entities) }
         migrator.registerMigration("chat settings") { try $0.execute(sql: chatSettings) }
         migrator.registerMigration("chat refresh") { try $0.execute(sql: chatRefresh) }
+        migrator.registerMigration("others") { try $0.execute(sql: others) }
         return migrator
     }()
 
@@ -24,6 +25,30 @@ enum LocalSchema {
     /// Chats of which what is held is in doubt: no delta brings them, so they are asked for until they came.
     private static let chatRefresh = """
         CREATE TABLE chat_refresh (chat INTEGER PRIMARY KEY);
+        """
+
+    /// What processes that are not connected ask of the one that is.
+    private static let others = """
+        -- Where somebody looks; `place` is a `SharedLook`. The connected process takes it off.
+        CREATE TABLE look (
+          owner TEXT NOT NULL,
+          chat INTEGER NOT NULL,
+          place BLOB NOT NULL,
+          PRIMARY KEY (owner, chat)
+        ) WITHOUT ROWID;
+
+        -- A request, and what came of it: `reply` as it travels, or `failure`, an `ErrandFailure`.
+        -- `sentBy` is the process that has sent it; who asked takes it off. No id comes twice: an
+        -- answer may come when nobody waits for it any more.
+        CREATE TABLE errand (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          opcode INTEGER NOT NULL,
+          payload BLOB NOT NULL,
+          askedAtHere INTEGER NOT NULL,
+          sentBy TEXT,
+          reply BLOB,
+          failure BLOB
+        );
         """
 
     /// Times are Unix milliseconds of the server unless a name ends with `Here`; `data` is the object

@@ -80,6 +80,8 @@ public struct HistoryPage: Hashable, Sendable {
     public let rows: [HistoryRow]
     /// Whether messages may be missing in front of the first row.
     public let isGapBefore: Bool
+    /// Whether messages may be missing between the message that `HistoryAnchor.after` names and the first row.
+    public let isGapBehindAnchor: Bool
     /// Whether the first row is the first message there is.
     public let isStart: Bool
     /// Whether the last row is the newest there is.

@@ -30,7 +30,8 @@ extension Reader {
         )
         let isEnd = messages.last.map { $0.id.rawValue == newest } ?? (newest == nil)
         let positions = messages.map { Position($0.id.rawValue) }
-        var gaps = try db.history(of: chat).gaps(in: positions, end: end(of: known))
+        let held = try db.history(of: chat)
+        var gaps = try held.gaps(in: positions, end: end(of: known))
         if known == nil {
             // Nothing was said there yet, as far as anybody has told.
             gaps = HistoryGaps(
@@ -58,9 +59,15 @@ extension Reader {
         return HistoryPage(
             rows: rows,
             isGapBefore: gaps.before,
+            isGapBehindAnchor: known != nil && isGap(behind: anchor, positions.first, held),
             isStart: !gaps.before && isFirst(messages.first, in: chat),
             isEnd: isEnd
         )
+    }
+
+    private func isGap(behind anchor: Anchor, _ first: Position?, _ held: ChatHistory) -> Bool {
+        guard case .after(let message) = anchor, let first else { return false }
+        return !held.isWithoutGap(from: Position(message.rawValue), to: first)
     }
 
     private func isFirst(_ message: Message?, in chat: ChatID) -> Bool {

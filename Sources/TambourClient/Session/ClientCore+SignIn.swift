@@ -42,6 +42,7 @@ extension ClientCore {
             tasks = nil
             histories = [:]
             screens = [:]
+            toldLooks = [:]
             entitiesSignedOut()
             awaitsSignIn()
         }

@@ -50,7 +50,12 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         perform { [self] _ in
             guard !isStarted else { return }
             isStarted = true
-            if lock.take() { core.start() } else { report(.state(.elsewhere)) }
+            if lock.take() {
+                core.start()
+            } else {
+                core.isElsewhere = true
+                report(.state(.elsewhere))
+            }
             poll()
         }
     }

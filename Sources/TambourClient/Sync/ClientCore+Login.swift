@@ -51,14 +51,33 @@ extension ClientCore {
         call(request) { [self] answer, tx in
             switch answer {
             case .success(let reply):
+                if let before = try tx.userID(), before != reply.profile.contact.id {
+                    return try refuseOther(tx)
+                }
                 try apply(reply, to: request, tx)
                 loggedIn()
+                try tx.set(.online, owner)
                 try wakeTasks(tx)
                 try syncEntities(tx)
                 try askAnew(tx)
+                try serveOthers(tx)
                 try syncRest(tx)
             case .failure(let error): try loginFailed(error, tx)
             }
+        }
+    }
+
+    /// The token is of another account: what is held here stays, and with nobody else's.
+    private func refuseOther(_ tx: StoreTransaction) throws {
+        try tx.set(.token, nil)
+        tx.changes.account = true
+        awaitsSignIn()
+        publish(.signedOut(reason: "this device holds the messages of another account"))
+        // Until the server is told, it counts this device among that account's and pushes to it.
+        isForeign = true
+        call(LogoutRequest()) { [self] answer, tx in
+            if case .failure(.disconnected) = answer { return }
+            try breakConnection(tx)
         }
     }
 
@@ -93,9 +112,6 @@ extension ClientCore {
     private func apply(_ reply: LoginReply, to request: LoginRequest, _ tx: StoreTransaction) throws
     {
         let me = reply.profile.contact.id
-        if let before = try tx.userID(), before != me {
-            throw ClientError.invalid(reason: "the token belongs to another account")
-        }
         try tx.set(.user, me.rawValue)
         try tx.set(.profile, reply.profile.storedBytes)
         if let token = reply.token { try tx.set(.token, token) }

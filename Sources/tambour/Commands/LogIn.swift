@@ -21,11 +21,19 @@ struct LogIn: AsyncParsableCommand {
     var token = false
 
     func run() async throws {
-        let client = try account.client(server: server)
-        if try client.me() != nil {
+        if let client = try await account.clientIfSignedIn() {
+            await client.stop()
             throw Failure("somebody is signed in already: `tambour logout` ends that")
         }
+        let client = try account.client(server: server)
+        let before = try client.me().map { try client.person($0)?.name ?? "\($0)" }
         client.start()
+        for await state in client.states() where state != .stopped {
+            if state == .elsewhere {
+                throw Failure("another `tambour` of this account is running: end it first")
+            }
+            break
+        }
         if token {
             guard let token = askPerson("Token: ", isSecret: true) else {
                 throw Failure("no token")
@@ -35,7 +43,15 @@ struct LogIn: AsyncParsableCommand {
             guard let phone else { throw ValidationError("a phone is missing") }
             try await signIn(client, phone)
         }
-        try await client.becomeOnline()
+        do {
+            try await client.becomeOnline()
+        } catch let failure as Failure {
+            await client.stop()
+            guard let before else { throw failure }
+            throw Failure(
+                "\(failure); who is not \(before) can sign in after `tambour logout`, which erases what is held"
+            )
+        }
         let name = try client.me().flatMap { try client.person($0)?.name } ?? ""
         remark("Signed in as \(printable(name)), with \(try client.chats().count) chats.")
         await client.stop()
@@ -87,9 +103,11 @@ struct LogOut: AsyncParsableCommand {
                 "\(waiting) things wait to be done, and would be lost: --force does it all the same"
             )
         }
-        client.start()
-        // Offline the server cannot be told; the token is forgotten here all the same.
-        _ = await client.settle(within: .seconds(5))
+        if try client.isSignedIn() {
+            client.start()
+            // Offline the server cannot be told; the token is forgotten here all the same.
+            _ = await client.settle(within: .seconds(5))
+        }
         try await client.signOut()
         await client.stop()
     }

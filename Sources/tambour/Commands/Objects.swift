@@ -27,7 +27,8 @@ struct Objects: AsyncParsableCommand {
         func run() async throws {
             try await place.run { client in
                 for (depth, object) in try await client.objectTree() {
-                    say(json ? object.json : String(repeating: "  ", count: depth) + object.line)
+                    let indent = String(repeating: "  ", count: depth)
+                    try say(json ? object.json : indent + object.line)
                 }
             }
         }
@@ -51,7 +52,7 @@ struct Objects: AsyncParsableCommand {
             let fields = try fieldValues(fields, of: type)
             try await place.run { client in
                 let parent = try below.map { try entityID($0) }
-                say(try await client.createEntity(type, below: parent, fields: fields).shown)
+                try say(try await client.createEntity(type, below: parent, fields: fields).shown)
             }
         }
     }
@@ -118,7 +119,7 @@ struct Objects: AsyncParsableCommand {
                     below: try entityID(id),
                     in: from...to
                 )
-                for element in elements { say(json ? element.json : element.line) }
+                for element in elements { try say(json ? element.json : element.line) }
             }
         }
     }
@@ -133,7 +134,7 @@ struct Objects: AsyncParsableCommand {
         func run() async throws {
             let conflicts = try await place.run { client in
                 let conflicts = try await client.entityConflicts()
-                for conflict in conflicts { say(conflict.text) }
+                for conflict in conflicts { try say(conflict.text) }
                 return conflicts
             }
             if !conflicts.isEmpty { throw ExitCode(1) }
@@ -339,7 +340,7 @@ extension LocalEntity {
         ]
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
         let data = try? JSONSerialization.data(withJSONObject: values, options: options)
-        return data.map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        return data.map(jsonLine) ?? "{}"
     }
 }
 
@@ -377,7 +378,7 @@ extension Conflict.Kind {
         case .deleteUpdate: "deleted here, changed elsewhere"
         case .duplicate: "there is another one of that name"
         case .parentDeleted: "what it stands below was deleted elsewhere"
-        case .rejected(let error, let path): "refused: \(error) at \(path)"
+        case .rejected(let error, let path): printable("refused: \(error) at \(path)")
         }
     }
 }

@@ -46,7 +46,8 @@ struct Open: AsyncParsableCommand {
     {
         if let client = try await account.clientIfSignedIn(tapsFrames: true) { return client }
         let account = account
-        let screen = SignInScreen(server: Self.usualServer, theme: theme) {
+        let server = try await account.knownServer() ?? Self.usualServer
+        let screen = SignInScreen(server: server, theme: theme) {
             try account.client(server: $0, tapsFrames: true)
         }
         switch try await screen.run(on: try terminal(options, screen.queue)) {

@@ -26,7 +26,7 @@ struct Chats: AsyncParsableCommand {
                 chat.draft == nil ? "" : "draft", chat.failedCount > 0 ? "not sent" : "",
             ].filter { !$0.isEmpty }
             let suffix = marks.isEmpty ? "" : "  (\(marks.joined(separator: ", ")))"
-            say("\(chat.id)\t\(clock(chat.lastEventMs))\t\(printable(chat.title))\(suffix)")
+            try say("\(chat.id)\t\(clock(chat.lastEventMs))\t\(printable(chat.title))\(suffix)")
         }
         await client.stop()
     }
@@ -40,8 +40,8 @@ struct People: AsyncParsableCommand {
     func run() async throws {
         let client = try account.signedIn()
         for person in try client.people() {
-            let phone = person.phone.map { "+\($0)" } ?? ""
-            say("\(person.id)\t\(printable(person.name))\t\(phone)")
+            let phone = person.phone.map { printable("+\($0)") } ?? ""
+            try say("\(person.id)\t\(printable(person.name))\t\(phone)")
         }
         await client.stop()
     }
@@ -49,7 +49,11 @@ struct People: AsyncParsableCommand {
 
 struct History: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the newest messages of a chat; what is missing is fetched."
+        abstract: "Shows the newest messages of a chat; what is missing is fetched.",
+        discussion: """
+            When not all of them are here in time, those that are come all the same, and the exit code is 2. When another `tambour` is \
+            connected, it fetches what is missing.
+            """
     )
 
     @OptionGroup var account: AccountOptions
@@ -66,45 +70,52 @@ struct History: AsyncParsableCommand {
     @Flag(help: "Only what is on disk.")
     var offline = false
 
+    @Option(help: "How long to wait for what is missing, in seconds.")
+    var wait = 15
+
     func run() async throws {
         let client = try account.signedIn()
         let id = try client.chat(named: chat)
-        if !offline {
-            client.start()
-            await fetch(id, client)
-        }
+        var isWhole = true
+        if !offline { isWhole = await fetch(id, client) }
         let page = try client.history(of: id, .newest, count: count)
         if page.isGapBefore, page.rows.count < count { remark("… older messages are not here yet") }
         for row in page.rows {
-            say(json ? MessageLine(row, in: id).json : row.line)
+            try say(json ? MessageLine(row, in: id).json : row.line)
             if row.isGapAfter { remark("… messages are missing here") }
         }
+        let isSignedIn = try client.isSignedIn()
         await client.stop()
+        if isWhole { return }
+        remark("Messages may be missing: the server could not be asked for all of them.")
+        if !isSignedIn { remark(AccountOptions.signedOut) }
+        throw ExitCode(2)
     }
 
-    /// Waits until the newest messages are here without a gap, for some seconds at most.
-    private func fetch(_ chat: ChatID, _ client: Client) async {
+    /// Waits until the newest messages are here without a gap.
+    ///
+    /// - Returns: false when it was given up.
+    private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         let changes = client.changes()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                client.look(at: chat, rowsOnScreen: count)
-                for await _ in changes {
-                    guard let page = try? client.history(of: chat, .newest, count: count) else {
-                        return
-                    }
-                    let isWhole = !page.rows.contains { $0.isGapAfter }
-                    if isWhole, page.rows.count >= count || !page.isGapBefore { return }
-                    client.look(
-                        at: chat,
-                        rowsOnScreen: count,
-                        visible: page.rows.compactMap(\.message)
-                    )
-                }
-            }
-            group.addTask { try? await Task.sleep(for: .seconds(15)) }
-            await group.next()
-            group.cancelAll()
+        let count = count
+        client.start()
+        return await client.within(.seconds(wait)) {
+            guard await client.waitUntilOnline() else { return false }
+            if client.holdsNewest(count, of: chat) { return true }
+            for await _ in changes where client.holdsNewest(count, of: chat) { return true }
+            return false
         }
+    }
+}
+
+extension Client {
+    /// Whether the newest messages are here without a gap; asks for them if not.
+    fileprivate func holdsNewest(_ count: Int, of chat: ChatID) -> Bool {
+        guard let page = try? history(of: chat, .newest, count: count) else { return false }
+        let isWhole = !page.rows.contains { $0.isGapAfter }
+        if isWhole, page.rows.count >= count || !page.isGapBefore { return true }
+        look(at: chat, rowsOnScreen: count, visible: page.rows.compactMap(\.message))
+        return false
     }
 }
 
@@ -132,7 +143,7 @@ struct Search: AsyncParsableCommand {
         let id = try chat.map { try client.chat(named: $0) }
         let found = try client.search(query, in: id, count: count)
         for message in found {
-            say(
+            try say(
                 json
                     ? MessageLine(message.row, in: message.chat).json
                     : "\(printable(message.chatTitle))\t\(message.row.line)"
@@ -171,7 +182,9 @@ struct Export: AsyncParsableCommand {
         var last = MessageID(.min)
         while true {
             let page = try client.history(of: id, .after(last), count: 500)
-            for row in page.rows where row.message != nil { say(MessageLine(row, in: id).json) }
+            for row in page.rows where row.message != nil {
+                try say(MessageLine(row, in: id).json)
+            }
             guard let next = page.rows.compactMap(\.message).last else { break }
             last = next
             if page.isEnd { break }
@@ -181,26 +194,35 @@ struct Export: AsyncParsableCommand {
 
     private func fetch(_ chat: ChatID, _ client: Client) async -> Bool {
         client.start()
-        return await withTaskGroup(of: Bool.self) { group in
-            group.addTask { await (try? client.readToTheStart(of: chat)) ?? false }
-            group.addTask {
-                try? await Task.sleep(for: .seconds(wait))
-                return false
-            }
-            let isWhole = await group.next() ?? false
-            group.cancelAll()
-            return isWhole
+        return await client.within(.seconds(wait)) {
+            await (try? client.readToTheStart(of: chat)) ?? false
         }
     }
 }
 
 extension Client {
+    /// Waits for something, but no longer than that.
+    ///
+    /// - Returns: what `body` does; false when it took too long.
+    func within(_ limit: Duration, _ body: @escaping @Sendable () async -> Bool) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await body() }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return false
+            }
+            let isDone = await group.next() ?? false
+            group.cancelAll()
+            return isDone
+        }
+    }
+
     /// Looks at a chat from its newest message back to its first, and waits where something is missing.
     ///
     /// - Returns: false when it was given up.
     fileprivate func readToTheStart(of chat: ChatID) async throws -> Bool {
-        for await state in states() where state == .online || state == .elsewhere { break }
         let changes = changes()
+        guard await waitUntilOnline() else { return false }
         var anchor: HistoryAnchor = .newest
         func advance() throws -> Bool {
             while true {
@@ -249,7 +271,7 @@ struct Queue: AsyncParsableCommand {
             _ = await client.settle(within: .seconds(60))
         }
         let waiting = try client.queueLength()
-        say("\(waiting)")
+        try say("\(waiting)")
         await client.stop()
         if waiting > 0 { throw ExitCode(2) }
     }
@@ -267,8 +289,8 @@ struct Sessions: AsyncParsableCommand {
         client.start()
         for session in try await client.sessions() {
             let mark = session.isCurrent ? "*" : " "
-            say(
-                "\(mark) \(clock(session.seenMs))  \(printable(session.client))  \(printable(session.device))  \(session.address)"
+            try say(
+                "\(mark) \(clock(session.seenMs))  \(printable(session.client))  \(printable(session.device))  \(printable(session.address))"
             )
         }
         await client.stop()

@@ -9,7 +9,7 @@ struct Send: AsyncParsableCommand {
         discussion: """
             The message is stored before the command does anything else. When the server has it the exit code is 0; when it cannot be \
             reached in time, 2: the message is sent by whichever `tambour` connects next. With --lines that goes for each line, and \
-            lines are sent while later ones are still awaited.
+            lines are sent while later ones are still awaited; a line that is no message is named, and the others go on.
             """
     )
 
@@ -41,10 +41,19 @@ struct Send: AsyncParsableCommand {
         let client = try account.signedIn()
         let id = try await client.chat(named: chat, orFoundWithin: wait > 0)
         var outgoing: [OutgoingID] = []
+        var refused = 0
         if lines {
             if wait > 0 { client.start() }
+            var number = 0
             while let line = readLine() {
-                if !line.isEmpty { outgoing.append(try await send(line, to: id, client)) }
+                number += 1
+                if line.isEmpty { continue }
+                do {
+                    outgoing.append(try await send(line, to: id, client))
+                } catch ClientError.invalid(let reason) {
+                    remark("line \(number): \(reason)")
+                    refused += 1
+                }
             }
         } else {
             outgoing.append(try await send(message(), to: id, client))
@@ -55,12 +64,17 @@ struct Send: AsyncParsableCommand {
         }
         let waiting = try outgoing.count { try client.isWaiting($0) }
         let failure = try outgoing.lazy.compactMap { try client.failure(of: $0) }.first
+        let isSignedIn = try client.isSignedIn()
         await client.stop()
-        if let failure { throw Failure("not sent: \(failure)") }
         if waiting > 0 {
             remark(waiting == 1 ? "The message waits to be sent." : "\(waiting) messages wait.")
-            throw ExitCode(2)
+            if !isSignedIn { remark(AccountOptions.signedOut) }
         }
+        if let failure { throw Failure("not sent: \(failure)") }
+        if refused > 0 {
+            throw Failure(refused == 1 ? "a line was not sent" : "\(refused) lines were not sent")
+        }
+        if waiting > 0 { throw ExitCode(2) }
     }
 
     private func send(_ text: String, to chat: ChatID, _ client: Client) async throws -> OutgoingID
@@ -84,74 +98,23 @@ struct Send: AsyncParsableCommand {
 }
 
 extension Client {
-    /// Waits until all that was asked for is done or refused.
+    /// Waits until all that was asked for is done or refused, or nobody is signed in who could do it.
     func wait(for outgoing: [OutgoingID], within limit: Duration) async {
         let changes = changes()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                var left = outgoing[...]
-                func isWaiting() -> Bool {
-                    // They are done in about this order, so the rest need not be looked at.
-                    while let next = left.first, (try? self.isWaiting(next)) != true {
-                        left.removeFirst()
-                    }
-                    return !left.isEmpty
+        _ = await within(limit) {
+            var left = outgoing[...]
+            func isWaiting() -> Bool {
+                // They are done in about this order, so the rest need not be looked at.
+                while let next = left.first, (try? self.isWaiting(next)) != true {
+                    left.removeFirst()
                 }
-                guard isWaiting() else { return }
-                for await change in changes where change.queue || change.everything {
-                    guard isWaiting() else { return }
-                }
+                return !left.isEmpty && (try? self.isSignedIn()) != false
             }
-            group.addTask { try? await Task.sleep(for: limit) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-}
-
-struct Tail: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Shows messages as they come, until it is interrupted."
-    )
-
-    @OptionGroup var account: AccountOptions
-
-    @Option(help: "Only of this chat.")
-    var chat: String?
-
-    @Flag(help: "A line of JSON for each message.")
-    var json = false
-
-    @Option(name: [.customShort("n"), .long], help: "Ends after so many messages.")
-    var count: Int?
-
-    func run() async throws {
-        let client = try account.signedIn()
-        let only = try chat.map { try client.chat(named: $0) }
-        // What is on disk when it starts is not new; what comes while it connects is.
-        var shown: [ChatID: MessageID] = [:]
-        for chat in try client.chats(includingHidden: true) {
-            shown[chat.id] = try client.history(of: chat.id, .newest, count: 1).rows.last?.message
-        }
-        let changes = client.changes()
-        client.start()
-        var left = count ?? .max
-        for await change in changes {
-            let touched =
-                change.everything
-                ? Set(try client.chats(includingHidden: true).map(\.id)) : change.histories
-            for id in touched.sorted() where only == nil || only == id {
-                let after = shown[id] ?? MessageID(0)
-                for row in try client.history(of: id, .after(after), count: 200).rows {
-                    guard let message = row.message else { continue }
-                    shown[id] = message
-                    let title =
-                        only == nil ? "\(printable(try client.chat(id)?.title ?? ""))\t" : ""
-                    say(json ? MessageLine(row, in: id).json : "\(title)\(row.line)")
-                    left -= 1
-                    if left == 0 { return await client.stop() }
-                }
+            guard isWaiting() else { return true }
+            for await change in changes where change.queue || change.account || change.everything {
+                guard isWaiting() else { return true }
             }
+            return false
         }
     }
 }

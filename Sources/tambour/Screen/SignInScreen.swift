@@ -256,7 +256,9 @@ extension Client {
     /// - Throws: `Failure` when the server does not.
     func becomeOnline() async throws {
         for await state in states() where state == .online || state == .signedOut {
-            if state == .signedOut { throw Failure("the server does not let this account in") }
+            if state == .signedOut {
+                throw Failure(signedOutReason ?? "the server does not let this account in")
+            }
             return
         }
     }

@@ -283,4 +283,41 @@ struct ClientTests {
             try await client.until("sent") { try $0.queueLength() == 0 }
         }
     }
+
+    @Test("lets nobody else into what it holds of an account that was signed out")
+    func another() async throws {
+        try await withWorld { world in
+            let alice = try world.server.signUp("Alice")
+            let bob = try world.server.signUp("Bob")
+            let carol = try world.server.signUp("Carol")
+            let chat = alice.dialog(with: bob)
+            let client = try await world.client(of: alice)
+            try await client.startAndSync()
+            try await client.send("mine", to: chat)
+            try await client.until("sent") { try $0.queueLength() == 0 }
+            #expect(try client.isSignedIn())
+            try alice.call(SessionsCloseRequest())
+            try await client.until("signed out") { $0.state == .signedOut }
+            #expect(try !client.isSignedIn() && client.me() == alice.userID)
+
+            let reason = client.signedOutReason
+            let session = try world.server.signIn(phoneOf: bob, device: "tambour")
+            try await client.signIn(token: session.token)
+            try await client.until("refused") {
+                try $0.signedOutReason != reason && !$0.isSignedIn()
+            }
+            // What is meant for Bob does not reach the file.
+            try carol.send("for Bob", to: carol.dialog(with: bob), cid: 1)
+            // The server does not count this device among his any more.
+            try session.waitForClose()
+            #expect(try client.me() == alice.userID)
+            #expect(try client.chats().map(\.id) == [chat])
+
+            let again = try world.server.signIn(phoneOf: alice, device: "tambour")
+            try await client.signIn(token: again.token)
+            try await client.until("signed in") { $0.state == .online }
+            #expect(try client.texts(of: chat) == ["mine"])
+            #expect(client.signedOutReason == nil)
+        }
+    }
 }

@@ -98,7 +98,7 @@ struct ScreenDraftTests {
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == "of the phone")
-            desk.press(.control("u"))
+            desk.press(.control("e"), .control("u"))
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == nil)
@@ -127,7 +127,8 @@ struct ScreenDraftTests {
     func answer() async throws {
         try await atDesk(after: Self.two) { desk in
             try await desk.openBob()
-            try await desk.display.waits(for: "my own")
+            // A login brings the newest message alone.
+            try await desk.display.wait(for: "both") { _ in desk.look { $0.rows.count == 2 } }
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("r")))
             desk.type("half an ans")
             try await desk.open("Friends")

@@ -174,6 +174,9 @@ struct ScreenMoveTests {
             try await desk.open("Friends")
             #expect(try await asked() == 0)
             try await name()
+            try await desk.display.wait(for: "who is there") { _ in
+                count("CHAT_MEMBERS", .received) == 1
+            }
             #expect(try await asked() == 1)
             try await desk.openBob()
             try await desk.open("Friends")

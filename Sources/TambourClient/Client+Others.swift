@@ -1,0 +1,61 @@
+import Foundation
+import GRDB
+import TambourProtocol
+
+/// What is asked of the server while another process of this account is connected to it.
+extension Client {
+    /// So long the other process may take with the server's answer.
+    private static let patience = Duration.seconds(30)
+
+    /// Has the process that is connected ask the server something, and waits for the answer.
+    ///
+    /// - Throws: `ClientError.timedOut` also when that process is offline.
+    func askByOther<Request: WireRequest & Sendable>(
+        _ request: Request
+    ) async throws(ClientError) -> Request.Reply where Request.Reply: Sendable {
+        let changes = changes()
+        let id = try await wish { core, tx in
+            try core.leaveErrand(Request.opcode, request.encoded(), tx)
+        }
+        let answer = await withTaskGroup(of: Result<[UInt8], ClientError>?.self) { group in
+            group.addTask {
+                if let answer = self.answer(to: id) { return answer }
+                for await change in changes where change.everything || change.queue {
+                    if let answer = self.answer(to: id) { return answer }
+                }
+                return nil
+            }
+            group.addTask {
+                try? await Task.sleep(for: Self.patience)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+        try await wish { _, tx in try tx.execute("DELETE FROM errand WHERE id = ?", [id]) }
+        guard let answer else { throw .timedOut }
+        let reply = try answer.get()
+        do throws(PayloadError) {
+            return try Request.Reply.decode(reply, limits: .standard)
+        } catch {
+            throw .unreadable(reason: "\(error)")
+        }
+    }
+
+    /// What came of an errand; nil while nothing did.
+    private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
+        let row = try? store.read { db in
+            try Row.fetchOne(
+                db,
+                sql: "SELECT reply, failure FROM errand WHERE id = ?",
+                arguments: [errand]
+            )
+        }
+        guard let row else { return nil }
+        if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
+        guard let failure = row["failure"] as Data? else { return nil }
+        let read = try? JSONDecoder().decode(ErrandFailure.self, from: failure)
+        return .failure(read?.error ?? .unreadable(reason: "an unknown failure"))
+    }
+}

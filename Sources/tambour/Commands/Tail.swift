@@ -1,0 +1,128 @@
+import ArgumentParser
+import TambourClient
+import TambourProtocol
+
+struct Tail: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows messages as they come, until it is interrupted.",
+        discussion: """
+            It begins with what has come since this device was connected last, and leaves nothing out: where messages are missing it \
+            fetches them before it goes on in that chat. When the server signs the device out it ends with 1.
+            """
+    )
+
+    @OptionGroup var account: AccountOptions
+
+    @Option(help: "Only of this chat.")
+    var chat: String?
+
+    @Flag(help: "A line of JSON for each message.")
+    var json = false
+
+    @Option(name: [.customShort("n"), .long], help: "Ends after so many messages.")
+    var count: Int?
+
+    func run() async throws {
+        let client = try account.signedIn()
+        let only = try chat.map { try client.chat(named: $0) }
+        var feed = try Feed(client, only: only)
+        let changes = client.changes()
+        client.start()
+        var left = count ?? .max
+        guard left > 0 else { return await client.stop() }
+        try requireSignedIn(client)
+        for await change in changes {
+            try feed.note(change)
+            try feed.show { row, chat in
+                let title = try client.chat(chat)?.title ?? ""
+                let column = only == nil ? printable(title) + "\t" : ""
+                try say(json ? MessageLine(row, in: chat).json : column + row.line)
+                left -= 1
+                return left > 0
+            }
+            if left == 0 { return await client.stop() }
+            if change.account || change.everything { try requireSignedIn(client) }
+        }
+    }
+
+    private func requireSignedIn(_ client: Client) throws {
+        if try client.isSignedIn() { return }
+        let reason = client.signedOutReason.map { " (\($0))" } ?? ""
+        throw Failure("signed out\(reason). \(AccountOptions.signedOut)")
+    }
+}
+
+/// Up to where the chats were shown, and what of them is still to come.
+private struct Feed {
+    private let client: Client
+    private let only: ChatID?
+    /// The newest message of each chat that was shown, or was on disk at the start.
+    private var shown: [ChatID: MessageID] = [:]
+    /// Where a chat begins that was not on disk at the start.
+    private let start: MessageID
+    /// Chats of which there may be more.
+    private var pending: Set<ChatID> = []
+    /// Those among them whose gaps are being filled.
+    private var asked: Set<ChatID> = []
+
+    /// So many chats are filled at once.
+    private static let atOnce = 8
+    private static let pageSize = 200
+
+    init(_ client: Client, only: ChatID?) throws {
+        self.client = client
+        self.only = only
+        start = MessageID((try client.lastLoginMs() ?? 0) << 16)
+        for chat in try client.chats(includingHidden: true) {
+            let newest = try client.history(of: chat.id, .newest, count: 1).rows
+            shown[chat.id] = newest.compactMap(\.message).last
+        }
+    }
+
+    /// Takes up what may have come.
+    mutating func note(_ change: ChangeSet) throws {
+        let touched =
+            change.everything
+            ? Set(try client.chats(includingHidden: true).map(\.id)) : change.histories
+        pending.formUnion(only.map { touched.intersection([$0]) } ?? touched)
+    }
+
+    /// Shows what is there without a gap in front of it, and asks for the rest.
+    ///
+    /// - Parameter show: false ends it.
+    mutating func show(_ show: (HistoryRow, ChatID) throws -> Bool) throws {
+        for chat in pending.sorted() {
+            // What was left has what it has.
+            let isListed = try client.chat(chat) != nil
+            var isDone = false
+            while !isDone {
+                let last = shown[chat] ?? start
+                let page = try client.history(of: chat, .after(last), count: Self.pageSize)
+                let rows = page.rows.filter { $0.message != nil }
+                if isListed, page.isGapBehindAnchor { break }
+                var hasGap = false
+                for row in rows where !hasGap {
+                    shown[chat] = row.message
+                    guard try show(row, chat) else { return }
+                    hasGap = isListed && row.isGapAfter
+                }
+                if hasGap { break }
+                isDone = page.isEnd || rows.isEmpty
+            }
+            if isDone { filled(chat) } else { try fill(chat) }
+        }
+    }
+
+    private mutating func filled(_ chat: ChatID) {
+        pending.remove(chat)
+        if asked.remove(chat) != nil { client.lookAway(from: chat) }
+    }
+
+    private mutating func fill(_ chat: ChatID) throws {
+        guard asked.contains(chat) || asked.count < Self.atOnce else { return }
+        asked.insert(chat)
+        let last = shown[chat] ?? start
+        let next = try client.history(of: chat, .after(last), count: 1).rows
+        client.look(at: chat, rowsOnScreen: 1, visible: [last] + next.compactMap(\.message))
+    }
+}

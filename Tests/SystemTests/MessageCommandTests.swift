@@ -1,0 +1,210 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+import Testing
+
+/// The commands of `tambour` for messages, as a person or a script meets them.
+@Suite("The command line of messages")
+struct MessageCommandTests {
+    /// A server with Alice, who has a device, and Bob, who writes to her.
+    private final class World {
+        let directory: URL
+        let server: TestServer
+        let alice: WireClient
+        let bob: WireClient
+        let device: TambourAccount
+        private var isServing = true
+
+        init() async throws {
+            directory = FileManager.default.temporaryDirectory
+                .appendingPathComponent("tambour-messages-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(
+                at: directory,
+                withIntermediateDirectories: true
+            )
+            server = try TestServer(dataDirectory: directory.appendingPathComponent("s").path)
+            alice = try server.signUp("Alice")
+            bob = try server.signUp("Bob")
+            device = TambourAccount(directory: directory, name: "alice")
+            try await logIn(alice)
+        }
+
+        var chat: ChatID { alice.dialog(with: bob) }
+
+        /// A token of its own for the device.
+        func token(of person: WireClient) throws -> String {
+            let session = try server.signIn(phoneOf: person, device: "tambour")
+            defer { session.close() }
+            return session.token
+        }
+
+        func logIn(_ person: WireClient) async throws {
+            try await device.logIn(to: server.address, token: token(of: person))
+        }
+
+        /// Bob writes to Alice.
+        func hear(_ numbers: ClosedRange<Int>) throws {
+            for number in numbers { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
+        }
+
+        func stopServer() {
+            if isServing { server.stop() }
+            isServing = false
+        }
+
+        func close() {
+            stopServer()
+            try? FileManager.default.removeItem(at: directory)
+        }
+    }
+
+    private func withWorld(_ body: (World) async throws -> Void) async throws {
+        let world = try await World()
+        defer { world.close() }
+        try await body(world)
+    }
+
+    private struct Line: Decodable {
+        let text: String
+    }
+
+    private func texts(_ lines: [String]) throws -> [String] {
+        try lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)).text }
+    }
+
+    @Test("who was signed out by the server signs in again, and finds everything")
+    func signedOut() async throws {
+        try await withWorld { world in
+            let (device, chat) = (world.device, "\(world.chat)")
+            try world.hear(1...1)
+            #expect(try await device.run(["chats", "--sync"]).status == 0)
+            #expect(try await device.run(["send", chat, "first"]).status == 0)
+            try world.alice.call(SessionsCloseRequest())
+            let waiting = try await device.run(["send", chat, "second"])
+            #expect(waiting.status == 2 && waiting.errors.contains("tambour login"))
+
+            let token = try world.token(of: world.bob)
+            let arguments = ["login", world.server.address, "--token"]
+            let other = try await device.run(arguments, saying: "\(token)\n")
+            #expect(other.status == 1 && other.errors.contains("tambour logout"), "\(other.errors)")
+            try await world.logIn(world.alice)
+            #expect(try await device.run(["queue", "--flush"]).status == 0)
+            let held = try await device.run(["export", chat])
+            #expect(try texts(held.lines) == ["b1", "first", "second"])
+        }
+    }
+
+    @Test("tail shows all that came while nobody was connected, in order")
+    func tailFills() async throws {
+        try await withWorld { world in
+            try world.hear(1...1)
+            #expect(try await world.device.run(["chats", "--sync"]).status == 0)
+            try world.hear(2...260)
+            let tail = try await world.device.run(["tail", "--json", "-n", "259"])
+            #expect(tail.status == 0, "\(tail.errors)")
+            #expect(try texts(tail.lines) == (2...260).map { "b\($0)" })
+        }
+    }
+
+    @Test("tail ends with 1 when the server signs the device out")
+    func tailEnds() async throws {
+        try await withWorld { world in
+            let tail = try world.device.start(["tail", "--json"])
+            try world.hear(1...1)
+            for await _ in tail.lines { break }
+            try world.alice.call(SessionsCloseRequest())
+            #expect(try await tail.exitStatus(within: .seconds(60)) == 1)
+            #expect(tail.errors.contains("signed out"), "\(tail.errors)")
+        }
+    }
+
+    @Test("a line that is too long costs neither those before nor those behind it")
+    func longLine() async throws {
+        try await withWorld { world in
+            try world.hear(1...1)
+            #expect(try await world.device.run(["chats", "--sync"]).status == 0)
+            let long = String(repeating: "x", count: 5_000)
+            let sent = try await world.device.run(
+                ["send", "\(world.chat)", "--lines"],
+                saying: "one\n\(long)\nthree\n"
+            )
+            #expect(sent.status == 1)
+            #expect(sent.errors.contains("line 2"), "\(sent.errors)")
+            let page = try world.alice.call(ChatHistoryRequest(chatID: world.chat, backward: 50))
+            #expect(page.messages?.map { "\($0.text)" } == ["b1", "one", "three"])
+        }
+    }
+
+    @Test("output that cannot be written is said, and is no success")
+    func fullDisk() async throws {
+        try await withWorld { world in
+            try world.hear(1...1)
+            #expect(try await world.device.run(["chats", "--sync"]).status == 0)
+            let export = try await world.device.run(
+                ["export", "\(world.chat)"],
+                into: "/dev/full"
+            )
+            #expect(export.status == 1)
+            #expect(export.errors.contains("No space left"), "\(export.errors)")
+        }
+    }
+
+    @Test("what is missing is fetched by the process that is connected")
+    func second() async throws {
+        try await withWorld { world in
+            let (device, chat) = (world.device, "\(world.chat)")
+            let carol = try world.server.signUp("Carol")
+            let dave = try world.server.signUp("Dave")
+            let phone = try #require(
+                try dave.call(ContactInfoRequest(contactIDs: [dave.userID])).contacts[0].phone
+            )
+            let other = world.alice.dialog(with: carol)
+            try carol.send("c1", to: other, cid: 1)
+            #expect(try await device.run(["chats", "--sync"]).status == 0)
+            try world.hear(1...120)
+            // Of Bob's chat it only gets the newest message.
+            let tail = try device.start(["tail", "--json", "--chat", "\(other)"])
+            defer { tail.signal(SIGKILL) }
+            try carol.send("c2", to: other, cid: 2)
+            for await _ in tail.lines { break }
+
+            let history = try await device.run(["history", chat, "-n", "70", "--json"])
+            #expect(history.status == 0, "\(history.errors)")
+            #expect(try texts(history.lines) == (51...120).map { "b\($0)" })
+            let clock = ContinuousClock()
+            let again = try await clock.measure {
+                let again = try await device.run(["history", chat, "-n", "70"])
+                #expect(again.status == 0 && again.lines.count == 70)
+            }
+            #expect(again < .seconds(10), "it waited for nothing")
+            let whole = try await device.run(["export", chat, "--whole"])
+            #expect(whole.status == 0, "\(whole.errors)")
+            #expect(try texts(whole.lines) == (1...120).map { "b\($0)" })
+
+            let sent = try await device.run(["send", "+\(phone)", "hello"])
+            #expect(sent.status == 0, "\(sent.errors)")
+            let objects = try await clock.measure {
+                let added = try await device.run(["objects", "add", "account", "name=Home"])
+                #expect(added.status == 0 && added.lines.count == 1, "\(added.errors)")
+                let listed = try await device.run(["objects", "list"])
+                #expect(listed.lines.map { $0.hasSuffix("name=Home") } == [true])
+            }
+            #expect(objects < .seconds(15), "it waited for nothing")
+        }
+    }
+
+    @Test("history says when messages are missing, and ends with 2")
+    func missing() async throws {
+        try await withWorld { world in
+            try world.hear(1...60)
+            #expect(try await world.device.run(["chats", "--sync"]).status == 0)
+            world.stopServer()
+            let arguments = ["history", "\(world.chat)", "--wait", "1"]
+            let history = try await world.device.run(arguments)
+            #expect(history.status == 2)
+            #expect(history.errors.contains("missing"), "\(history.errors)")
+            let offline = try await world.device.run(arguments + ["--offline"])
+            #expect(offline.status == 0)
+        }
+    }
+}
