@@ -99,13 +99,7 @@ public final class Client: Sendable {
         isSilent: Bool = false
     ) async throws(ClientError) -> OutgoingID {
         guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
-        guard text.utf16.count <= Limits.standard.maxTextUnits,
-            text.utf8.count <= Limits.standard.maxTextBytes
-        else {
-            throw .invalid(
-                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
-            )
-        }
+        try Self.requireRoom(for: text)
         return try await wish { core, tx in
             try core.queue(
                 SendTask(
@@ -357,6 +351,17 @@ public final class Client: Sendable {
     }
 
     // MARK: - How
+
+    /// - Throws: `ClientError.invalid` when the text is too long for a message.
+    static func requireRoom(for text: String) throws(ClientError) {
+        guard text.utf16.count <= Limits.standard.maxTextUnits,
+            text.utf8.count <= Limits.standard.maxTextBytes
+        else {
+            throw .invalid(
+                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
+            )
+        }
+    }
 
     private func want(_ task: some ClientTask) async throws(ClientError) {
         try await wish { core, tx in try core.queue(task, tx) }

@@ -43,6 +43,7 @@ extension ClientCore {
             histories = [:]
             screens = [:]
             entitiesSignedOut()
+            forgetPhotos()
             awaitsSignIn()
         }
     }
