@@ -48,9 +48,11 @@ extension Reader {
             db.cachedStatement(
                 sql: """
                     SELECT id, kind, payload, state, lastError, createdAtHere FROM task
-                    WHERE state NOT IN ('done', 'cancelled') ORDER BY place
+                    WHERE state NOT IN ('done', 'cancelled') AND kind NOT IN (?, ?) ORDER BY place
                     """
-            )
+            ),
+            // Steps of a message, which tells how they stand.
+            arguments: [KeepPhotoTask.kind, UploadPhotoTask.kind]
         )
         let decoder = JSONDecoder()
         return try rows.map { row in
@@ -78,6 +80,7 @@ extension Reader {
         switch kind {
         case SendTask.kind:
             payload?.forwardOf == nil ? .message(payload?.text ?? "") : .forward
+        case SendPhotoTask.kind: .message(Message.line(ofPhoto: payload?.text ?? ""))
         case EditTask.kind: .edit(payload?.text ?? "")
         case DeleteTask.kind: .deletion
         case MarkTask.kind: .readMark

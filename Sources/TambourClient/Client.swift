@@ -141,13 +141,7 @@ public final class Client: Sendable {
     /// - Throws: `ClientError.invalid` for what no message may say.
     static func check(_ text: String) throws(ClientError) {
         guard !text.isEmpty else { throw .invalid(reason: "there is nothing to send") }
-        guard text.utf16.count <= Limits.standard.maxTextUnits,
-            text.utf8.count <= Limits.standard.maxTextBytes
-        else {
-            throw .invalid(
-                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
-            )
-        }
+        try requireRoom(for: text)
     }
 
     /// Deletes messages for everybody, or for this account alone.
@@ -335,6 +329,17 @@ public final class Client: Sendable {
     }
 
     // MARK: - How
+
+    /// - Throws: `ClientError.invalid` when the text is too long for a message.
+    static func requireRoom(for text: String) throws(ClientError) {
+        guard text.utf16.count <= Limits.standard.maxTextUnits,
+            text.utf8.count <= Limits.standard.maxTextBytes
+        else {
+            throw .invalid(
+                reason: "a message has at most \(Limits.standard.maxTextUnits) characters"
+            )
+        }
+    }
 
     private func want(_ task: some ClientTask) async throws(ClientError) {
         try await wish { core, tx in try core.queue(task, tx) }

@@ -14,7 +14,7 @@ package final class ClientCore {
     let store: LocalStore
     let environment: ClientEnvironment
     let options: ClientOptions
-    private unowned let host: any ClientHost
+    unowned let host: any ClientHost
 
     private var link: LinkStateMachine
     private var decoder: FrameDecoder
@@ -37,6 +37,9 @@ package final class ClientCore {
     var entityLink = EntityLink()
     /// Counts connections and sign-outs: an answer belongs to the one in which it was asked for.
     var entityLife = 0
+    /// The runs of photos' tasks that the host is at work on.
+    var photoRuns: Set<TaskRun> = []
+    let photos: PhotoFolder?
     /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
     private(set) var transactions = 0
     private var changedAt: [ChatID: Int] = [:]
@@ -75,6 +78,7 @@ package final class ClientCore {
         self.environment = environment
         self.options = options
         owner = String(environment.random(), radix: 36)
+        photos = PhotoFolder(store: store.path)
         link = LinkStateMachine(policy: options.link)
         decoder = Self.newDecoder()
     }
@@ -106,6 +110,7 @@ package final class ClientCore {
         run { tx in
             self.perform(self.link.stop())
             try self.connectionLost(tx)
+            try self.releasePhotoRuns(tx)
         }
     }
 
@@ -272,6 +277,7 @@ package final class ClientCore {
                 try noticeOthers(tx)
                 let value = try body(tx)
                 try finish(tx)
+                removePhotos(tx.endedPhotos)
                 return (value, tx.changes)
             }
         } catch {

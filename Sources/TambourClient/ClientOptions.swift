@@ -15,6 +15,8 @@ public struct ClientOptions: Sendable {
     package var link = LinkPolicy()
     /// How long an answer may take, milliseconds.
     package var requestTimeoutMs: Int64 = 30_000
+    /// Carries photos to where messages can name them.
+    package var photoUpload: any PhotoUpload = StandInUpload()
 
     public init() {}
 }

@@ -5,17 +5,19 @@ import sys
 import client
 import delta
 import entities
+import photos
 import simulation
 import wire
 from switch import mutated
 
 mutated(delta.mutants())
 mutated(entities.mutants())
+mutated(photos.mutants())
 mutated(simulation.mutants())
 mutated(wire.MUTANTS)
 unfit = list(client.unfit())
 if unfit:
     sys.exit("\n".join(unfit))
 of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-switched = sum(len(part.MUTANTS) for part in (delta, entities, simulation, wire))
+switched = sum(len(part.MUTANTS) for part in (delta, entities, photos, simulation, wire))
 print(f"{of_client + switched} mutants fit the sources")

@@ -790,6 +790,7 @@ local spec = {
             { key = "userIds", type = "list<userId>", limitItems = "maxGroupMembers" },
             { key = "answers", type = "list<NewPollAnswer>", limitItems = "maxPollAnswers" },
             { key = "settings", type = "int" },
+            { key = "photoToken", type = "text", limitBytes = "maxShortStringBytes" },
         },
         NewLink = {
             { key = "type", type = "LinkType", required = true },

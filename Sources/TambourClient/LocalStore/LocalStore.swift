@@ -8,6 +8,8 @@ import TambourProtocol
 /// the disk: the writing connection runs with `synchronous = FULL`, where GRDB would take NORMAL.
 package final class LocalStore: Sendable {
     package let path: String
+    /// What stands for the path of a store that is in no file.
+    static let inMemory = ":memory:"
     private let database: any DatabaseWriter
     /// Called at the end of every transaction: what it throws takes the transaction back.
     private let beforeCommit: (@Sendable () throws -> Void)?
@@ -50,7 +52,7 @@ package final class LocalStore: Sendable {
 
     /// A store that lives as long as this object, in memory.
     package init() throws(ClientError) {
-        path = ":memory:"
+        path = Self.inMemory
         beforeCommit = nil
         do {
             let queue = try DatabaseQueue()
@@ -148,6 +150,8 @@ package final class StoreTransaction {
     package var changes = ChangeSet()
     /// People who were spoken of, of whom nothing may be known.
     var strangers: Set<UserID> = []
+    /// Photos whose copies nobody needs any more once this is committed.
+    var endedPhotos: [TaskID] = []
 
     init(_ db: Database) {
         self.db = db

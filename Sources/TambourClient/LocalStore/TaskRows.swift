@@ -10,6 +10,11 @@ extension StoreTransaction {
             switch change {
             case .insert(let record), .update(let record): try put(record)
             case .remove(let task):
+                let photo = try row(
+                    "SELECT 1 FROM task WHERE id = ? AND kind = ?",
+                    [task.rawValue, KeepPhotoTask.kind]
+                )
+                if photo != nil { endedPhotos.append(task) }
                 try execute("DELETE FROM task WHERE id = ?", [task.rawValue])
                 try removeOverlays(of: task)
             case .insertDependency(let dependency):

@@ -28,12 +28,15 @@ extension Message {
         return words.first == " " ? String(words.dropFirst()) : words
     }
 
+    /// What stands for a photo.
+    static let photoText = "[photo]"
+
     /// What is attached, in words.
     func attachmentTexts(name: (UserID) -> String) -> [String] {
         shownAttaches.compactMap { attach in
             switch attach.type {
             case .control, .inlineKeyboard: nil
-            case .photo: "[photo]"
+            case .photo: Self.photoText
             case .video: "[video]"
             case .file: "[file\(attach.name.map { " \($0)" } ?? "")]"
             case .audio: "[voice]"

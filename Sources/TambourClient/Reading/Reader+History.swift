@@ -203,7 +203,7 @@ extension Reader {
                 )
             },
             forwardedFrom: send.shown.forwardOf == nil ? nil : "",
-            attachments: [],
+            attachments: send.shown.hasPhoto == true ? [Message.photoText] : [],
             event: nil,
             reactions: [],
             isEdited: false,

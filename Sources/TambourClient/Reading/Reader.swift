@@ -126,7 +126,7 @@ struct Reader {
             return ChatSummary.Preview(
                 sender: name(me),
                 isOwn: true,
-                text: shown.text,
+                text: shown.line,
                 state: state
             )
         }

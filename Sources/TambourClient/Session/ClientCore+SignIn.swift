@@ -44,6 +44,7 @@ extension ClientCore {
             screens = [:]
             toldLooks = [:]
             entitiesSignedOut()
+            forgetPhotos()
             awaitsSignIn()
         }
     }

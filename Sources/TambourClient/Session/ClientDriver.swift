@@ -15,6 +15,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private var dialing: Dialer.Attempt?
     private var timer: TimerToken?
     private let lock: StoreLock
+    private let photos: PhotoWorker
     private var isStarted = false
 
     /// How often it looks whether another process that shares the store has written, or is gone.
@@ -31,6 +32,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     init(store: LocalStore, options: ClientOptions, report: @escaping @Sendable (Notice) -> Void) {
         self.report = report
         lock = StoreLock(path: store.path)
+        photos = PhotoWorker(options.photoUpload)
         let environment = ClientEnvironment(
             wallMs: { milliseconds(of: CLOCK_REALTIME) },
             nowMs: { milliseconds(of: CLOCK_MONOTONIC) },
@@ -146,6 +148,22 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         timer = lane.schedule(after: .milliseconds(afterMs)) { [weak self] in
             self?.timer = nil
             self?.core.wake()
+        }
+    }
+
+    func begin(_ work: PhotoWork) {
+        let run = work.run
+        photos.begin(work) { [weak self] report in self?.hear(report, of: run) }
+    }
+
+    func giveUp(_ run: TaskRun) { photos.giveUp(run) }
+
+    /// Tells the core on its lane, from any thread.
+    private func hear(_ report: PhotoReport, of run: TaskRun) {
+        lane.queue.async { [self] in
+            // Behind `stop` the store is closed.
+            guard isStarted else { return }
+            lane.round { core.photoReported(report, by: run) }
         }
     }
 

@@ -14,6 +14,12 @@ package protocol ClientHost: AnyObject {
     /// Calls the core's `wake` in so many milliseconds, and not for what was asked before; nil for not at all.
     func wake(afterMs: Int64?)
 
+    /// Begins what takes time; `photoReported` tells the core how it goes.
+    func begin(_ work: PhotoWork)
+
+    /// Nobody waits for the work of this run any more, if it is not over yet.
+    func giveUp(_ run: TaskRun)
+
     /// The store has changed.
     func publish(_ changes: ChangeSet)
 

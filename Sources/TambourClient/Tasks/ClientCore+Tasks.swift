@@ -4,11 +4,17 @@ import TambourProtocol
 /// What this account wants done, from the wish until the server has done it.
 extension ClientCore {
     /// How long a run may take before another process may take the task over.
-    private static let leaseMs: Int64 = 120_000
+    static let leaseMs: Int64 = 120_000
 
     /// Queues a task, and shows what it will bring about.
+    ///
+    /// - Parameter dependencies: tasks that come before it, queued already.
     @discardableResult
-    func queue(_ task: some ClientTask, _ tx: StoreTransaction) throws -> OutgoingID {
+    func queue(
+        _ task: some QueuedTask,
+        after dependencies: [TaskID: TaskDependency.Mode] = [:],
+        _ tx: StoreTransaction
+    ) throws -> OutgoingID {
         let now = environment.wallMs()
         let id = TaskID(clientIDs.next(nowMs: now, random: environment.random()).rawValue)
         let new = NewTask(
@@ -19,8 +25,9 @@ extension ClientCore {
             opKey: "\(id)",
             lane: task.lane,
             coalescingKey: task.coalescingKey,
-            requires: .loggedIn,
-            deadlineMs: task.patience.map { now + Int64($0 / .milliseconds(1)) }
+            requires: task.requires,
+            deadlineMs: task.patience.map { now + Int64($0 / .milliseconds(1)) },
+            dependencies: dependencies
         )
         var next = try scheduler(tx)
         try tx.apply(next.insert([new], nowMs: now))
@@ -33,10 +40,16 @@ extension ClientCore {
     func cancel(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let id = TaskID(outgoing.rawValue)
-        if next.tasks.first(where: { $0.id == id })?.state.isFailed == true {
+        // What it needs was queued for it alone, and goes with it.
+        let steps = next.needed(for: id)
+        if next[id]?.state.isFailed == true {
             try tx.apply(next.discard(id))
+            for step in steps.reversed() where next[step]?.state.isFailed == true {
+                try tx.apply(next.discard(step))
+            }
+            try tx.apply(next.cancel(steps))
         } else {
-            try tx.apply(next.cancel([id]))
+            try tx.apply(next.cancel(steps + [id]))
         }
         tasks = next
     }
@@ -63,6 +76,7 @@ extension ClientCore {
         try tx.apply(next.recover(nowMs: environment.wallMs(), isDead: { $0 != me }))
         try tx.apply(next.review { TaskKinds.read($0) == nil ? .unknown : .known })
         tasks = next
+        removeStrayPhotos(next)
     }
 
     /// The account is logged in: what waited for that may start.
@@ -78,15 +92,16 @@ extension ClientCore {
         let now = environment.wallMs()
         try tx.apply(next.advance(nowMs: now))
         tasks = next
-        guard isLive else { return }
-        for id in next.startable(nowMs: now, conditions: [.connected, .loggedIn]) {
+        try endUnwantedPhotoRuns(tx)
+        next = try scheduler(tx)
+        let conditions: TaskConditions = isLive ? [.connected, .loggedIn] : []
+        // What ends at once may let others start.
+        while let id = next.startable(nowMs: now, conditions: conditions).first {
             try tx.apply(next.started(id, owner: owner, leaseUntilMs: now + Self.leaseMs))
             tasks = next
-            guard let record = next.tasks.first(where: { $0.id == id }), let run = record.run else {
-                continue
-            }
+            guard let record = next[id], let run = record.run else { continue }
             if let task = TaskKinds.read(record) {
-                try start(task, run, tx)
+                try task.start(run, in: self, tx)
             } else {
                 try end(run, .unreadable, "an unknown kind of task", nil, tx)
             }
@@ -94,11 +109,9 @@ extension ClientCore {
         }
     }
 
-    private func start<Kind: ClientTask>(
-        _ task: Kind,
-        _ run: TaskRun,
-        _ tx: StoreTransaction
-    ) throws {
+    /// Asks the server for what the task is about.
+    func send<Kind: ClientTask>(_ task: Kind, _ run: TaskRun, _ tx: StoreTransaction) throws {
+        if task.needsNewInput(atHereMs: environment.wallMs()) { return try renewInput(of: run, tx) }
         let request: Kind.Request
         do {
             request = try task.request(tx)
@@ -135,6 +148,8 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         switch error {
+        case .refused where task.needsNewInput(atHereMs: environment.wallMs()):
+            try renewInput(of: run, tx)
         case .refused(_, _, let wait):
             let pause = wait.map { Int64($0 / .milliseconds(1)) }
             switch error.code?.retry {
@@ -162,7 +177,22 @@ extension ClientCore {
         }
     }
 
-    private func end(
+    /// Has what the run was given made again, and then the task run again.
+    private func renewInput(of run: TaskRun, _ tx: StoreTransaction) throws {
+        var next = try scheduler(tx)
+        guard next[run.task]?.run == run else { return }
+        try tx.apply(
+            next.refresh(
+                run,
+                error: "what was uploaded is not kept any more",
+                nowMs: environment.wallMs(),
+                random: environment.random()
+            )
+        )
+        tasks = next
+    }
+
+    func end(
         _ run: TaskRun,
         _ retry: RetryClass,
         _ error: String,

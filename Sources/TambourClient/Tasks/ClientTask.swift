@@ -2,12 +2,10 @@ import Foundation
 import GRDB
 import TambourProtocol
 
-/// Something the account wants done on the server, that survives everything but its own success.
+/// Something the account wants done, that survives everything but its own success.
 ///
 /// The fields are what is stored; a change of their layout takes a new `version` and reads the old one.
-protocol ClientTask: Codable, Sendable {
-    associatedtype Request: WireRequest
-
+protocol QueuedTask: Codable, Sendable {
     /// What names it in the store, for ever.
     static var kind: String { get }
     /// The layout of the stored fields.
@@ -15,17 +13,31 @@ protocol ClientTask: Codable, Sendable {
 
     /// Tasks of one lane are done one after the other, in the order they were asked for.
     var lane: String? { get }
-    /// The chat that changes by it for all its members, if there is one.
-    var changedChat: ChatID? { get }
+    /// What must hold for it to start.
+    var requires: TaskConditions { get }
     /// A newer one with the same key takes the place of one that still waits.
     var coalescingKey: String? { get }
     /// How long it makes sense to try; nil for as long as it takes.
     var patience: Duration? { get }
-    /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
-    var staysWhenRefused: Bool { get }
 
     /// Shows what it will bring about before the server knows of it, in the transaction that queues it.
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws
+
+    /// Begins a run, in the transaction that stores that it runs.
+    func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws
+}
+
+/// A task that is done by one request.
+protocol ClientTask: QueuedTask {
+    associatedtype Request: WireRequest
+
+    /// The chat that changes by it for all its members, if there is one.
+    var changedChat: ChatID? { get }
+    /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
+    var staysWhenRefused: Bool { get }
+
+    /// Whether what a task before it has left for it is of no use any more: then that one is run again.
+    func needsNewInput(atHereMs: Int64) -> Bool
 
     /// What to ask the server for.
     /// - Throws: `ClientError.invalid` when there is nothing to ask for any more.
@@ -38,14 +50,24 @@ protocol ClientTask: Codable, Sendable {
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
 }
 
-extension ClientTask {
+extension QueuedTask {
     static var version: Int { 1 }
-    var changedChat: ChatID? { nil }
+    var requires: TaskConditions { .loggedIn }
     var coalescingKey: String? { nil }
     var patience: Duration? { nil }
-    var staysWhenRefused: Bool { false }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {}
+}
+
+extension ClientTask {
+    var changedChat: ChatID? { nil }
+    var staysWhenRefused: Bool { false }
+
+    func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.send(self, run, tx)
+    }
+
+    func needsNewInput(atHereMs: Int64) -> Bool { false }
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
 }
 
@@ -54,28 +76,29 @@ func chatLane(_ chat: ChatID) -> String { "chat:\(chat)" }
 
 /// All kinds of tasks there are.
 enum TaskKinds {
-    private static let all: [any ClientTask.Type] = [
+    private static let all: [any QueuedTask.Type] = [
         SendTask.self, EditTask.self, DeleteTask.self, MarkTask.self, ReactTask.self,
         CancelReactionTask.self, SaveDraftTask.self, DiscardDraftTask.self, CreateChatTask.self,
         UpdateChatTask.self, UpdateMembersTask.self, LeaveChatTask.self, HideChatTask.self,
         ConfigureChatTask.self, UpdateContactTask.self, UpdateProfileTask.self,
+        KeepPhotoTask.self, UploadPhotoTask.self, SendPhotoTask.self,
     ]
 
     /// Reads a stored task.
     ///
     /// - Returns: nil for a kind or a layout that this version does not know.
-    static func read(_ record: TaskRecord) -> (any ClientTask)? {
+    static func read(_ record: TaskRecord) -> (any QueuedTask)? {
         guard let type = all.first(where: { $0.kind == record.kind }),
             type.version == record.codecVersion
         else { return nil }
         return read(type, record.payload)
     }
 
-    private static func read<Kind: ClientTask>(_ type: Kind.Type, _ payload: [UInt8]) -> Kind? {
+    private static func read<Kind: QueuedTask>(_ type: Kind.Type, _ payload: [UInt8]) -> Kind? {
         try? JSONDecoder().decode(type, from: Data(payload))
     }
 
-    static func write(_ task: some ClientTask) throws -> [UInt8] {
+    static func write(_ task: some QueuedTask) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return [UInt8](try encoder.encode(task))

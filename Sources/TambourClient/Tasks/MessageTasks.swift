@@ -27,8 +27,9 @@ struct SendTask: ClientTask {
         let text: String
         let elements: Data?
         let replyTo: Int64?
-        let forwardOf: Int64?
-        let forwardFrom: Int64?
+        var forwardOf: Int64?
+        var forwardFrom: Int64?
+        var hasPhoto: Bool?
     }
 
     var shown: Shown {

@@ -57,6 +57,23 @@ extension TaskScheduler {
         return commit()
     }
 
+    /// Stores how far a run has come, so that the next one goes on from there, and prolongs its lease.
+    ///
+    /// - Parameter payload: in the layout that the row names.
+    /// - Throws: `TaskError.runIsOver`.
+    package mutating func progressed(
+        _ run: TaskRun,
+        payload: [UInt8],
+        leaseUntilMs: Int64
+    ) throws(TaskError) -> [TaskChange] {
+        try check(run)
+        table.update(run.task) { record in
+            record.payload = payload
+            record.lease?.untilMs = leaseUntilMs
+        }
+        return commit()
+    }
+
     /// Gives a task back that was not run to its end, as before the process sleeps. Not an attempt.
     ///
     /// - Throws: `TaskError.runIsOver`.

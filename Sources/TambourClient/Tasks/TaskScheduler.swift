@@ -19,8 +19,8 @@
 ///
 /// Life of a driver: `recover`, then `review`; then again and again, after each call and at
 /// `nextWakeMs`: `advance`, `startable`, and `started` for each task it takes. It reports how runs
-/// ended with `completed`, `failed`, `refresh` or `released`, prolongs leases with `extend`, and
-/// tells with `wake` what has become possible. Failures of a session that broke are reported before
+/// ended with `completed`, `failed`, `refresh` or `released`, prolongs leases with `extend` or
+/// `progressed`, and tells with `wake` what has become possible. Failures of a session that broke are reported before
 /// the `wake` of the next session, which they would otherwise miss.
 ///
 /// A task that is done or cancelled leaves as soon as no held task depends on it; a failed one stays

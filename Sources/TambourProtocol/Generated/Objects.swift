@@ -6045,6 +6045,11 @@ package struct NewAttach: WireValue, Hashable {
         get { shared.value.settings }
         set { shared = shared.changed { $0.settings = newValue } }
     }
+    /// PHOTO: what the upload of the photo was answered with. Not served before uploads are.
+    package var photoToken: Text? {
+        get { shared.value.photoToken }
+        set { shared = shared.changed { $0.photoToken = newValue } }
+    }
 
     private struct Fields: Hashable, Sendable {
         var type: AttachType
@@ -6062,6 +6067,7 @@ package struct NewAttach: WireValue, Hashable {
         var userIDs: [UserID]?
         var answers: [NewPollAnswer]?
         var settings: Int64?
+        var photoToken: Text?
     }
 
     private var shared: Shared<Fields>
@@ -6081,7 +6087,8 @@ package struct NewAttach: WireValue, Hashable {
         chatType: Text? = nil,
         userIDs: [UserID]? = nil,
         answers: [NewPollAnswer]? = nil,
-        settings: Int64? = nil
+        settings: Int64? = nil,
+        photoToken: Text? = nil
     ) {
         shared = Shared(
             Fields(
@@ -6099,7 +6106,8 @@ package struct NewAttach: WireValue, Hashable {
                 chatType: chatType,
                 userIDs: userIDs,
                 answers: answers,
-                settings: settings
+                settings: settings,
+                photoToken: photoToken
             )
         )
     }
@@ -6120,6 +6128,7 @@ package struct NewAttach: WireValue, Hashable {
         var userIDs: [UserID]?
         var answers: [NewPollAnswer]?
         var settings: Int64?
+        var photoToken: Text?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -6186,6 +6195,10 @@ package struct NewAttach: WireValue, Hashable {
                     fieldName = "settings"
                     try claim(14, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { settings = try reader.readInt() }
+                } else if reader.matches(wireKey, "photoToken") {
+                    fieldName = "photoToken"
+                    try claim(15, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { photoToken = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
@@ -6195,7 +6208,7 @@ package struct NewAttach: WireValue, Hashable {
         }
         reader.endContainer()
         guard let type else { throw missing("_type") }
-        return Self(type: type, contactID: contactID, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, shareID: shareID, title: title, description: description, event: event, chatType: chatType, userIDs: userIDs, answers: answers, settings: settings)
+        return Self(type: type, contactID: contactID, vcfBody: vcfBody, latitude: latitude, longitude: longitude, zoom: zoom, url: url, shareID: shareID, title: title, description: description, event: event, chatType: chatType, userIDs: userIDs, answers: answers, settings: settings, photoToken: photoToken)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -6214,6 +6227,7 @@ package struct NewAttach: WireValue, Hashable {
         if userIDs != nil { fieldCount += 1 }
         if answers != nil { fieldCount += 1 }
         if settings != nil { fieldCount += 1 }
+        if photoToken != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("_type")
         type.write(to: &writer)
@@ -6278,6 +6292,10 @@ package struct NewAttach: WireValue, Hashable {
         if let settings {
             writer.writeKey("settings")
             writer.writeInt(settings)
+        }
+        if let photoToken {
+            writer.writeKey("photoToken")
+            writer.writeText(photoToken)
         }
     }
 }

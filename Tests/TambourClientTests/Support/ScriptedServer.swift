@@ -151,6 +151,8 @@ final class ScriptedServer: ClientHost {
 
     func disconnect() { sent = [] }
     func wake(afterMs: Int64?) {}
+    func begin(_ work: PhotoWork) {}
+    func giveUp(_ run: TaskRun) {}
     func publish(_ changes: ChangeSet) {}
     func publish(_ state: ConnectionState) {}
     func publish(_ event: ClientEvent) {}

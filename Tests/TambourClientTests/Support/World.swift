@@ -29,21 +29,27 @@ final class World {
     func client(
         of other: WireClient,
         device: String = "tambour",
-        tapsFrames: Bool = false
+        tapsFrames: Bool = false,
+        _ change: (inout ClientOptions) -> Void = { _ in }
     ) async throws -> Client {
         let session = try server.signIn(phoneOf: other, device: device)
         session.close()
-        let client = try open(device, tapsFrames: tapsFrames)
+        let client = try open(device, tapsFrames: tapsFrames, change)
         try await client.signIn(token: session.token)
         return client
     }
 
     /// The client of a file, as a program that starts opens it.
-    func open(_ device: String, tapsFrames: Bool = false) throws -> Client {
+    func open(
+        _ device: String,
+        tapsFrames: Bool = false,
+        _ change: (inout ClientOptions) -> Void = { _ in }
+    ) throws -> Client {
         var options = ClientOptions()
         options.tapsFrames = tapsFrames
         options.link.backoffBaseMs = 20
         options.link.backoffCapMs = 200
+        change(&options)
         let client = try Client(
             store: "\(directory)/\(device).db",
             server: server.address,

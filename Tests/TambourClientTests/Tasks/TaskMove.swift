@@ -16,6 +16,7 @@ struct TaskMove {
         /// `advance`, then start as many of what is startable.
         case work(Int)
         case report(Int, Ending)
+        /// Prolongs a lease; every second time with news of how far the run has come.
         case extend(Int)
         case release(Int)
         case cancel([Int])

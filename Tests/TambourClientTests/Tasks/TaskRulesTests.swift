@@ -122,6 +122,24 @@ struct TaskRulesTests {
         }
     }
 
+    @Test("T3: how far a run came is there for the next, and a run that is over says nothing")
+    mutating func progress() throws {
+        let id = try desk.add()
+        let run = try desk.start(id, leaseMs: 1000)
+        let untilMs = desk.nowMs + 5000
+        let changes = try desk.scheduler.progressed(run, payload: [4, 2], leaseUntilMs: untilMs)
+        let record = try #require(desk.scheduler[id])
+        #expect(changes == [.update(record)])
+        #expect(record.payload == [4, 2] && record.lease?.untilMs == untilMs)
+        #expect(record.run == run && record.attempts == 0)
+        desk.pass(ms: 5000)
+        #expect(desk.scheduler[id]?.payload == [4, 2])
+        #expect(throws: TaskError.runIsOver(run)) {
+            try desk.scheduler.progressed(run, payload: [9], leaseUntilMs: .max)
+        }
+        #expect(desk.scheduler[id]?.payload == [4, 2])
+    }
+
     @Test("T3: after the clock went back a lease does not hold for longer than one may be")
     mutating func clockBack() throws {
         let id = try desk.add()

@@ -27,6 +27,8 @@ final class TaskWorld {
     /// What is known about a task apart from its row.
     private struct Story {
         let task: NewTask
+        /// How far it has come, as the last run said.
+        var payload: [UInt8]
         /// Where it stands among all tasks; one that replaces another takes its order.
         let order: Int
         /// Whether it may leave without having been done.
@@ -79,9 +81,14 @@ final class TaskWorld {
             let run = processes[owner].runs[number % processes[owner].runs.count].run
             let untilMs = nowMs + 20_000
             let isCurrent = row(run.task)?.run == run
+            let payload = number % 2 == 1 ? [UInt8(number), 1] : nil
+            let before = stories[run.task]?.payload
+            if let payload, isCurrent, move.commits { stories[run.task]?.payload = payload }
             let error = try transact(move) { next throws(TaskError) in
-                try next.extend(run, leaseUntilMs: untilMs)
+                guard let payload else { return try next.extend(run, leaseUntilMs: untilMs) }
+                return try next.progressed(run, payload: payload, leaseUntilMs: untilMs)
             }
+            if error != nil, let before { stories[run.task]?.payload = before }
             try expect(error == (isCurrent ? nil : .runIsOver(run)), "extend: \(error as Any)")
             if move.commits, isCurrent {
                 try expect(row(run.task)?.lease?.untilMs == untilMs, "the lease was not prolonged")
@@ -158,7 +165,11 @@ final class TaskWorld {
         if move.commits {
             for (offset, task) in tasks.enumerated() {
                 let replaced = plan.replaced[task.id].flatMap { stories[$0]?.order }
-                stories[task.id] = Story(task: task, order: replaced ?? order + offset)
+                stories[task.id] = Story(
+                    task: task,
+                    payload: task.payload,
+                    order: replaced ?? order + offset
+                )
             }
             for (task, replaced) in plan.replaced { stories[replaced]?.replacement = task }
             excuse(Array(plan.replaced.values) + plan.dropped)
@@ -509,7 +520,7 @@ final class TaskWorld {
                 (row.nextAtMs != nil || !row.wakesOn.isEmpty) == (row.state == .waiting),
                 "waits for: \(row)"
             )
-            try expect(row.payload == stories[row.id]?.task.payload, "payload of \(row)")
+            try expect(row.payload == stories[row.id]?.payload, "payload of \(row)")
             try checkDependencies(of: row)
         }
         try expect(running <= 4, "\(running) are running")

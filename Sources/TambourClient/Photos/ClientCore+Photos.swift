@@ -1,0 +1,114 @@
+import Foundation
+import TambourProtocol
+
+/// Photos on their way: copied, uploaded, named by a message.
+///
+///     photo.keep ◀── needs ── photo.upload ◀── refresh ── message.send.photo
+///
+/// The copy is there for as long as the row of the task that made it, and that row stays until the
+/// message has left the queue: sent, cancelled or dropped.
+extension ClientCore {
+    /// Queues a message with a photo, and what has to be done before it is sent.
+    ///
+    /// - Returns: what names the message.
+    func queuePhoto(
+        _ message: SendPhotoTask,
+        source: String,
+        _ tx: StoreTransaction
+    ) throws -> OutgoingID {
+        let keeper = try queue(KeepPhotoTask(source: source), tx)
+        let upload = try queue(
+            UploadPhotoTask(),
+            after: [TaskID(keeper.rawValue): .needs],
+            tx
+        )
+        return try queue(message, after: [TaskID(upload.rawValue): .refresh], tx)
+    }
+
+    /// Has the host begin with the work of a run once that is stored.
+    func begin(_ step: PhotoWork.Step, for run: TaskRun) {
+        whenCommitted { [self] in
+            photoRuns.insert(run)
+            host.begin(PhotoWork(run: run, step: step))
+        }
+    }
+
+    /// The host tells how the work of a run goes.
+    package func photoReported(_ report: PhotoReport, by run: TaskRun) {
+        self.run { [self] tx -> Void in
+            var next = try scheduler(tx)
+            // A run that is over has no say: its task was taken over or cancelled meanwhile.
+            guard let record = next[run.task], record.run == run else {
+                // A copy that nobody wants any more cannot be broken off.
+                if case .kept = report, next[run.task] == nil { removePhotos([run.task]) }
+                return
+            }
+            let now = environment.wallMs()
+            switch report {
+            case .reached(let offset):
+                let progress = UploadPhotoTask(reached: offset, round: record.round)
+                let payload = try TaskKinds.write(progress)
+                let until = now + Self.leaseMs
+                try tx.apply(next.progressed(run, payload: payload, leaseUntilMs: until))
+            case .kept(let file):
+                try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(file))))
+            case .uploaded(let token):
+                let lifeMs = Int64(token.goodFor / .milliseconds(1))
+                let held = HeldPhotoToken(token: token.token, untilHereMs: now + lifeMs)
+                try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(held))))
+            case .failed(let error):
+                return try end(run, error.retry, error.reason, nil, tx)
+            }
+            tasks = next
+        }
+    }
+
+    /// Gives up work that nobody wants any more: its run is over, or its message cancelled.
+    func endUnwantedPhotoRuns(_ tx: StoreTransaction) throws {
+        guard !photoRuns.isEmpty else { return }
+        var next = try scheduler(tx)
+        for run in photoRuns.sorted(by: { $0.task < $1.task }) {
+            let record = next[run.task]
+            let isCurrent = record?.run == run
+            guard !isCurrent || record?.isCancelRequested == true else { continue }
+            if isCurrent { try tx.apply(next.released(run)) }
+            letGo(run)
+        }
+        tasks = next
+    }
+
+    /// Gives all work back, for whoever starts this account next.
+    func releasePhotoRuns(_ tx: StoreTransaction) throws {
+        guard !photoRuns.isEmpty else { return }
+        var next = try scheduler(tx)
+        for run in photoRuns.sorted(by: { $0.task < $1.task }) {
+            if next[run.task]?.run == run { try tx.apply(next.released(run)) }
+            letGo(run)
+        }
+        tasks = next
+    }
+
+    /// Nobody is signed in any more: work and copies go.
+    func forgetPhotos() {
+        for run in photoRuns { letGo(run) }
+        whenCommitted { [self] in photos?.removeAll(but: []) }
+    }
+
+    func removePhotos(_ keepers: [TaskID]) {
+        guard !keepers.isEmpty else { return }
+        whenCommitted { [self] in photos?.remove(keepers) }
+    }
+
+    /// Removes copies that belong to no task: a process died between a commit and what follows from it.
+    func removeStrayPhotos(_ tasks: TaskScheduler) {
+        let keepers = Set(tasks.tasks.filter { $0.kind == KeepPhotoTask.kind }.map(\.id))
+        whenCommitted { [self] in photos?.removeAll(but: keepers) }
+    }
+
+    private func letGo(_ run: TaskRun) {
+        whenCommitted { [self] in
+            photoRuns.remove(run)
+            host.giveUp(run)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import TambourProtocol
+
+/// A photo to be sent, which is copied so that what becomes of the original does not matter any more.
+///
+/// It is not made smaller: that takes a library for images, which the plain build does not have. So
+/// only its size and, by its first bytes, its kind are looked at.
+struct KeepPhotoTask: QueuedTask {
+    static let kind = "photo.keep"
+
+    /// The path of the original.
+    let source: String
+
+    var lane: String? { nil }
+    /// Needs no server, so it is done offline, and at once.
+    var requires: TaskConditions { [] }
+
+    func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
+        guard let folder = core.photos else {
+            return try core.end(run, .never, "this account is not kept in a file", nil, tx)
+        }
+        core.begin(.keep(source: source, path: folder.path(of: run.task)), for: run)
+    }
+}
+
+/// The copy of a photo, to be brought to where a message can name it.
+///
+/// It runs again when what it got has expired, from the first byte: `round` tells.
+struct UploadPhotoTask: QueuedTask {
+    static let kind = "photo.upload"
+
+    /// The copy is held there up to this byte.
+    var reached: Int64 = 0
+    /// Which time it is run for a new token, from 0; `reached` counts for this one alone.
+    var round = 0
+
+    /// One at a time: photos leave slots to what is written meanwhile.
+    var lane: String? { "photos" }
+
+    func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let tasks = try core.scheduler(tx)
+        guard let record = tasks[run.task], let folder = core.photos,
+            let (keeper, output) = tasks.inputs(of: run.task).first,
+            let file = try? JSONDecoder().decode(PhotoFile.self, from: Data(output))
+        else {
+            return try core.end(run, .never, "there is no photo to upload", nil, tx)
+        }
+        core.begin(
+            .upload(
+                file,
+                path: folder.path(of: keeper),
+                key: record.requestKey,
+                offset: round == record.round ? reached : 0
+            ),
+            for: run
+        )
+    }
+}
+
+/// A message with a photo, which is sent when the photo is uploaded.
+struct SendPhotoTask: ClientTask {
+    static let kind = "message.send.photo"
+
+    let chat: Int64
+    /// What the server knows a second sending by.
+    let cid: Int64
+    /// The caption; may be empty.
+    let text: String
+    var replyTo: Int64?
+    var isSilent = false
+    /// What the upload left for this run; not stored with the task, for the next run may get another.
+    var token: HeldPhotoToken?
+
+    private enum CodingKeys: CodingKey { case chat, cid, text, replyTo, isSilent }
+
+    var lane: String? { chatLane(ChatID(chat)) }
+    var changedChat: ChatID? { ChatID(chat) }
+    var staysWhenRefused: Bool { true }
+
+    func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let shown = SendTask.Shown(text: text, elements: nil, replyTo: replyTo, hasPhoto: true)
+        let now = core.environment.wallMs()
+        try tx.addOverlay(.send, of: task, chat: ChatID(chat), cid: cid, atHereMs: now, shown)
+    }
+
+    func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
+        var ready = self
+        ready.token = try core.scheduler(tx).inputs(of: run.task).values.first.flatMap {
+            try? JSONDecoder().decode(HeldPhotoToken.self, from: Data($0))
+        }
+        try core.send(ready, run, tx)
+    }
+
+    func needsNewInput(atHereMs now: Int64) -> Bool { token.map { $0.untilHereMs <= now } ?? true }
+
+    func request(_ tx: StoreTransaction) throws -> MsgSendRequest {
+        guard let token else { throw ClientError.invalid(reason: "the photo is not uploaded") }
+        let message = SendTask(
+            chat: chat,
+            cid: cid,
+            text: text,
+            replyTo: replyTo,
+            isSilent: isSilent
+        )
+        var request = try message.request(tx)
+        request.message.attaches = [NewAttach(type: .photo, photoToken: Text(token.token))]
+        return request
+    }
+
+    func succeeded(_ reply: MsgSendReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.learnSent(reply, tx)
+    }
+}
+
+extension SendTask.Shown {
+    /// One line for lists.
+    var line: String { hasPhoto == true ? Message.line(ofPhoto: text) : text }
+}
+
+extension Message {
+    /// One line for a photo with this caption.
+    static func line(ofPhoto caption: String) -> String {
+        caption.isEmpty ? photoText : "\(caption) \(photoText)"
+    }
+}

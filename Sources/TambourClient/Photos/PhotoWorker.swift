@@ -1,0 +1,46 @@
+import Dispatch
+
+/// Does the work of photos: copies on a queue of its own, uploads as tasks of Swift's.
+///
+/// Its calls come from one lane; what it reports comes from any thread.
+final class PhotoWorker {
+    private let upload: any PhotoUpload
+    private let copying = DispatchQueue(label: "tambour.client.photos", qos: .utility)
+    private var uploads: [TaskRun: Task<Void, Never>] = [:]
+
+    init(_ upload: any PhotoUpload) { self.upload = upload }
+
+    func begin(_ work: PhotoWork, report: @escaping @Sendable (PhotoReport) -> Void) {
+        switch work.step {
+        case .keep(let source, let path):
+            copying.async {
+                do throws(PhotoError) {
+                    report(.kept(try PhotoFile.keep(source, as: path)))
+                } catch {
+                    report(.failed(error))
+                }
+            }
+        case .upload(let file, let path, let key, let offset):
+            let upload = upload
+            uploads[work.run] = Task {
+                do throws(PhotoError) {
+                    let token = try await upload.upload(
+                        file,
+                        path: path,
+                        key: key,
+                        from: offset,
+                        reached: { report(.reached($0)) }
+                    )
+                    report(.uploaded(token))
+                } catch {
+                    report(.failed(error))
+                }
+            }
+        }
+    }
+
+    /// Lets go of a run, whose upload is broken off if it is not over.
+    func giveUp(_ run: TaskRun) {
+        uploads.removeValue(forKey: run)?.cancel()
+    }
+}
