@@ -239,7 +239,9 @@ struct MemberStatements {
             FROM member WHERE chat = $1
             """
         )
-        revive = try sql.prepare("DELETE FROM former_member WHERE user_id = $1 AND chat = $2")
+        revive = try sql.prepare(
+            "DELETE FROM former_member WHERE user_id = $1 AND chat = $2 RETURNING joined"
+        )
         formerChanged = try sql.prepare(
             """
             SELECT f.chat, f.owner, f.joined, f.ct, c.created FROM former_member f

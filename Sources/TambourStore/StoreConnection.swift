@@ -79,9 +79,10 @@ package final class StoreConnection {
     /// Notes that the store is a backup that is restored at `now` (Unix ms).
     package func noteRestore(at now: Int64) throws {
         // The marks of a moment ago may have run ahead of the wall by a lease, and of a wall that was set
-        // back by as much as the clock of the backup does; new ones begin above.
+        // back by as much as the clock of the backup does, and by a little more where moments were ended
+        // since; new ones begin above.
         let lease = try meta.value(Self.leaseKey) ?? 0
-        let end = max(try restored(), now + Int64(limits.commitLeaseMs), lease)
+        let end = max(try restored(), max(now, lease) + Int64(limits.commitLeaseMs))
         try sql.transaction(.immediate) {
             try meta.set(Self.restoredKey, end)
             try meta.set(Self.leaseKey, max(end + 1, lease))

@@ -21,9 +21,11 @@ extension WriteTransaction {
         // Coming in says nothing of reading: others see the same.
         let read = chat.head.number == 0 ? 0 : chat.head.id.timeMs
         for id in ids {
+            let before = try revive(id, in: chat)
             let member = MemberState(
                 userID: id,
-                joined: ct,
+                // While the clock stands, a device that was away must still see that it is another time.
+                joined: max(ct, before.map { $0 + 1 } ?? 0),
                 readTime: read,
                 shownTime: read,
                 readNumber: chat.head.number,
@@ -32,10 +34,6 @@ extension WriteTransaction {
                 floor: floor
             )
             save(.row, of: member, in: chat)
-            let revive = store.members.revive
-            revive.bind(1, id.rawValue)
-            revive.bind(2, chat.key.rawValue)
-            try revive.run()
             try discardRequest(of: id, in: chat)
             added.append(member)
         }
@@ -43,6 +41,17 @@ extension WriteTransaction {
         chat.add(added)
         try countMembers(of: chat)
         touch(chat)
+    }
+
+    /// Forgets that somebody was in a chat: since when; nil when they were not.
+    private func revive(_ user: UserID, in chat: ChatState) throws -> Int64? {
+        let revive = store.members.revive
+        defer { revive.reset() }
+        revive.bind(1, user.rawValue)
+        revive.bind(2, chat.key.rawValue)
+        var joined: Int64?
+        while try revive.step() { joined = revive.int(0) }
+        return joined
     }
 
     /// Takes members out: their next delta has a tombstone, and for all else the chat is unknown.

@@ -141,9 +141,10 @@ extension ClientCore {
                 isPushed: true,
                 tx
             )
-            if isNew {
-                let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
-                if try isUnclear || mayBeOwnPost(in: chat, me, tx) { try refresh(chat, tx) }
+            // A page may have brought it before: then it is held, and not counted.
+            let isUnclear = try tx.noteNew(push.message, in: chat, me: me)
+            if isNew || !isUnclear, try isUnclear || mayBeOwnPost(in: chat, me, tx) {
+                try refresh(chat, tx)
             }
         }
         if let mark = push.mark {

@@ -22,6 +22,9 @@ final class World {
     /// What must not be and was; the run is over with the first.
     private(set) var violations: [String] = []
     var serverOffsetMs: Int64 = 0
+    var serverWallMs: Int64 { loop.nowMs + wallMs + serverOffsetMs }
+    /// Where the server's wall clock stood when it was set back from furthest.
+    var furthestWallMs: Int64 = 0
     var sends: [Sent] = []
     /// Chats of which messages may be gone for everybody: somebody cleared or deleted them.
     var emptied: Set<ChatID> = []

@@ -38,6 +38,7 @@ extension World {
         case .crashAtCommit: server?.life.death = .beforeCommit
         case .crashAfterCommit: server?.life.death = .afterCommit
         case .wallBack:
+            furthestWallMs = max(furthestWallMs, serverWallMs)
             serverOffsetMs -= Self.hourMs
             // From an older backup nobody can tell how far marks ran ahead of the wall as it is now.
             backupAt = nil
@@ -103,8 +104,8 @@ extension World {
 
     private func restore() {
         guard backupAt != nil else { return }
-        // Two lives of one backup are told apart by the wall alone: it must never have been set back.
-        if wasRestored, serverOffsetMs < 0 { return }
+        // Two lives of one backup are told apart by the wall alone: it must have passed all that it was.
+        if wasRestored, serverWallMs < furthestWallMs + Int64(limits.commitLeaseMs) { return }
         wasRestored = true
         stopServer()
         for file in files + ["tambour.db-shm"] {
@@ -122,7 +123,7 @@ extension World {
                 mode: .readWrite
             )
             let store = try StoreConnection(connection, limits: limits)
-            try store.noteRestore(at: loop.nowMs + wallMs + serverOffsetMs)
+            try store.noteRestore(at: serverWallMs)
             try connection.checkpoint()
         } catch {
             return violated("a backup cannot be restored: \(error)")
