@@ -112,16 +112,18 @@ extension ClientCore {
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
             [reply.chatID.rawValue, reply.message.id.rawValue]
         )
-        if isThere != nil { try tx.noteNew(reply.message, in: reply.chatID, me: me) }
+        let isNewest =
+            try isThere != nil && !tx.noteNew(reply.message, in: reply.chatID, me: me)
         if let mark = reply.mark {
             _ = try tx.put(mark: mark, of: me, in: reply.chatID, isLowered: false, me: me)
         }
-        if let unread = reply.unread {
-            try tx.execute(
-                "UPDATE chat SET unread = ? WHERE id = ?",
-                [unread, reply.chatID.rawValue]
-            )
-        }
+        guard let unread = reply.unread else { return }
+        // It does not count what was pushed before the answer and said after the message.
+        guard isNewest else { return try refresh(reply.chatID, tx) }
+        try tx.execute(
+            "UPDATE chat SET unread = ? WHERE id = ?",
+            [unread, reply.chatID.rawValue]
+        )
     }
 }
 

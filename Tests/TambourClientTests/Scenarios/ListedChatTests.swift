@@ -47,6 +47,12 @@ struct ListedChatTests {
         }
     }
 
+    private static func unread(_ server: ScriptedServer) throws -> Int? {
+        try server.store.read { db in
+            try Reader(db).chats(includingHidden: true).first { $0.id == chat }?.unread
+        }
+    }
+
     private static func isListed(_ server: ScriptedServer) throws -> Bool {
         try server.store.read { db in
             try Reader(db).chats(includingHidden: true).contains { $0.id == chat }
@@ -88,6 +94,67 @@ struct ListedChatTests {
             )
             try server.answer(.chatInfo, ChatInfoReply(chats: []))
             #expect(try !Self.isListed(server))
+        }
+    }
+
+    @Test("a page that has a message before its push does not keep it from being counted")
+    func pageFirst() throws {
+        try Self.withServer { server in
+            let (older, first, second) = (Self.message(0), Self.message(1), Self.message(2))
+            server.login.chats = [Self.described(last: first, before: older)]
+            server.reconnect()
+            #expect(try Self.unread(server) == 1)
+            _ = try server.wish { core, tx in
+                try core.look(
+                    at: Self.chat,
+                    position: nil,
+                    isGoingBack: true,
+                    rowsOnScreen: 10,
+                    visible: [],
+                    tx
+                )
+            }
+            try server.answer(.chatHistory, ChatHistoryReply(messages: [older, first, second]))
+            server.push(
+                .notifMessage,
+                NotifMessage(chatID: Self.chat, message: second, prevMessageID: first.id)
+            )
+            #expect(try Self.unread(server) == 2)
+        }
+    }
+
+    @Test("an answer to an own message does not take away what was said and pushed since")
+    func answerLast() throws {
+        try Self.withServer { server in
+            let first = Self.message(1)
+            server.login.chats = [Self.described(last: first)]
+            server.reconnect()
+            _ = try server.wish { core, tx in
+                let task = SendTask(chat: Self.chat.rawValue, cid: 5, text: "message 2")
+                return try core.queue(task, tx)
+            }
+            var (own, third) = (Self.message(2), Self.message(3))
+            (own.sender, own.cid) = (ScriptedServer.me, 5)
+            server.push(
+                .notifMessage,
+                NotifMessage(chatID: Self.chat, message: third, prevMessageID: own.id)
+            )
+            let reply = MsgSendReply(
+                chatID: Self.chat,
+                message: own,
+                unread: 0,
+                mark: own.time,
+                prevMessageID: first.id
+            )
+            try server.answer(.msgSend, reply)
+            third.prevMessageID = nil
+            // It is not known how many, so it is asked.
+            try server.answer(
+                .chatInfo,
+                ChatInfoReply(chats: [Self.described(last: third, before: own)])
+            )
+            #expect(try Self.unread(server) == 1)
+            #expect(try Self.shown(server) == ["message 1", "message 2", "message 3"])
         }
     }
 

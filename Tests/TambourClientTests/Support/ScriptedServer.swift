@@ -72,6 +72,14 @@ final class ScriptedServer: ClientHost {
         say(.error, asked.sequence, opcode, reply.encoded())
     }
 
+    /// Does what a person asks of the client.
+    func wish<Value>(_ body: (ClientCore, StoreTransaction) throws -> Value) throws -> Value? {
+        guard let core else { return nil }
+        let value = try core.attempt { tx in try body(core, tx) }
+        proceed()
+        return value
+    }
+
     func isAsked(_ opcode: Opcode) -> Bool { asked.contains { $0.opcode == opcode } }
 
     /// The connection breaks, and the client connects again when it is time.
