@@ -100,7 +100,6 @@ package final class ClientCore {
             self.link.awaitsPerson = !isSignedIn
             // Who was it before may have been killed.
             try tx.set(.online, nil)
-            try tx.forgetWhoIsOnline()
             try self.adoptTasks(tx)
             self.perform(self.link.start(nowMs: self.environment.nowMs()))
         }
@@ -203,11 +202,8 @@ package final class ClientCore {
         entitiesDisconnected()
         received = []
         outgoing = []
-        // Beside a process that is connected it says who is online.
-        if try tx.value(of: .online) == owner {
-            try tx.set(.online, nil)
-            try tx.forgetWhoIsOnline()
-        }
+        if try tx.value(of: .online) == owner { try tx.set(.online, nil) }
+        try tx.forgetWhoIsOnline()
         for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
         sentAt = [:]
         let waiters = greetingWaiters

@@ -11,8 +11,7 @@ struct KeepPhotoTask: QueuedTask {
     /// The path of the original.
     let source: String
 
-    /// One at a time, as they are copied: photos leave slots to what is written meanwhile.
-    var lane: String? { "photos.keep" }
+    var lane: String? { nil }
     /// Needs no server, so it is done offline, and at once.
     var requires: TaskConditions { [] }
 

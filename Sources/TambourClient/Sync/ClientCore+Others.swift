@@ -17,8 +17,6 @@ extension ClientCore {
     private static let lookAgainMs: Int64 = 5_000
     /// Nobody waits for an answer as long as that.
     private static let errandMs: Int64 = 600_000
-    /// Who asked has given up by then, and may not want it any more.
-    private static let unsentErrandMs: Int64 = 30_000
 
     /// Has the connected process fetch what is missing where somebody looks here.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
@@ -86,10 +84,8 @@ extension ClientCore {
     private func runErrands(_ tx: StoreTransaction) throws {
         let now = environment.wallMs()
         try tx.execute(
-            """
-            DELETE FROM errand WHERE abs(askedAtHere - ?) > CASE WHEN sentBy IS NULL THEN ? ELSE ? END
-            """,
-            [now, Self.unsentErrandMs, Self.errandMs]
+            "DELETE FROM errand WHERE abs(askedAtHere - ?) > ?",
+            [now, Self.errandMs]
         )
         // Who has sent them is gone, and only one at a time is connected.
         try tx.execute(

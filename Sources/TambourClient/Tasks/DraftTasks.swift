@@ -86,16 +86,12 @@ extension StoreTransaction {
         ) != nil
     }
 
-    /// When the draft was saved that is to be thrown away; 0 while a newer time is on its way, or was
-    /// when its answer was lost.
+    /// When the draft was saved that is to be thrown away; 0 while a newer time is on its way.
     ///
     /// - Parameter known: what the store says.
     func timeOfDraft(in chat: ChatID, known: Int64) throws -> Int64 {
         let saving = try row(
-            """
-            SELECT 1 FROM task WHERE lane = ? AND kind = ?
-              AND (state = 'running' OR runs > 0 AND state IN ('blocked', 'ready', 'waiting'))
-            """,
+            "SELECT 1 FROM task WHERE lane = ? AND kind = ? AND state = 'running'",
             [draftLane(chat), SaveDraftTask.kind]
         )
         return saving == nil ? known : 0
