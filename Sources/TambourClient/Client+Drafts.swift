@@ -57,11 +57,7 @@ extension Client {
 
     /// Throws a draft away, unless another one has taken its place: that one stays.
     public func discardDraft(_ draft: Draft, in chat: ChatID) async throws(ClientError) {
-        try await wish { core, tx in
-            let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
-            guard let known, Draft(known) == draft else { return }
-            try core.discardDraft(in: chat, known, tx)
-        }
+        try await wish { core, tx in try core.discardDraft(draft, in: chat, tx) }
     }
 }
 
@@ -72,9 +68,15 @@ extension Client.Draft {
 }
 
 extension ClientCore {
+    /// Throws a draft away, unless another one has taken its place.
+    func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
+        let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
+        guard let known, Client.Draft(known) == draft else { return }
+        try discardDraft(in: chat, known, tx)
+    }
+
     /// - Parameter known: the row of the draft.
     fileprivate func discardDraft(in chat: ChatID, _ known: Row, _ tx: StoreTransaction) throws {
-        let time = try tx.timeOfDraft(in: chat, known: known["time"])
-        try queue(DiscardDraftTask(chat: chat.rawValue, time: time), tx)
+        try queue(DiscardDraftTask(chat: chat.rawValue, time: known["time"]), tx)
     }
 }

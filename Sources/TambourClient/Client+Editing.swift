@@ -174,9 +174,14 @@ extension ClientCore {
             [chat.rawValue, cid]
         )
         var next = try scheduler(tx)
-        guard let id = waiting.map({ TaskID($0["task"] as Int64) }), let record = next[id],
-            let old = TaskKinds.read(record) as? SendTask, old.forwardOf == nil
-        else { throw ClientError.invalid(reason: "the message is gone") }
+        guard let id = waiting.map({ TaskID($0["task"] as Int64) }), let record = next[id] else {
+            throw ClientError.invalid(reason: "the message is gone")
+        }
+        guard let old = TaskKinds.read(record) as? SendTask, old.forwardOf == nil else {
+            throw ClientError.invalid(
+                reason: "a photo, or what is forwarded, can be changed once it is sent"
+            )
+        }
         let elements = text.elements(
             insteadOf: old.text,
             old.elements.flatMap { [Element](stored: $0) } ?? []

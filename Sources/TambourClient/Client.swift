@@ -92,6 +92,8 @@ public final class Client: Sendable {
     ///   - text: at most 4,000 UTF-16 units.
     ///   - message: what it answers, of the same chat.
     ///   - mentions: who is named in the text, and where.
+    ///   - draft: what it was while it was being written; it is thrown away in the same transaction,
+    ///     unless another one has taken its place.
     /// - Returns: when it is stored here; it names the message until the server has it.
     @discardableResult
     public func send(
@@ -99,11 +101,13 @@ public final class Client: Sendable {
         to chat: ChatID,
         replyingTo message: MessageID? = nil,
         mentioning mentions: [Mention] = [],
-        isSilent: Bool = false
+        isSilent: Bool = false,
+        insteadOf draft: Draft = .empty
     ) async throws(ClientError) -> OutgoingID {
         try Self.check(text)
         return try await wish { core, tx in
-            try core.queue(
+            try core.discardDraft(draft, in: chat, tx)
+            return try core.queue(
                 SendTask(
                     chat: chat.rawValue,
                     cid: core.nextClientID(),

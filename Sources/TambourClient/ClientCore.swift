@@ -36,7 +36,7 @@ package final class ClientCore {
     var entities: LocalEntities?
     var entityLink = EntityLink()
     /// Counts connections and sign-outs: an answer belongs to the one in which it was asked for.
-    var entityLife = 0
+    var life = 0
     /// The runs of photos' tasks that the host is at work on.
     var photoRuns: Set<TaskRun> = []
     let photos: PhotoFolder?
@@ -51,7 +51,7 @@ package final class ClientCore {
     package internal(set) var historyRequests = 0
     /// Names this life of this process to those who share the store.
     let owner: String
-    /// Whether the connection is logged in as somebody whose account is not the one that is held here.
+    /// Whether the connection is logged in as somebody whose account is not, or no longer, held here.
     var isForeign = false
     /// Whether another process that shares the store is connected.
     package var isElsewhere = false
@@ -100,6 +100,7 @@ package final class ClientCore {
             self.link.awaitsPerson = !isSignedIn
             // Who was it before may have been killed.
             try tx.set(.online, nil)
+            try tx.forgetWhoIsOnline()
             try self.adoptTasks(tx)
             self.perform(self.link.start(nowMs: self.environment.nowMs()))
         }
@@ -202,13 +203,21 @@ package final class ClientCore {
         entitiesDisconnected()
         received = []
         outgoing = []
-        if try tx.value(of: .online) == owner { try tx.set(.online, nil) }
-        try tx.forgetWhoIsOnline()
-        for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
-        sentAt = [:]
+        // Beside a process that is connected it says who is online.
+        if try tx.value(of: .online) == owner {
+            try tx.set(.online, nil)
+            try tx.forgetWhoIsOnline()
+        }
+        try giveUpRequests(tx)
         let waiters = greetingWaiters
         greetingWaiters = []
         whenCommitted { for waiter in waiters { waiter(.failure(.disconnected)) } }
+    }
+
+    /// What is still answered is not listened to.
+    func giveUpRequests(_ tx: StoreTransaction) throws {
+        for entry in requests.takeAll() { try entry.answer(.failure(.disconnected), tx) }
+        sentAt = [:]
     }
 
     private func perform(_ actions: [LinkStateMachine.Action]) {
@@ -271,10 +280,23 @@ package final class ClientCore {
     ///
     /// - Throws: what `body` throws, or `ClientError.store`; then nothing has happened.
     func attempt<Value>(_ body: (StoreTransaction) throws -> Value) throws(ClientError) -> Value {
+        while true {
+            // Another process may have signed out. The end of what was under way for that account is a
+            // transaction of its own, which no `body` that throws takes back.
+            let value: Value? = try transaction { tx in
+                try noticeOthers(tx) && noticeSignOut(tx) ? nil : try body(tx)
+            }
+            if let value { return value }
+        }
+    }
+
+    private func transaction<Value>(
+        _ body: (StoreTransaction) throws -> Value
+    ) throws(ClientError) -> Value {
         let (value, changes): (Value, ChangeSet)
+        let knownVersion = dataVersion
         do {
             (value, changes) = try store.write { tx in
-                try noticeOthers(tx)
                 let value = try body(tx)
                 try finish(tx)
                 removePhotos(tx.endedPhotos)
@@ -283,6 +305,7 @@ package final class ClientCore {
         } catch {
             outgoing = []
             afterCommit = []
+            dataVersion = knownVersion
             forgetWhatIsInMemory()
             if case .store(let reason) = error {
                 host.publish(.storeFailed(reason: reason))
@@ -326,15 +349,19 @@ package final class ClientCore {
     }
 
     /// Another process may have written: what is in memory is read again when it is needed.
-    private func noticeOthers(_ tx: StoreTransaction) throws {
+    ///
+    /// - Returns: whether it has.
+    private func noticeOthers(_ tx: StoreTransaction) throws -> Bool {
         let version = try Int64.fetchOne(tx.db, sql: "PRAGMA data_version")
         defer { dataVersion = version }
-        guard version != dataVersion else { return }
+        guard version != dataVersion else { return false }
         forgetWhatIsInMemory()
-        if dataVersion != nil { tx.changes.everything = true }
+        guard dataVersion != nil else { return false }
+        tx.changes.everything = true
+        return true
     }
 
-    private func forgetWhatIsInMemory() {
+    func forgetWhatIsInMemory() {
         tasks = nil
         histories = [:]
         entities = nil
@@ -371,7 +398,7 @@ package final class ClientCore {
             case .stopped: .stopped
             case .waiting, .connecting: .connecting(attempt: max(attempt, 1))
             case .open: link.awaitsPerson ? .signedOut : .syncing
-            case .live: .online
+            case .live: isForeign ? .signedOut : .online
             }
         guard now != state else { return }
         state = now
@@ -485,5 +512,14 @@ package final class ClientCore {
         try connectionLost(tx)
     }
 
-    var isLive: Bool { link.phase == .live }
+    /// Whether the connection is this account's, and logged in.
+    var isLive: Bool { link.phase == .live && !isForeign }
+
+    /// Whether the server has let somebody in on this connection, or is about to.
+    var hasSession: Bool {
+        switch link.phase {
+        case .open, .live: !link.awaitsPerson
+        case .stopped, .waiting, .connecting: false
+        }
+    }
 }

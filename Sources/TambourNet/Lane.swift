@@ -604,6 +604,8 @@ package final class Lane: @unchecked Sendable {
         connection.firstSegment = -1
         connection.lastSegment = -1
         _ = control(EPOLL_CTL_DEL, connection)
+        // A child process that is being born may hold a copy: the peer is told all the same.
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
         Glibc.close(connection.descriptor)
         postRound()
     }

@@ -184,6 +184,20 @@ package final class ChildProcess: Sendable {
         return status
     }
 
+    /// Makes a script that can be run.
+    ///
+    /// By another process: a program that this one writes cannot be run while one that another test
+    /// has started has the file open by inheritance.
+    ///
+    /// - Throws: `Failed` if it cannot be made.
+    package static func makeProgram(at path: String, _ text: String) throws {
+        let made = try run(
+            URL(fileURLWithPath: "/bin/sh"),
+            ["-c", "printf %s \"$1\" > \"$2\" && chmod 700 \"$2\"", "sh", text, path]
+        )
+        guard made.status == 0 else { throw Failed(description: "\(path): \(made.errors)") }
+    }
+
     // MARK: - Starting
 
     /// One at a time: between making a pipe and keeping it from being inherited, nobody is born. A

@@ -19,10 +19,16 @@ struct CommandLineTests {
 
         deinit { try? FileManager.default.removeItem(at: url) }
 
-        func file(_ name: String, _ text: String, mode: Int = 0o600) throws -> String {
+        func file(_ name: String, _ text: String) throws -> String {
             let path = url.appendingPathComponent(name).path
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+            return path
+        }
+
+        func program(_ name: String, _ text: String) throws -> String {
+            let path = url.appendingPathComponent(name).path
+            try ChildProcess.makeProgram(at: path, text)
             return path
         }
     }
@@ -448,7 +454,7 @@ struct CommandLineTests {
         // Open for both, so that neither opening nor the end of a writer is anything to wait for.
         let pipe = open(path, O_RDWR | O_CLOEXEC)
         defer { close(pipe) }
-        let program = try place.file(
+        let program = try place.program(
             "deliver",
             """
             #!/bin/sh
@@ -458,8 +464,7 @@ struct CommandLineTests {
             fi
             # It leaves the work to a child that outlives it.
             { while kill -0 $$; do sleep 0.01; done; echo "$phone $code" > "\(path)"; } 2> /dev/null &
-            """,
-            mode: 0o700
+            """
         )
         let limits = try place.file("limits.yaml", Unhurried.file())
         let server = try await serve([

@@ -24,16 +24,10 @@ struct LinkPreviewProgramTests {
             let settings = directory.appendingPathComponent("limits.yaml").path
             try Unhurried.file(limits).write(toFile: settings, atomically: true, encoding: .utf8)
             let program = directory.appendingPathComponent("preview").path
-            // By another process: a program that this one writes cannot be run while one that another test is
-            // starting has the file open by inheritance.
-            let written = try ChildProcess.run(
-                URL(fileURLWithPath: "/bin/sh"),
-                [
-                    "-c", "printf %s \"$1\" > \"$2\" && chmod 700 \"$2\"", "sh",
-                    "#!/bin/sh\ncd \"\(directory.path)\"\nread link\n\(body)\n", program,
-                ]
+            try ChildProcess.makeProgram(
+                at: program,
+                "#!/bin/sh\ncd \"\(directory.path)\"\nread link\n\(body)\n"
             )
-            try #require(written.status == 0, "\(written.errors)")
             let child = try ChildProcess(
                 TambourdProcess.program(),
                 [

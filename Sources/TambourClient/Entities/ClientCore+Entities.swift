@@ -103,14 +103,14 @@ extension ClientCore {
 
     func entitiesDisconnected() {
         entityLink = EntityLink()
-        entityLife += 1
+        life += 1
         entities?.dropped()
     }
 
     /// Whoever signs in next has objects of their own, and answers to this account's requests are nobody's.
     func entitiesSignedOut() {
         entityLink = EntityLink()
-        entityLife += 1
+        life += 1
         entities = nil
     }
 
@@ -138,9 +138,9 @@ extension ClientCore {
             clientNow: environment.wallMs(),
             ops: push.operations.map { ObjectOperation($0) }
         )
-        let (life, operations) = (entityLife, push.operations.map(\.opID))
+        let (asked, operations) = (life, push.operations.map(\.opID))
         call(request) { [self] answer, tx in
-            guard life == entityLife else { return }
+            guard asked == life else { return }
             let results: [EntityResult]
             do {
                 results = try answer.get().results.map { try EntityResult($0) }
@@ -188,9 +188,9 @@ extension ClientCore {
 
     private func pullEntities(behind mark: EntityMark) {
         entityLink.underWay = .pull
-        let life = entityLife
+        let asked = life
         call(ObjPullRequest(since: mark.time, after: mark.last)) { [self] answer, tx in
-            guard life == entityLife else { return }
+            guard asked == life else { return }
             entityLink.underWay = nil
             do {
                 let reply = try answer.get()

@@ -11,7 +11,8 @@ struct KeepPhotoTask: QueuedTask {
     /// The path of the original.
     let source: String
 
-    var lane: String? { nil }
+    /// One at a time, as they are copied: photos leave slots to what is written meanwhile.
+    var lane: String? { "photos.keep" }
     /// Needs no server, so it is done offline, and at once.
     var requires: TaskConditions { [] }
 

@@ -4,6 +4,10 @@ import TambourProtocol
 extension ClientCore {
     /// Has `body` run when there is a connection on which somebody can sign in, or with why there is none.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
+        if isElsewhere {
+            // That one would have to sign in.
+            return body(.failure(.invalid(reason: "another process has this account open")))
+        }
         if isGreeted { return body(.success(())) }
         greetingWaiters.append(body)
     }
@@ -37,15 +41,44 @@ extension ClientCore {
     /// Signs out: the server is told if it can be, and everything but the server's address is forgotten.
     func signOut() throws(ClientError) {
         try attempt { tx in
-            if isLive { call(LogoutRequest()) { _, _ in } }
+            try endSession(tx)
             try tx.signOut()
-            tasks = nil
-            histories = [:]
-            screens = [:]
-            toldLooks = [:]
-            entitiesSignedOut()
-            forgetPhotos()
-            awaitsSignIn()
+        }
+    }
+
+    /// Ends the session of an account that another process has signed out: nothing that was on its way belongs
+    /// into the empty store.
+    ///
+    /// - Returns: whether there was one.
+    func noticeSignOut(_ tx: StoreTransaction) throws -> Bool {
+        guard hasSession, try tx.value(of: .token) as String? == nil else { return false }
+        try endSession(tx)
+        publish(.signedOut(reason: "another process of this account signed out"))
+        return true
+    }
+
+    /// Forgets whose account it was, and has the server forget it, too.
+    private func endSession(_ tx: StoreTransaction) throws {
+        if hasSession {
+            try giveUpRequests(tx)
+            try closeSession(tx)
+        }
+        forgetWhatIsInMemory()
+        screens = [:]
+        toldLooks = [:]
+        entitiesSignedOut()
+        forgetPhotos()
+        awaitsSignIn()
+    }
+
+    /// Tells the server that nobody is signed in here any more; until it knows, what it says is nobody's.
+    func closeSession(_ tx: StoreTransaction) throws {
+        isForeign = true
+        // Whoever signs in now does so on the next connection.
+        isGreeted = false
+        call(LogoutRequest()) { [self] answer, tx in
+            if case .failure(.disconnected) = answer { return }
+            try breakConnection(tx)
         }
     }
 }

@@ -73,12 +73,7 @@ extension ClientCore {
         tx.changes.account = true
         awaitsSignIn()
         publish(.signedOut(reason: "this device holds the messages of another account"))
-        // Until the server is told, it counts this device among that account's and pushes to it.
-        isForeign = true
-        call(LogoutRequest()) { [self] answer, tx in
-            if case .failure(.disconnected) = answer { return }
-            try breakConnection(tx)
-        }
+        try closeSession(tx)
     }
 
     private func loginFailed(_ error: ClientError, _ tx: StoreTransaction) throws {

@@ -17,6 +17,8 @@ extension ClientCore {
     private static let lookAgainMs: Int64 = 5_000
     /// Nobody waits for an answer as long as that.
     private static let errandMs: Int64 = 600_000
+    /// Who asked has given up by then, and may not want it any more.
+    private static let unsentErrandMs: Int64 = 30_000
 
     /// Has the connected process fetch what is missing where somebody looks here.
     func tellLook(at chat: ChatID, _ screen: Screen, _ tx: StoreTransaction) throws {
@@ -84,13 +86,16 @@ extension ClientCore {
     private func runErrands(_ tx: StoreTransaction) throws {
         let now = environment.wallMs()
         try tx.execute(
-            "DELETE FROM errand WHERE abs(askedAtHere - ?) > ?",
-            [now, Self.errandMs]
+            """
+            DELETE FROM errand WHERE abs(askedAtHere - ?) > CASE WHEN sentBy IS NULL THEN ? ELSE ? END
+            """,
+            [now, Self.unsentErrandMs, Self.errandMs]
         )
-        // Who has sent them is gone, and only one at a time is connected.
+        // Who has sent them is gone, or lost that connection without a chance to write it down.
+        let sender = "\(owner).\(life)"
         try tx.execute(
             "UPDATE errand SET failure = ? WHERE sentBy != ? AND reply IS NULL AND failure IS NULL",
-            [JSONEncoder().encode(ErrandFailure(.disconnected)), owner]
+            [JSONEncoder().encode(ErrandFailure(.disconnected)), sender]
         )
         if tx.db.changesCount > 0 { tx.changes.queue = true }
         for row in try tx.rows(
@@ -98,7 +103,7 @@ extension ClientCore {
         ) {
             let id: Int64 = row["id"]
             let payload: Data = row["payload"]
-            try tx.execute("UPDATE errand SET sentBy = ? WHERE id = ?", [owner, id])
+            try tx.execute("UPDATE errand SET sentBy = ? WHERE id = ?", [sender, id])
             call(Opcode(rawValue: row["opcode"]), [UInt8](payload)) { answer, tx in
                 switch answer {
                 case .success(let reply):

@@ -126,7 +126,7 @@ extension ClientCore {
             case .success(let reply):
                 var next = try scheduler(tx)
                 // A run that is over has no say: its task was taken over meanwhile.
-                guard let record = next.tasks.first(where: { $0.run == run }) else { return }
+                guard let record = next[run.task], record.run == run else { return }
                 // What is wanted may be another thing by now.
                 let wanted = TaskKinds.read(record) as? Kind ?? task
                 try wanted.succeeded(reply, in: self, tx)
@@ -200,7 +200,7 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         var next = try scheduler(tx)
-        guard next.tasks.contains(where: { $0.run == run }) else { return }
+        guard next[run.task]?.run == run else { return }
         try tx.apply(
             next.failed(
                 run,

@@ -24,13 +24,17 @@ struct SaveDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftSaveRequest {
+        // Until the answer is here the server may hold it, under a time that is not known.
+        try tx.execute("UPDATE draft SET time = 0 WHERE chat = ?", [chat])
         let draft = NewDraft(text: Text(text), replyTo: replyTo.map(MessageID.init))
         return DraftSaveRequest(chatID: ChatID(chat), draft: draft)
     }
 
     func succeeded(_ reply: DraftSaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // What was written since stays as it is; what another device said before this is over.
-        guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
+        if try tx.hasNewerDraft(in: ChatID(chat)) {
+            return try tx.execute("UPDATE draft SET time = ? WHERE chat = ?", [reply.time, chat])
+        }
         try tx.execute(
             """
             INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
@@ -48,7 +52,7 @@ struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// The draft that is meant; a newer one of another device stays.
+    /// The draft that is meant, a newer one of another device stays; 0 for whichever there is.
     let time: Int64
 
     var lane: String? { draftLane(ChatID(chat)) }
@@ -84,17 +88,6 @@ extension StoreTransaction {
             """,
             [draftLane(chat), SaveDraftTask.kind]
         ) != nil
-    }
-
-    /// When the draft was saved that is to be thrown away; 0 while a newer time is on its way.
-    ///
-    /// - Parameter known: what the store says.
-    func timeOfDraft(in chat: ChatID, known: Int64) throws -> Int64 {
-        let saving = try row(
-            "SELECT 1 FROM task WHERE lane = ? AND kind = ? AND state = 'running'",
-            [draftLane(chat), SaveDraftTask.kind]
-        )
-        return saving == nil ? known : 0
     }
 
     /// Whether the draft was changed here again since the change that is under way.

@@ -41,30 +41,39 @@ extension ScreenController {
         guard let chat = state.open, let draft else { return }
         guard draft != writing.shown else { return takeDraft() }
         let known = writing.stored
-        writing.stored = draft
-        writing.shown = draft
-        store(draft, instead: known, in: chat)
+        store(draft, in: chat) { client in
+            if draft == .empty {
+                try await client.discardDraft(known, in: chat)
+            } else {
+                try await client.saveDraft(draft.text, in: chat, replyingTo: draft.replyTo)
+            }
+        }
     }
 
     /// What the line said is sent: the draft it began with goes.
-    func discardDraft(in chat: ChatID) {
+    func discardDraft(
+        in chat: ChatID,
+        bySending send: @escaping @Sendable (Client, Client.Draft) async throws -> Void
+    ) {
         let known = writing.stored
-        writing.stored = .empty
-        writing.shown = .empty
-        store(.empty, instead: known, in: chat)
+        store(.empty, in: chat) { client in try await send(client, known) }
     }
 
-    private func store(_ draft: Client.Draft, instead known: Client.Draft, in chat: ChatID) {
+    /// Has what the line says stored as the chat's draft.
+    private func store(
+        _ draft: Client.Draft,
+        in chat: ChatID,
+        by wish: @escaping @Sendable (Client) async throws -> Void
+    ) {
+        let known = writing.stored
+        writing.stored = draft
+        writing.shown = draft
         writing.generation += 1
         let generation = writing.generation
         writing.unstored[chat] = (draft, generation)
         perform { [weak self] client in
             do {
-                if draft == .empty {
-                    try await client.discardDraft(known, in: chat)
-                } else {
-                    try await client.saveDraft(draft.text, in: chat, replyingTo: draft.replyTo)
-                }
+                try await wish(client)
                 self?.later { $0.stored(generation, in: chat) }
             } catch {
                 self?.later { $0.notStored(generation, instead: known, in: chat) }

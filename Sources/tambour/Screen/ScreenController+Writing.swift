@@ -184,10 +184,15 @@ extension ScreenController {
         var answered: MessageID?
         if case .reply(let message, _) = state.intent { answered = message }
         state.intent = .new
-        perform { [answered] in
-            try await $0.send(text, to: open, replyingTo: answered, mentioning: mentions)
+        discardDraft(in: open) { [answered] client, draft in
+            try await client.send(
+                text,
+                to: open,
+                replyingTo: answered,
+                mentioning: mentions,
+                insteadOf: draft
+            )
         }
-        discardDraft(in: open)
     }
 
     private func editOutside() {

@@ -91,6 +91,8 @@ struct ScreenDraftTests {
             desk.passTime()
             await desk.waitForWishes()
             #expect(try Self.draft(at: desk) == "hello")
+            // Of two devices the later one wins.
+            #expect(await desk.client.settle(within: .seconds(60)))
             // An untouched line is not stored again, whatever it shows.
             try Self.save("of the phone", at: desk)
             try await desk.display.waits(for: "> of the phone")
