@@ -15,12 +15,7 @@ struct LinkPreviewProgramTests {
 
         /// - Parameter body: of a shell script whose standard input is a link.
         init(_ body: String, limits: [String: Int] = [:]) async throws {
-            let directory = FileManager.default.temporaryDirectory
-                .appendingPathComponent("tambour-preview-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(
-                at: directory,
-                withIntermediateDirectories: true
-            )
+            let directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
             let settings = directory.appendingPathComponent("limits.yaml").path
             try Unhurried.file(limits).write(toFile: settings, atomically: true, encoding: .utf8)
             let program = directory.appendingPathComponent("preview").path

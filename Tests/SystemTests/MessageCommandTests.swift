@@ -16,12 +16,7 @@ struct MessageCommandTests {
         private var isServing = true
 
         init() async throws {
-            directory = FileManager.default.temporaryDirectory
-                .appendingPathComponent("tambour-messages-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(
-                at: directory,
-                withIntermediateDirectories: true
-            )
+            directory = URL(fileURLWithPath: try TestServer.temporaryDirectory())
             server = try TestServer(dataDirectory: directory.appendingPathComponent("s").path)
             alice = try server.signUp("Alice")
             bob = try server.signUp("Bob")

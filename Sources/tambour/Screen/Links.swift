@@ -55,8 +55,10 @@ enum Links {
     /// Without what belongs to the sentence around it.
     private static func trimmed(_ address: Substring) -> Substring {
         var address = address
+        // Looked for once: no opening bracket is ever taken off, and of closing ones there may be thousands.
+        let isOpened = address.contains("(")
         while let last = address.last {
-            let isClosing = last == ")" && !address.contains("(")
+            let isClosing = last == ")" && !isOpened
             guard ".,;:!?\"'»”>]}".contains(last) || isClosing else { break }
             address.removeLast()
         }

@@ -160,6 +160,15 @@ final class PhotoDesk: ClientHost {
         }
     }
 
+    /// Starts, sends a photo and copies it; what is left is its upload.
+    @discardableResult
+    func startWithPhoto() throws -> OutgoingID {
+        start()
+        let photo = try sendPhoto(photo())
+        try keepPhoto()
+        return photo
+    }
+
     /// Tells how an upload went.
     func finishUpload(_ report: PhotoReport) throws {
         finish(try #require(works.first { $0.upload != nil }, "nothing is uploaded"), report)

@@ -91,9 +91,7 @@ struct PhotoTests {
 
     @Test("goes on where the upload was when the process was killed")
     func resumed() throws {
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         try desk.reachUpload(40)
         let first = desk.uploads.map(\.key)
         try desk.restart()
@@ -132,9 +130,7 @@ struct PhotoTests {
         "is uploaded again, from its beginning, when the token expired before the message was sent"
     )
     func expired() throws {
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         try desk.reachUpload(100)
         let first = try #require(desk.uploads.first?.key)
         desk.isReachable = false
@@ -217,9 +213,7 @@ struct PhotoTests {
 
     @Test("that cannot be uploaded fails its message, and is dropped whole")
     func notUploaded() throws {
-        desk.start()
-        let photo = try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        let photo = try desk.startWithPhoto()
         try desk.finishUpload(.failed(PhotoError(.never, "too large")))
         #expect(try desk.lastState() == .failed(reason: "too large"))
         #expect(desk.copies().count == 1)
@@ -257,9 +251,7 @@ struct PhotoTests {
 
     @Test("whose upload is silent for long is given up and taken up again")
     func stalled() throws {
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         for _ in 0..<4 { desk.pass(ms: 25_000) }
         try desk.reachUpload(40)
         let stalled = try #require(desk.works.first)
@@ -276,9 +268,7 @@ struct PhotoTests {
 
     @Test("is given back when the client stops, and nothing of it outlives signing out")
     func stopped() throws {
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         try desk.reachUpload(40)
         let run = try #require(desk.works.first?.run)
         desk.core?.stop()
@@ -295,9 +285,7 @@ struct PhotoTests {
 
     @Test("leaves no copy behind though the process died before it could remove it")
     func strays() throws {
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         let folder = "\(desk.directory)/account.db.photos"
         let kept = desk.copies()
         for stray in ["-17", "-17.part", "\(try #require(kept.first)).part"] {
@@ -310,9 +298,7 @@ struct PhotoTests {
     @Test("of a kind that another version wrote is kept and waits")
     func otherVersion() throws {
         desk.isReachable = false
-        desk.start()
-        try desk.sendPhoto(desk.photo())
-        try desk.keepPhoto()
+        try desk.startWithPhoto()
         try desk.wish { _, tx in try tx.execute("UPDATE task SET codecVersion = 9") }
         try desk.restart()
         #expect(try desk.rows().count == 1)

@@ -10,10 +10,8 @@ struct ClientListsTests {
     @Test("members have roles, which can be given and taken")
     func roles() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, _) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             let group = try alice.createGroup("Friends", with: [bob], cid: 1)
             try await client.until("the group") { try $0.chat(group) != nil }
             func roles() async throws -> [String: Client.Member.Role] {
@@ -35,8 +33,7 @@ struct ClientListsTests {
         try await withWorld(["membersPageSize": 2]) { world in
             let alice = try world.server.signUp("Alice")
             let others = try (1...5).map { try world.server.signUp("Guest \($0)") }
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             let group = try alice.createGroup("Friends", with: others, cid: 1)
             let members = try await client.roster(of: group)
             #expect(Set(members.map(\.id)) == Set([alice.userID] + others.map(\.userID)))
@@ -48,10 +45,8 @@ struct ClientListsTests {
     @Test("who is blocked is listed, and is no contact by that")
     func blocked() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, _) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             #expect(try await client.blocked().isEmpty)
             try await client.change(bob.userID, .block)
             try await client.until("done") { try $0.queueLength() == 0 }
@@ -66,12 +61,9 @@ struct ClientListsTests {
     @Test("what waits is listed in its order, with what it is, and what was refused with why")
     func waiting() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             try bob.send("hi", to: chat, cid: 1)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             try await client.until("hi") { try $0.texts(of: chat).contains("hi") }
             try await client.until("who it is") { try $0.chats().first?.title == "Bob" }
             await client.stop()
@@ -101,12 +93,10 @@ struct ClientListsTests {
     @Test("messages that name the account or answer it are found, the newest first")
     func mentions() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
+            let (alice, bob, _) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
             let group = try alice.createGroup("Friends", with: [bob, carol], cid: 1)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             let first = try alice.send("who?", to: group, cid: 2)
             let link = NewLink(type: .reply, messageID: first.message.id)
             try bob.call(
@@ -145,16 +135,14 @@ struct ClientListsTests {
     @Test("the server finds what is not on this device, in one chat and in all, page by page")
     func searchServer() async throws {
         try await withWorld(["searchPageSize": 2]) { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
+            let (alice, bob, _) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
             let (one, two) = (alice.dialog(with: bob), alice.dialog(with: carol))
             for number in 1...3 {
                 try bob.send("apricot \(number)", to: one, cid: Int64(number))
             }
             try carol.send("apricot 4", to: two, cid: 4)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             let page = try await client.searchServer("apri")
             #expect(page.found.map(\.row.text) == ["apricot 4", "apricot 3"])
             let next = try await client.searchServer("apri", after: page.marker)
@@ -174,8 +162,7 @@ struct ClientListsTests {
                 let other = try world.server.signUp("Guest \(number)")
                 try other.send("hi", to: alice.dialog(with: other), cid: 1)
             }
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             try await client.until("all") { try $0.chats().count == 4 }
             let all = try client.chats()
             #expect(try client.chats(limit: 2) == Array(all.prefix(2)))
@@ -186,12 +173,9 @@ struct ClientListsTests {
     @Test("the own read mark is known, also of a chat that is not")
     func readMark() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             let sent = try bob.send("hi", to: chat, cid: 1)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             try await client.until("hi") { try $0.texts(of: chat).contains("hi") }
             #expect(try client.readMark(of: chat) < sent.message.time)
             try await client.markRead(sent.message.id, in: chat)

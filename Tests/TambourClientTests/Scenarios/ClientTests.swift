@@ -11,11 +11,8 @@ struct ClientTests {
     @Test("signs in, sends and receives, and keeps what it has seen")
     func chats() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
 
             try await client.send("hello", to: chat)
             let push = try bob.next(.notifMessage, as: NotifMessage.self)
@@ -57,11 +54,8 @@ struct ClientTests {
     @Test("shows at once what cannot be sent yet, and sends it once, in order, when it can")
     func offline() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            var client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            var client = try await world.onlineClient(of: alice)
             try await client.send("before", to: chat)
             try await client.until("sent") { try $0.queueLength() == 0 }
             try await world.restartServer {
@@ -85,12 +79,9 @@ struct ClientTests {
     @Test("hears of what happened while it was away, and draws a gap until it is filled")
     func away() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             for number in 1...3 { try bob.send("old \(number)", to: chat, cid: Int64(number)) }
-            var client = try await world.client(of: alice)
-            try await client.startAndSync()
+            var client = try await world.onlineClient(of: alice)
             client.look(at: chat, rowsOnScreen: 10)
             let old = (1...3).map { "old \($0)" }
             try await client.until("the old ones") { try $0.texts(of: chat) == old }
@@ -119,14 +110,11 @@ struct ClientTests {
     @Test("learns what became of messages it holds: edits, deletions, reactions")
     func changesWhileAway() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             let sent = try (1...4).map {
                 try bob.send("m\($0)", to: chat, cid: Int64($0)).message.id
             }
-            var client = try await world.client(of: alice)
-            try await client.startAndSync()
+            var client = try await world.onlineClient(of: alice)
             client.look(at: chat, rowsOnScreen: 10)
             try await client.until("all four") {
                 try $0.texts(of: chat) == ["m1", "m2", "m3", "m4"]
@@ -157,11 +145,8 @@ struct ClientTests {
     @Test("edits, deletes and reacts offline, and the server agrees afterwards")
     func changesOffline() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             for number in 1...3 { try await client.send("m\(number)", to: chat) }
             try await client.until("sent") { try $0.queueLength() == 0 }
             let ids = try client.history(of: chat).rows.compactMap(\.message)
@@ -194,9 +179,7 @@ struct ClientTests {
     )
     func scroll(total: Int) async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             for start in stride(from: 1, through: total, by: 200) {
                 let sent = try (start..<start + 200).map { number in
                     let message = NewMessage(cid: Int64(number), text: Text("\(number)"))
@@ -248,11 +231,8 @@ struct ClientTests {
     @Test("shares its file with another process: one connects, both see and send")
     func shared() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let screen = try await world.client(of: alice)
-            try await screen.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let screen = try await world.onlineClient(of: alice)
             let script = try world.open("tambour")
             script.start()
             try await script.until("the other is connected") { $0.state == .elsewhere }
@@ -269,11 +249,8 @@ struct ClientTests {
     @Test("says that it was signed out, and keeps what was not sent")
     func signedOut() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, _, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             try alice.call(SessionsCloseRequest())
             try await client.until("signed out") { $0.state == .signedOut }
             try await client.send("kept", to: chat)
@@ -287,12 +264,9 @@ struct ClientTests {
     @Test("lets nobody else into what it holds of an account that was signed out")
     func another() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
+            let (alice, bob, chat) = try world.aliceAndBob()
             let carol = try world.server.signUp("Carol")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             try await client.send("mine", to: chat)
             try await client.until("sent") { try $0.queueLength() == 0 }
             #expect(try client.isSignedIn())

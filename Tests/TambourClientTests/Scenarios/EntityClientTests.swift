@@ -58,10 +58,8 @@ private func withDevices(
 ) async throws {
     try await withWorld { world in
         let alice = try world.server.signUp("Alice")
-        let phone = try await world.client(of: alice, device: "phone")
-        let laptop = try await world.client(of: alice, device: "laptop")
-        try await phone.startAndSync()
-        try await laptop.startAndSync()
+        let phone = try await world.onlineClient(of: alice, device: "phone")
+        let laptop = try await world.onlineClient(of: alice, device: "laptop")
         let home = try await phone.createEntity(.account, fields: ["name": .string("Home")])
         let ann = try await phone.createEntity(
             .profile,
@@ -247,10 +245,8 @@ struct EntityClientTests {
     @Test("of one account are not those of the next that signs in")
     func signOut() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, _) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             try await client.createEntity(.account, fields: ["name": .string("hers")])
             try await client.signOut()
             let session = try world.server.signIn(phoneOf: bob, device: "other")

@@ -38,10 +38,8 @@ private struct Pair {
 
     init(_ world: World) async throws {
         let alice = try world.server.signUp("Alice")
-        let phone = try await world.client(of: alice, device: "phone")
-        let laptop = try await world.client(of: alice, device: "laptop")
-        try await phone.startAndSync()
-        try await laptop.startAndSync()
+        let phone = try await world.onlineClient(of: alice, device: "phone")
+        let laptop = try await world.onlineClient(of: alice, device: "laptop")
         let home = try await phone.createEntity(.account, fields: ["name": .string("Home")])
         let ann = try await phone.createEntity(
             .profile,

@@ -25,11 +25,8 @@ struct PhotoClientTests {
     @Test("is told that the server takes none, and keeps it until it is dropped")
     func refused() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             let photo = try await client.sendPhoto(
                 at: try photo(in: world),
                 caption: "look",
@@ -88,12 +85,9 @@ struct PhotoClientTests {
     @Test("breaks the upload off when the message is taken back")
     func brokenOff() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             let upload = EndlessUpload()
-            let client = try await world.client(of: alice) { $0.photoUpload = upload }
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice) { $0.photoUpload = upload }
             let photo = try await client.sendPhoto(at: try photo(in: world), to: chat)
             var steps = upload.steps.makeAsyncIterator()
             #expect(await steps.next() == .begun)

@@ -14,8 +14,7 @@ struct SharedStoreTests {
     ) async throws {
         try await withWorld { world in
             let alice = try world.server.signUp("Alice")
-            let first = try await world.client(of: alice)
-            try await first.startAndSync()
+            let first = try await world.onlineClient(of: alice)
             let second = try world.open("tambour")
             second.start()
             try await second.until("beside the other") { $0.state == .elsewhere }
@@ -26,11 +25,8 @@ struct SharedStoreTests {
     @Test("fetch what is missing where any of them looks")
     func looks() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let before = try await world.client(of: alice)
-            try await before.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let before = try await world.onlineClient(of: alice)
             await before.stop()
             for number in 1...120 { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
             let first = try world.open("tambour")

@@ -10,9 +10,7 @@ struct WritingTests {
     @Test("an edit keeps formatting and names outside of what it changes")
     func editing() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             let elements = [
                 Element(type: "STRONG", from: 0, length: 4),
                 Element(type: "EMPHASIZED", from: 5, length: 5),
@@ -24,8 +22,7 @@ struct WritingTests {
                     message: NewMessage(cid: 1, text: "bold plain @Bob", elements: elements)
                 )
             )
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             client.look(at: chat, rowsOnScreen: 10)
             try await client.until("it") { try $0.texts(of: chat) == ["bold plain @Bob"] }
             let message = try #require(try client.history(of: chat).rows.first?.message)
@@ -53,12 +50,9 @@ struct WritingTests {
     @Test("a refused message does not hide what is newer in the list")
     func preview() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             try bob.send("before", to: chat, cid: 1)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             try await client.until("before") { try $0.chat(chat)?.preview?.text == "before" }
             try await client.send("answers nothing", to: chat, replyingTo: MessageID(77 << 16))
             try await client.until("the refusal") { try $0.chat(chat)?.failedCount == 1 }
@@ -74,11 +68,8 @@ struct WritingTests {
     @Test("a message that waits is changed in its place, whatever of it the server has")
     func queued() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let (alice, bob, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
             try await client.send("hello", to: chat)
             try await client.until("sent") { try $0.queueLength() == 0 }
             let first = try #require(try client.history(of: chat).rows.first)
@@ -118,12 +109,9 @@ struct WritingTests {
     @Test("a draft is thrown away only while it is the one that is meant")
     func drafts() async throws {
         try await withWorld { world in
-            let alice = try world.server.signUp("Alice")
-            let bob = try world.server.signUp("Bob")
-            let chat = alice.dialog(with: bob)
+            let (alice, bob, chat) = try world.aliceAndBob()
             let sent = try bob.send("hi", to: chat, cid: 1)
-            let client = try await world.client(of: alice)
-            try await client.startAndSync()
+            let client = try await world.onlineClient(of: alice)
             #expect(try client.draft(in: chat) == .empty)
             try await client.saveDraft("an ans", in: chat)
             let answer = Client.Draft(text: "an ans", replyTo: sent.message.id)

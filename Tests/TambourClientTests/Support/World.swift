@@ -25,6 +25,24 @@ final class World {
         server = try TestServer(overrides: overrides, dataDirectory: directory + "/server")
     }
 
+    /// Alice and Bob, each on one device, and the id of their dialog, which has not begun.
+    func aliceAndBob() throws -> (alice: WireClient, bob: WireClient, chat: ChatID) {
+        let alice = try server.signUp("Alice")
+        let bob = try server.signUp("Bob")
+        return (alice, bob, alice.dialog(with: bob))
+    }
+
+    /// A client like that of `client(of:)`, which is connected and has all that happened before.
+    func onlineClient(
+        of other: WireClient,
+        device: String = "tambour",
+        _ change: (inout ClientOptions) -> Void = { _ in }
+    ) async throws -> Client {
+        let client = try await client(of: other, device: device, change)
+        try await client.startAndSync()
+        return client
+    }
+
     /// A client that is signed in as who `other` is, on a device of its own.
     func client(
         of other: WireClient,

@@ -104,10 +104,7 @@ struct ScreenFlowTests {
             // The list shows the last one before the history is there.
             try await desk.display.waits(for: "apricot")
             try await desk.display.waits(for: "banana")
-            desk.stopServer()
-            try await desk.display.wait(for: "offline") { _ in
-                desk.look { $0.connection != .online }
-            }
+            try await desk.loseServer()
             desk.press(.alt("s"))
             desk.type("apri")
             try await desk.display.waits(for: "1 on this device, offline")
@@ -332,10 +329,7 @@ struct ScreenFlowTests {
     func queue() async throws {
         try await atDesk(after: Before { try Self.talk($0, ["hello"]) }) { desk in
             try await desk.openBob()
-            desk.stopServer()
-            try await desk.display.wait(for: "offline") { _ in
-                desk.look { $0.connection != .online }
-            }
+            try await desk.loseServer()
             desk.type("for later\n")
             try await desk.display.waits(for: "for later")
             desk.press(.alt("q"))

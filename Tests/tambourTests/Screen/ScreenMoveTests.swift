@@ -12,14 +12,18 @@ struct ScreenMoveTests {
         Before { try $0.bob.send("hello", to: $0.chat, cid: 1) }
     }
 
+    private static var groupAndHello: Before {
+        Before { world in
+            _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
+            try hello.happen(world)
+        }
+    }
+
     @Test("what is chosen in a list stays chosen when the list moves")
     func selection() async throws {
         try await atDesk(after: Self.hello) { desk in
             try await desk.openBob()
-            desk.stopServer()
-            try await desk.display.wait(for: "offline") { _ in
-                desk.look { $0.connection != .online }
-            }
+            try await desk.loseServer()
             desk.type("first\nsecond\nthird\n")
             try await desk.display.wait(for: "all") { _ in desk.look { $0.rows.count == 4 } }
             desk.press(.alt("q"))
@@ -50,12 +54,7 @@ struct ScreenMoveTests {
 
     @Test("the chosen chat stays chosen while others come before it")
     func goTo() async throws {
-        try await atDesk(
-            after: Before { world in
-                _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
-                try world.bob.send("hello", to: world.chat, cid: 1)
-            }
-        ) { desk in
+        try await atDesk(after: Self.groupAndHello) { desk in
             try await desk.display.wait(for: "both") { _ in
                 desk.look { $0.chats.first?.title == "Bob" && $0.chats.count == 2 }
             }
@@ -143,12 +142,7 @@ struct ScreenMoveTests {
 
     @Test("who is in a group is asked when somebody is to be named, once")
     func names() async throws {
-        try await atDesk(
-            after: Before { world in
-                _ = try world.bob.createGroup("Friends", with: [world.alice], cid: 77)
-                try world.bob.send("hello", to: world.chat, cid: 1)
-            }
-        ) { desk in
+        try await atDesk(after: Self.groupAndHello) { desk in
             func count(_ opcode: String, _ direction: FrameTap.Direction) -> Int {
                 desk.look { state in
                     state.frames?.count { $0.opcode == opcode && $0.direction == direction } ?? 0
@@ -189,10 +183,7 @@ struct ScreenMoveTests {
     func queued() async throws {
         try await atDesk(after: Self.hello) { desk in
             try await desk.openBob()
-            desk.stopServer()
-            try await desk.display.wait(for: "offline") { _ in
-                desk.look { $0.connection != .online }
-            }
+            try await desk.loseServer()
             desk.type("first\nsecond\n")
             try await desk.display.wait(for: "both") { _ in desk.look { $0.rows.count == 3 } }
             desk.press(KeyPress(.escape), KeyPress(.up), KeyPress(.character("e")))

@@ -39,6 +39,8 @@ struct ScreenPartsTests {
             ("see https://a.example/x, or", ["https://a.example/x"]),
             ("(https://a.example/y)", ["https://a.example/y"]),
             ("https://a.example/Foo_(bar)", ["https://a.example/Foo_(bar)"]),
+            ("(https://a.example/Foo_(bar)).", ["https://a.example/Foo_(bar))"]),
+            ("(see https://a.example/y).))", ["https://a.example/y"]),
             ("“http://a.example/?q=1#z”.", ["http://a.example/?q=1#z"]),
             ("mailto:bob@a.example!", ["mailto:bob@a.example"]),
             ("javascript:alert(1) file:///etc/passwd https://", []),
@@ -52,6 +54,16 @@ struct ScreenPartsTests {
             let units = Array(text.utf16)[link.range]
             #expect(String(decoding: units, as: UTF16.self) == link.address)
         }
+    }
+
+    @Test("an address before any number of brackets is read over a few times, not once for each")
+    func brackets() {
+        // Five thousand million steps if each bracket made another search through what is before it.
+        let brackets = String(repeating: ")", count: 100_000)
+        let found = Links.ranges(in: "https://a.example/x\(brackets)")
+        #expect(found.map(\.address) == ["https://a.example/x"])
+        let opened = Links.ranges(in: "https://a.example/(x\(brackets).,")
+        #expect(opened.map(\.address) == ["https://a.example/(x\(brackets)"])
     }
 
     @Test("no link starts a program in another way than with an address")

@@ -104,6 +104,12 @@ final class Desk {
         server.stop()
     }
 
+    /// The server goes away, and the screen knows.
+    func loseServer() async throws {
+        stopServer()
+        try await display.wait(for: "offline") { _ in look { $0.connection != .online } }
+    }
+
     // MARK: - Keys
 
     func press(_ keys: KeyPress...) {
