@@ -35,12 +35,6 @@ struct ListedChatTests {
         )
     }
 
-    private static func withServer(_ body: (ScriptedServer) throws -> Void) throws {
-        let server = try ScriptedServer()
-        defer { server.close() }
-        try body(server)
-    }
-
     private static func shown(_ server: ScriptedServer) throws -> [String] {
         try server.store.read { db in
             try Reader(db).history(of: chat, .newest, count: 100).rows.map(\.text)
@@ -64,7 +58,7 @@ struct ListedChatTests {
         arguments: [RequestError.Code.internalError, RequestError.Code.overloaded]
     )
     func refused(code: RequestError.Code) throws {
-        try Self.withServer { server in
+        try withScriptedServer { server in
             server.login.chats = [Self.described(last: Self.message(1))]
             server.reconnect()
             #expect(try Self.isListed(server))
@@ -85,7 +79,7 @@ struct ListedChatTests {
 
     @Test("an answer without it takes it out of the list")
     func gone() throws {
-        try Self.withServer { server in
+        try withScriptedServer { server in
             server.login.chats = [Self.described(last: Self.message(1))]
             server.reconnect()
             server.push(
@@ -99,7 +93,7 @@ struct ListedChatTests {
 
     @Test("a page that has a message before its push does not keep it from being counted")
     func pageFirst() throws {
-        try Self.withServer { server in
+        try withScriptedServer { server in
             let (older, first, second) = (Self.message(0), Self.message(1), Self.message(2))
             server.login.chats = [Self.described(last: first, before: older)]
             server.reconnect()
@@ -125,7 +119,7 @@ struct ListedChatTests {
 
     @Test("an answer to an own message does not take away what was said and pushed since")
     func answerLast() throws {
-        try Self.withServer { server in
+        try withScriptedServer { server in
             let first = Self.message(1)
             server.login.chats = [Self.described(last: first)]
             server.reconnect()
@@ -160,7 +154,7 @@ struct ListedChatTests {
 
     @Test("a message that comes before it, and is deleted, does not come back with an older answer")
     func deletedMeanwhile() throws {
-        try Self.withServer { server in
+        try withScriptedServer { server in
             let (first, second) = (Self.message(1), Self.message(2))
             server.push(
                 .notifMessage,

@@ -103,6 +103,39 @@ struct SharedStoreTests {
         }
     }
 
+    @Test("sign out of all of them, wherever somebody does it")
+    func signOut() async throws {
+        try await withTwo { _, alice, first, second in
+            #expect(try alice.call(SessionsInfoRequest()).sessions.count == 2)
+            try await second.signOut()
+            try await first.until("signed out") { $0.state == .signedOut }
+            #expect(first.signedOutReason != nil)
+            #expect(try alice.call(SessionsInfoRequest()).sessions.count == 1)
+            let error = await #expect(throws: ClientError.self) {
+                _ = try await second.requestCode(phone: "+70000000000")
+            }
+            guard case .invalid = error else {
+                Issue.record("it was taken for another fault: \(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test("fail what was asked for when the store of the connected one has failed")
+    func storeFailed() throws {
+        try withScriptedServer { server in
+            _ = try server.wish { core, tx in try core.leaveErrand(.sessionsInfo, [0x80], tx) }
+            #expect(server.isAsked(.sessionsInfo))
+            #expect(throws: ClientError.self) { try server.wishWithFullDisk { _, _ in } }
+            server.reconnect()
+            let failed = try server.wish { _, tx in
+                try tx.int("SELECT count(*) FROM errand WHERE failure IS NOT NULL")
+            }
+            #expect(failed == 1)
+            #expect(!server.isAsked(.sessionsInfo))
+        }
+    }
+
     @Test("keep objects up to date for each other")
     func objects() async throws {
         try await withTwo { _, _, _, second in

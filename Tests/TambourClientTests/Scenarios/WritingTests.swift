@@ -127,6 +127,49 @@ struct WritingTests {
         }
     }
 
+    @Test("a draft that the server may hold under an unknown time is thrown away all the same")
+    func unansweredDraft() throws {
+        try withScriptedServer { server in
+            let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
+            func save(_ text: String) throws {
+                _ = try server.wish { core, tx in
+                    try core.queue(SaveDraftTask(chat: chat.rawValue, text: text), tx)
+                }
+            }
+            try save("h")
+            try server.answer(.draftSave, DraftSaveReply(time: 50))
+            try save("he")
+            #expect(server.isAsked(.draftSave))
+            server.loseConnection()
+            // It takes the place of the one whose answer was lost.
+            try save("hey")
+            _ = try server.wish { core, tx in
+                try core.discardDraft(Client.Draft(text: "hey"), in: chat, tx)
+            }
+            server.reconnect()
+            #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [0])
+        }
+    }
+
+    @Test("a message and the end of its draft are stored together")
+    func sentDraft() async throws {
+        try await withWorld { world in
+            let (alice, _, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
+            try await client.saveDraft("hello", in: chat)
+            let changes = client.changes()
+            try await client.send("hello", to: chat, insteadOf: Client.Draft(text: "hello"))
+            for await change in changes where change.chats.contains(chat) {
+                #expect(try client.draft(in: chat) == .empty)
+                #expect(try client.history(of: chat).rows.map(\.text) == ["hello"])
+                break
+            }
+            try await client.saveDraft("other", in: chat)
+            try await client.send("again", to: chat, insteadOf: Client.Draft(text: "hello"))
+            #expect(try client.draft(in: chat).text == "other")
+        }
+    }
+
     @Test("the one stretch in which two texts differ moves what is around it")
     func change() {
         let whole = Element(type: "STRONG", from: 0, length: 9)

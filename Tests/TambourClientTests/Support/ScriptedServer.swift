@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TambourProtocol
 import TambourTesting
 
@@ -10,6 +11,7 @@ final class ScriptedServer: ClientHost {
     struct Asked {
         let opcode: Opcode
         let sequence: UInt16
+        let payload: [UInt8]
     }
 
     struct NotAsked: Error { let opcode: Opcode }
@@ -17,7 +19,15 @@ final class ScriptedServer: ClientHost {
     static let me = UserID(7)
     static let partner = UserID(8)
 
+    /// The client's disk.
+    private final class Disk: Sendable {
+        let isFull = Atomic(false)
+    }
+
+    private struct DiskFull: Error {}
+
     let store: LocalStore
+    private let disk = Disk()
     private(set) var asked: [Asked] = []
     /// The chats that each login brings, and its `time`.
     var login: (chats: [Chat], time: Int64) = ([], 1_000_000)
@@ -28,7 +38,12 @@ final class ScriptedServer: ClientHost {
     private var todo: [() -> Void] = []
 
     init() throws {
-        store = try LocalStore(path: TestServer.temporaryDirectory() + "/client.db")
+        store = try LocalStore(
+            path: TestServer.temporaryDirectory() + "/client.db",
+            beforeCommit: { [disk] in
+                if disk.isFull.load(ordering: .relaxed) { throw DiskFull() }
+            }
+        )
         try store.write { try $0.set(.server, "server:1") }
         core = ClientCore(
             store: store,
@@ -72,6 +87,11 @@ final class ScriptedServer: ClientHost {
         say(.error, asked.sequence, opcode, reply.encoded())
     }
 
+    func signOut() throws {
+        try core?.signOut()
+        proceed()
+    }
+
     /// Does what a person asks of the client.
     func wish<Value>(_ body: (ClientCore, StoreTransaction) throws -> Value) throws -> Value? {
         guard let core else { return nil }
@@ -82,11 +102,30 @@ final class ScriptedServer: ClientHost {
 
     func isAsked(_ opcode: Opcode) -> Bool { asked.contains { $0.opcode == opcode } }
 
-    /// The connection breaks, and the client connects again when it is time.
-    func reconnect() {
+    /// The open questions of a kind, oldest first.
+    func asked<Request: WireRequest>(_ kind: Request.Type) throws -> [Request] {
+        try asked.filter { $0.opcode == Request.opcode }.map {
+            try Request.decode($0.payload, limits: .standard)
+        }
+    }
+
+    /// Does what a person asks of the client while nothing can be stored.
+    func wishWithFullDisk(_ body: (ClientCore, StoreTransaction) throws -> Void) throws {
+        disk.isFull.store(true, ordering: .relaxed)
+        defer { disk.isFull.store(false, ordering: .relaxed) }
+        _ = try wish(body)
+    }
+
+    /// The connection breaks.
+    func loseConnection() {
         asked = []
         sent = []
         core?.connectionClosed()
+    }
+
+    /// The connection breaks, if it has not yet, and the client connects again when it is time.
+    func reconnect() {
+        loseConnection()
         nowMs += 600_000
         core?.wake()
         proceed()
@@ -133,7 +172,13 @@ final class ScriptedServer: ClientHost {
             while let frame = try? decoder.next(in: bytes, from: &offset) {
                 guard let packet = try? frame.packet(limits: .standard) else { continue }
                 let opcode = Opcode(rawValue: packet.header.opcode)
-                heard.append(Asked(opcode: opcode, sequence: packet.header.sequence))
+                heard.append(
+                    Asked(
+                        opcode: opcode,
+                        sequence: packet.header.sequence,
+                        payload: packet.payload
+                    )
+                )
             }
         }
         sent.removeFirst(offset)
@@ -164,4 +209,11 @@ final class ScriptedServer: ClientHost {
     func publish(_ changes: ChangeSet) {}
     func publish(_ state: ConnectionState) {}
     func publish(_ event: ClientEvent) {}
+}
+
+/// Runs `body` with a client that is logged in at a server which says what the test wants.
+func withScriptedServer(_ body: (ScriptedServer) throws -> Void) throws {
+    let server = try ScriptedServer()
+    defer { server.close() }
+    try body(server)
 }
