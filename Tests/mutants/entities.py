@@ -352,7 +352,8 @@ def red(number, tests):
     """The first of these tests that turned red; None when none did."""
     try:
         run = subprocess.run(
-            ["swift", "test", "--skip-build", "--disable-xctest", "--filter", tests],
+            ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+             "--filter", tests],
             cwd=ROOT,
             env=os.environ | {"TAMBOUR_MUTANT": str(number)},
             capture_output=True,
@@ -371,7 +372,8 @@ def red(number, tests):
 def main():
     chosen = [int(word) for word in sys.argv[1:]] or range(1, len(MUTANTS) + 1)
     with switched(mutants(), "Sources/TambourProtocol"):
-        if subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT).returncode:
+        build = ["swift", "build", "--build-tests", "--traits", "PostgreSQL"]
+        if subprocess.run(build, cwd=ROOT).returncode:
             sys.exit("the mutants do not compile")
         if test := noticed(0):
             sys.exit(f"red without a mutant: {test}")

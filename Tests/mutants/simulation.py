@@ -18,8 +18,8 @@ from switch import ROOT, Mutant, switched
 CLIENT = "Sources/TambourClient/"
 SERVER = "Sources/TambourServer/"
 STORE = "Sources/TambourStore/"
-#: Seeds that are played for each mutant, until one fails.
-SEED, RUNS = 4_000_000, 400
+#: Seeds that are played for each mutant, until one fails; TAMBOUR_SEED and TAMBOUR_RUNS play others.
+SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 4_000_000)), int(os.environ.get("TAMBOUR_RUNS", 400))
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",

@@ -31,7 +31,7 @@ struct SignOutTests {
         )
     }
 
-    @Test("ends the session of the process that is connected, and nothing late comes into the store")
+    @Test("ends the session of the connected process, and nothing late comes into the store")
     func byAnotherProcess() throws {
         try withScriptedServer { server in
             _ = try server.wish(Self.queueMessage)
@@ -60,10 +60,12 @@ struct SignOutTests {
     @Test("leaves nothing to the answers that are under way")
     func here() throws {
         try withScriptedServer { server in
-            _ = try server.wish(Self.queueMessage)
+            server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: Self.message))
+            #expect(server.isAsked(.contactInfo))
             try server.signOut()
-            try server.answer(.msgSend, MsgSendReply(chatID: Self.chat, message: Self.message))
             #expect(server.isAsked(.logout))
+            let partner = User(id: ScriptedServer.partner)
+            try server.answer(.contactInfo, ContactInfoReply(contacts: [partner]))
             #expect(try Self.isEmpty(server.store))
         }
     }
