@@ -58,7 +58,7 @@ extension Reader {
 
 extension Message {
     /// Whether it mentions somebody or answers them.
-    fileprivate func concerns(_ user: UserID) -> Bool {
+    func concerns(_ user: UserID) -> Bool {
         let isMentioned = (elements?.stored ?? []).contains {
             "\($0.type)" == "USER_MENTION" && $0.entityID == user
         }

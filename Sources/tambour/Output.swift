@@ -123,6 +123,8 @@ struct MessageLine: Encodable {
     let sender: Int64?
     let senderName: String
     let own: Bool
+    /// Whether somebody else names this account in it, or answers it.
+    let forMe: Bool
     let text: String
     let replyTo: Int64?
     let event: String?
@@ -138,6 +140,7 @@ struct MessageLine: Encodable {
         sender = row.sender?.rawValue
         senderName = row.senderName
         own = row.isOwn
+        forMe = row.concernsMe
         text = row.text
         replyTo = row.quote?.message.rawValue
         event = row.event

@@ -42,6 +42,13 @@ struct MessageCommandTests {
             for number in numbers { try bob.send("b\(number)", to: chat, cid: Int64(number)) }
         }
 
+        /// Bob answers a message of Alice's.
+        func answer(_ text: Text, to message: MessageID, cid: Int64) throws {
+            let link = NewLink(type: .reply, messageID: message)
+            let message = NewMessage(cid: cid, text: text, link: link)
+            try bob.call(MsgSendRequest(chatID: chat, message: message))
+        }
+
         func stopServer() {
             if isServing { server.stop() }
             isServing = false
@@ -98,6 +105,32 @@ struct MessageCommandTests {
             let tail = try await world.device.run(["tail", "--json", "-n", "259"])
             #expect(tail.status == 0, "\(tail.errors)")
             #expect(try texts(tail.lines) == (2...260).map { "b\($0)" })
+        }
+    }
+
+    @Test("a hook gets the messages it was asked for, and its failure costs none")
+    func hook() async throws {
+        try await withWorld { world in
+            let device = world.device
+            try world.hear(1...1)
+            #expect(try await device.run(["chats", "--sync"]).status == 0)
+            let own = try world.alice.send("mine; touch /hook", to: world.chat, cid: 2)
+            try world.hear(2...2)
+            try world.answer("$(false) `false` \"", to: own.message.id, cid: 3)
+            let others = try await device.run(
+                ["tail", "--exec", "cat; exit 3", "--others", "-n", "2"]
+            )
+            #expect(others.status == 0, "\(others.errors)")
+            #expect(try texts(others.lines) == ["b2", "$(false) `false` \""])
+            #expect(others.errors.split(separator: "\n").count { $0.hasSuffix("with 3") } == 2)
+            try world.hear(4...4)
+            try world.answer("again", to: own.message.id, cid: 5)
+            // One that does not read what it is given.
+            let forMe = try await device.run(
+                ["tail", "--exec", "exec echo heard", "--for-me", "-n", "1"]
+            )
+            #expect(forMe.status == 0, "\(forMe.errors)")
+            #expect(forMe.lines == ["heard"])
         }
     }
 

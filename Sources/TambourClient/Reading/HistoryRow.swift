@@ -39,6 +39,8 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
     public let state: MessageState
     /// Whether messages may be missing between this row and the next one.
     public internal(set) var isGapAfter: Bool
+    /// Whether somebody else names this account in it, or answers it.
+    public internal(set) var concernsMe = false
 
     /// The message that another one answers.
     public struct Quote: Hashable, Sendable {

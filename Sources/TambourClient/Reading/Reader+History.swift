@@ -165,7 +165,8 @@ extension Reader {
             isEdited: edit != nil || message.status == .edited,
             isChanging: edit != nil || reaction != nil,
             state: state(of: message, readMark: context.readMark),
-            isGapAfter: false
+            isGapAfter: false,
+            concernsMe: !isOwn && message.concerns(me)
         )
     }
 

@@ -8,6 +8,9 @@ struct Tail: AsyncParsableCommand {
         discussion: """
             It begins with what has come since this device was connected last, and leaves nothing out: where messages are missing it \
             fetches them before it goes on in that chat. When the server signs the device out it ends with 1.
+
+            With --exec it is a hook: `tambour tail --exec './answer.sh' --others --for-me`. The command runs once for each message, and the \
+            next message waits for its end; what it writes goes where this command's output goes.
             """
     )
 
@@ -22,6 +25,21 @@ struct Tail: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "Ends after so many messages.")
     var count: Int?
 
+    @Option(
+        name: .customLong("exec"),
+        help: "Runs a shell command for each message, which is a line of JSON on its standard input."
+    )
+    var hook: String?
+
+    @Flag(help: "Leaves out what this account has written.")
+    var others = false
+
+    @Flag(help: "Only what names this account or answers it.")
+    var forMe = false
+
+    @Flag(help: "Leaves out muted chats.")
+    var unmuted = false
+
     func run() async throws {
         let client = try account.signedIn()
         let only = try chat.map { try client.chat(named: $0) }
@@ -34,9 +52,17 @@ struct Tail: AsyncParsableCommand {
         for await change in changes {
             try feed.note(change)
             try feed.show { row, chat in
-                let title = try client.chat(chat)?.title ?? ""
-                let column = only == nil ? printable(title) + "\t" : ""
-                try say(json ? MessageLine(row, in: chat).json : column + row.line)
+                let summary = try client.chat(chat)
+                if others && row.isOwn || forMe && !row.concernsMe { return true }
+                if unmuted, summary?.isMuted == true { return true }
+                let column = only == nil ? printable(summary?.title ?? "") + "\t" : ""
+                let line = MessageLine(row, in: chat)
+                if let hook {
+                    let status = try Hook(command: hook).run(line.json)
+                    if status != 0 { remark("message \(line.id ?? 0): \(hook) ended with \(status)") }
+                } else {
+                    try say(json ? line.json : column + row.line)
+                }
                 left -= 1
                 return left > 0
             }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A program that has the terminal for itself while it runs, such as an editor.
+/// Another program, such as an editor that has the terminal for itself while it runs.
 struct ChildProgram {
     private let processID: pid_t
 
@@ -13,11 +13,30 @@ struct ChildProgram {
         environment: [String: String],
         terminal descriptor: Int32
     ) throws(TerminalError) {
+        try self.init(
+            arguments,
+            environment: environment,
+            input: descriptor,
+            output: descriptor,
+            errors: descriptor
+        )
+    }
+
+    /// Starts a program found in `PATH`.
+    ///
+    /// - Parameter arguments: The program's name first.
+    init(
+        _ arguments: [String],
+        environment: [String: String],
+        input: Int32,
+        output: Int32 = STDOUT_FILENO,
+        errors: Int32 = STDERR_FILENO
+    ) throws(TerminalError) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for target in 0...Int32(2) {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, target)
+        for (target, descriptor) in [input, output, errors].enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(target))
         }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)

@@ -1,0 +1,47 @@
+import Foundation
+import Glibc
+
+/// A shell command that is run for each message.
+///
+/// What people write never becomes part of the command: it comes by its standard input.
+struct Hook {
+    let command: String
+
+    /// Runs the command with a line as its standard input, and waits for its end.
+    ///
+    /// - Returns: its exit status, or 128 and the number of the signal that ended it.
+    /// - Throws: `Failure` when it cannot be started.
+    func run(_ line: String) throws -> Int32 {
+        // A pipe whose reader has gone would end this program by a signal.
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
+            throw Failure("socketpair: \(String(cString: strerror(errno)))")
+        }
+        let (here, there) = (ends[0], ends[1])
+        let program: ChildProgram
+        do {
+            defer { close(there) }
+            program = try ChildProgram(
+                ["sh", "-c", command],
+                environment: ProcessInfo.processInfo.environment,
+                input: there
+            )
+        } catch {
+            close(here)
+            throw Failure("sh: \(error)")
+        }
+        var rest = Array("\(line)\n".utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                send(here, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0, errno == EINTR { continue }
+            // Whether it reads is its own business.
+            if count <= 0 { break }
+            rest = rest.dropFirst(count)
+        }
+        close(here)
+        return program.wait()
+    }
+}
