@@ -27,7 +27,7 @@ struct Tail: AsyncParsableCommand {
 
     @Option(
         name: .customLong("exec"),
-        help: "Runs a shell command for each message, which is a line of JSON on its standard input."
+        help: "Runs a shell command for each message, a line of JSON on its standard input."
     )
     var hook: String?
 
@@ -59,7 +59,9 @@ struct Tail: AsyncParsableCommand {
                 let line = MessageLine(row, in: chat)
                 if let hook {
                     let status = try Hook(command: hook).run(line.json)
-                    if status != 0 { remark("message \(line.id ?? 0): \(hook) ended with \(status)") }
+                    if status != 0 {
+                        remark("message \(line.id ?? 0): \(hook) ended with \(status)")
+                    }
                 } else {
                     try say(json ? line.json : column + row.line)
                 }
