@@ -45,14 +45,16 @@ extension Client {
 
     /// What came of an errand; nil while nothing did.
     private func answer(to errand: Int64) -> Result<[UInt8], ClientError>? {
-        let row = try? store.read { db in
-            try Row.fetchOne(
+        let rows = try? store.read { db in
+            try Row.fetchAll(
                 db,
                 sql: "SELECT reply, failure FROM errand WHERE id = ?",
                 arguments: [errand]
             )
         }
-        guard let row else { return nil }
+        guard let rows else { return nil }
+        // Somebody has signed out.
+        guard let row = rows.first else { return .failure(.disconnected) }
         if let reply = row["reply"] as Data? { return .success([UInt8](reply)) }
         guard let failure = row["failure"] as Data? else { return nil }
         let read = try? JSONDecoder().decode(ErrandFailure.self, from: failure)

@@ -112,7 +112,7 @@ extension Client {
         }
     }
 
-    /// Signs out: everything of the account on this device is erased.
+    /// Signs out: everything of the account on this device is erased, and other processes of it are signed out, too.
     public func signOut() async throws(ClientError) {
         try await call { (core: ClientCore) throws(ClientError) in try core.signOut() }
     }

@@ -64,7 +64,7 @@ public final class Client: Sendable {
     /// Where it stands with its server.
     public var state: ConnectionState { listeners.state }
 
-    /// Why the server has signed this account out; nil when it has not since the client was made.
+    /// Why this account was signed out, by the server or by another process; nil when it was not since the client was made.
     public var signedOutReason: String? { listeners.signedOutReason }
 
     /// Bytes sent and received since the client was made.

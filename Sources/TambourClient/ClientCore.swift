@@ -4,7 +4,8 @@ package import TambourProtocol
 /// The whole client but for threads, sockets and clocks: whoever drives it calls it, one call at a time, and does
 /// what it asks of its host.
 ///
-/// Every call is one transaction of the local store, and nothing leaves before that is committed:
+/// Every call is one transaction of the local store, with one of its own before it when another process has
+/// signed out, and nothing leaves before that is committed:
 ///
 ///     bytes, time, somebody's wish ──▶ one transaction ──▶ commit ──▶ bytes, changes, the next alarm
 ///
@@ -294,7 +295,7 @@ package final class ClientCore {
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
         let (value, changes): (Value, ChangeSet)
-        let knownVersion = dataVersion
+        let (knownVersion, open, waiting) = (dataVersion, requests, greetingWaiters)
         do {
             (value, changes) = try store.write { tx in
                 let value = try body(tx)
@@ -306,6 +307,9 @@ package final class ClientCore {
             outgoing = []
             afterCommit = []
             dataVersion = knownVersion
+            // What was asked before is still asked; what this transaction asked never left.
+            requests = open
+            greetingWaiters = waiting
             forgetWhatIsInMemory()
             if case .store(let reason) = error {
                 host.publish(.storeFailed(reason: reason))
@@ -398,7 +402,8 @@ package final class ClientCore {
             case .stopped: .stopped
             case .waiting, .connecting: .connecting(attempt: max(attempt, 1))
             case .open: link.awaitsPerson ? .signedOut : .syncing
-            case .live: isForeign ? .signedOut : .online
+            case .live where isForeign: link.awaitsPerson ? .signedOut : .syncing
+            case .live: .online
             }
         guard now != state else { return }
         state = now
@@ -515,10 +520,13 @@ package final class ClientCore {
     /// Whether the connection is this account's, and logged in.
     var isLive: Bool { link.phase == .live && !isForeign }
 
+    /// Whether this process is connected for somebody, or wants to be.
+    var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
+
     /// Whether the server has let somebody in on this connection, or is about to.
     var hasSession: Bool {
         switch link.phase {
-        case .open, .live: !link.awaitsPerson
+        case .open, .live: isForSomebody
         case .stopped, .waiting, .connecting: false
         }
     }

@@ -7,7 +7,7 @@ final class Listeners: Sendable {
         var states: [Int: AsyncStream<ConnectionState>.Continuation] = [:]
         var events: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
         var state = ConnectionState.stopped
-        /// Why the server has signed the account out.
+        /// Why the account was signed out by others.
         var signedOutReason: String?
         var lastID = 0
         /// Changes that a listener has not taken yet.

@@ -4,10 +4,7 @@ import TambourProtocol
 extension ClientCore {
     /// Has `body` run when there is a connection on which somebody can sign in, or with why there is none.
     func whenGreeted(_ body: @escaping (Result<Void, ClientError>) -> Void) {
-        if isElsewhere {
-            // That one would have to sign in.
-            return body(.failure(.invalid(reason: "another process has this account open")))
-        }
+        if isElsewhere { return body(.failure(Self.isTaken)) }
         if isGreeted { return body(.success(())) }
         greetingWaiters.append(body)
     }
@@ -28,8 +25,14 @@ extension ClientCore {
         }
     }
 
+    /// Why nobody signs in beside the process that is connected: that one would have to.
+    private static let isTaken = ClientError.invalid(
+        reason: "another process has this account open"
+    )
+
     /// Stores the token of who has signed in and logs in with it.
     func signIn(token: String, phone: String?) throws(ClientError) {
+        if isElsewhere { throw Self.isTaken }
         try attempt { tx in
             try tx.set(.token, token)
             try tx.set(.phone, phone)
@@ -51,7 +54,7 @@ extension ClientCore {
     ///
     /// - Returns: whether there was one.
     func noticeSignOut(_ tx: StoreTransaction) throws -> Bool {
-        guard hasSession, try tx.value(of: .token) as String? == nil else { return false }
+        guard isForSomebody, try tx.value(of: .token) as String? == nil else { return false }
         try endSession(tx)
         publish(.signedOut(reason: "another process of this account signed out"))
         return true
@@ -64,8 +67,10 @@ extension ClientCore {
             try closeSession(tx)
         }
         forgetWhatIsInMemory()
-        screens = [:]
-        toldLooks = [:]
+        whenCommitted { [self] in
+            screens = [:]
+            toldLooks = [:]
+        }
         entitiesSignedOut()
         forgetPhotos()
         awaitsSignIn()
@@ -74,11 +79,14 @@ extension ClientCore {
     /// Tells the server that nobody is signed in here any more; until it knows, what it says is nobody's.
     func closeSession(_ tx: StoreTransaction) throws {
         isForeign = true
-        // Whoever signs in now does so on the next connection.
         isGreeted = false
         call(LogoutRequest()) { [self] answer, tx in
             if case .failure(.disconnected) = answer { return }
+            // Who waits to sign in does so on the next connection.
+            let waiters = greetingWaiters
+            greetingWaiters = []
             try breakConnection(tx)
+            greetingWaiters = waiters
         }
     }
 }

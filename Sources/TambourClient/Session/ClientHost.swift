@@ -50,7 +50,7 @@ public enum ConnectionState: Hashable, Sendable {
 public enum ClientEvent: Hashable, Sendable {
     /// Somebody is typing in a chat; it holds for some seconds.
     case typing(ChatID, UserID)
-    /// The account was signed out by the server: `reason` is its word.
+    /// The account was signed out by the server, whose word `reason` is, or by another process.
     case signedOut(reason: String)
     /// The server refused something that had been shown as done: `reason` is for people.
     case refused(String)

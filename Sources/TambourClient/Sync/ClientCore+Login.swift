@@ -38,6 +38,7 @@ extension ClientCore {
     /// Logs in with the stored token; without one the connection waits for somebody to sign in.
     func logIn(_ tx: StoreTransaction) throws {
         guard let token: String = try tx.value(of: .token) else { return awaitsSignIn() }
+        signedIn()
         let request = LoginRequest(
             token: token,
             interactive: true,

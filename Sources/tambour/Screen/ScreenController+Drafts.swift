@@ -51,17 +51,23 @@ extension ScreenController {
     }
 
     /// What the line said is sent: the draft it began with goes.
+    ///
+    /// - Parameter sent: what the line said.
     func discardDraft(
         in chat: ChatID,
-        bySending send: @escaping @Sendable (Client, Client.Draft) async throws -> Void
+        bySending sent: Client.Draft,
+        _ send: @escaping @Sendable (Client, Client.Draft) async throws -> Void
     ) {
         let known = writing.stored
-        store(.empty, in: chat) { client in try await send(client, known) }
+        store(.empty, orElse: sent, in: chat) { client in try await send(client, known) }
     }
 
     /// Has what the line says stored as the chat's draft.
+    ///
+    /// - Parameter lost: what an empty line says again when that fails.
     private func store(
         _ draft: Client.Draft,
+        orElse lost: Client.Draft = .empty,
         in chat: ChatID,
         by wish: @escaping @Sendable (Client) async throws -> Void
     ) {
@@ -76,7 +82,7 @@ extension ScreenController {
                 try await wish(client)
                 self?.later { $0.stored(generation, in: chat) }
             } catch {
-                self?.later { $0.notStored(generation, instead: known, in: chat) }
+                self?.later { $0.notStored(generation, lost, instead: known, in: chat) }
                 throw error
             }
         }
@@ -88,9 +94,15 @@ extension ScreenController {
     }
 
     /// The line is as little stored as before: nothing older may take its place.
-    private func notStored(_ generation: Int, instead known: Client.Draft, in chat: ChatID) {
+    private func notStored(
+        _ generation: Int,
+        _ lost: Client.Draft,
+        instead known: Client.Draft,
+        in chat: ChatID
+    ) {
         guard writing.generation == generation, state.open == chat else { return }
         writing.unstored[chat] = nil
+        if state.input.isEmpty, state.intent == .new { show(lost, of: chat) }
         writing.stored = known
         writing.shown = known
     }

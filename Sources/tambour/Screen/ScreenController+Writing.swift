@@ -184,7 +184,8 @@ extension ScreenController {
         var answered: MessageID?
         if case .reply(let message, _) = state.intent { answered = message }
         state.intent = .new
-        discardDraft(in: open) { [answered] client, draft in
+        let sent = Client.Draft(text: text, replyTo: answered)
+        discardDraft(in: open, bySending: sent) { [answered] client, draft in
             try await client.send(
                 text,
                 to: open,

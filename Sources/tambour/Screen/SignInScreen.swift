@@ -156,23 +156,27 @@ final class SignInScreen: @unchecked Sendable {
     }
 
     private func askForCode(server: String, phone: String) {
-        let isOther = server != self.server
+        let old = server == self.server ? nil : client
+        let known = server == self.server ? client : nil
         self.server = server
         self.phone = phone
-        let old = isOther ? client : nil
-        let known = isOther ? nil : client
-        let makeClient = makeClient
+        let client: Client
+        do {
+            client = try known ?? makeClient(server)
+        } catch {
+            form.error = Failure("\(error)").description
+            return
+        }
+        // Also when this attempt is given up: two of them would be in each other's way.
+        self.client = client
         work("Connecting to \(server)") {
             await old?.stop()
-            let client = try known ?? makeClient(server)
             client.start()
-            return (client, try await client.requestCode(phone: phone))
-        } then: { screen, made in
-            screen.client = made.0
-            screen.codeRequest = made.1
-            screen.form.go(to: .code(digits: made.1.digits))
+            return try await client.requestCode(phone: phone)
+        } then: { screen, request in
+            screen.codeRequest = request
+            screen.form.go(to: .code(digits: request.digits))
         }
-        if isOther { client = nil }
     }
 
     private func took(_ step: Client.SignInStep) {

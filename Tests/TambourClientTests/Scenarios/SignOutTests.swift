@@ -48,12 +48,49 @@ struct SignOutTests {
             #expect(server.isAsked(.logout))
             let sent = MsgSendReply(chatID: Self.chat, message: Self.message)
             try server.answer(.msgSend, sent)
+            #expect(try Self.isEmpty(server.store))
+            // What is still told to the old session is not for who signs in now.
+            _ = try server.wish { _, tx in try tx.set(.user, 9) }
             server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: Self.message))
+            _ = try server.wish { _, tx in try tx.set(.user, nil) }
             #expect(try Self.isEmpty(server.store))
             try server.answer(.logout, LogoutReply())
-            server.reconnect()
-            #expect(!server.isAsked(.login))
+            server.passTime()
+            #expect(server.logins == 1)
             #expect(try Self.isEmpty(server.store))
+        }
+    }
+
+    @Test("that fails changes nothing, and who waits for an answer is told")
+    func fullDisk() throws {
+        try withScriptedServer { server in
+            var answers: [Result<SessionsInfoReply, ClientError>] = []
+            server.ask(SessionsInfoRequest()) { answers.append($0) }
+            #expect(answers.isEmpty)
+            #expect(throws: ClientError.self) { try server.withFullDisk { try server.signOut() } }
+            #expect(answers.count == 1)
+            server.withFullDisk { server.ask(SessionsInfoRequest()) { answers.append($0) } }
+            server.reconnect()
+            #expect(answers.count == 2)
+            #expect(server.logins == 2)
+            // Whoever is signed in still can sign out.
+            try server.signOut()
+            #expect(server.isAsked(.logout))
+        }
+    }
+
+    @Test("lets who asks for a code meanwhile wait for the next connection")
+    func codeMeanwhile() throws {
+        try withScriptedServer { server in
+            try server.signOut()
+            var answers: [Result<AuthRequestReply, ClientError>] = []
+            server.ask(AuthRequestRequest(phone: "+79990000001", type: "START_AUTH")) {
+                answers.append($0)
+            }
+            try server.answer(.logout, LogoutReply())
+            server.passTime()
+            #expect(answers.isEmpty)
+            #expect(server.isAsked(.authRequest))
         }
     }
 

@@ -146,7 +146,7 @@ struct WritingTests {
             _ = try server.wish { core, tx in
                 try core.discardDraft(Client.Draft(text: "hey"), in: chat, tx)
             }
-            server.reconnect()
+            server.passTime()
             #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [0])
         }
     }
@@ -155,15 +155,15 @@ struct WritingTests {
     func sentDraft() async throws {
         try await withWorld { world in
             let (alice, _, chat) = try world.aliceAndBob()
-            let client = try await world.onlineClient(of: alice)
+            let online = try await world.onlineClient(of: alice)
+            await online.stop()
+            let client = try world.open("tambour")
             try await client.saveDraft("hello", in: chat)
-            let changes = client.changes()
+            let before = try await client.call { $0.transactions }
             try await client.send("hello", to: chat, insteadOf: Client.Draft(text: "hello"))
-            for await change in changes where change.chats.contains(chat) {
-                #expect(try client.draft(in: chat) == .empty)
-                #expect(try client.history(of: chat).rows.map(\.text) == ["hello"])
-                break
-            }
+            #expect(try await client.call { $0.transactions } == before + 1)
+            #expect(try client.draft(in: chat) == .empty)
+            #expect(try client.history(of: chat).rows.map(\.text) == ["hello"])
             try await client.saveDraft("other", in: chat)
             try await client.send("again", to: chat, insteadOf: Client.Draft(text: "hello"))
             #expect(try client.draft(in: chat).text == "other")

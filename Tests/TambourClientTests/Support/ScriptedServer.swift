@@ -29,6 +29,8 @@ final class ScriptedServer: ClientHost {
     let store: LocalStore
     private let disk = Disk()
     private(set) var asked: [Asked] = []
+    /// How often the client has logged in.
+    private(set) var logins = 0
     /// The chats that each login brings, and its `time`.
     var login: (chats: [Chat], time: Int64) = ([], 1_000_000)
     private var core: ClientCore?
@@ -92,6 +94,15 @@ final class ScriptedServer: ClientHost {
         proceed()
     }
 
+    /// Asks the server something that is not kept.
+    func ask<Request: WireRequest & Sendable>(
+        _ request: Request,
+        then: @escaping (Result<Request.Reply, ClientError>) -> Void
+    ) {
+        core?.ask(request, then: then)
+        proceed()
+    }
+
     /// Does what a person asks of the client.
     func wish<Value>(_ body: (ClientCore, StoreTransaction) throws -> Value) throws -> Value? {
         guard let core else { return nil }
@@ -109,11 +120,11 @@ final class ScriptedServer: ClientHost {
         }
     }
 
-    /// Does what a person asks of the client while nothing can be stored.
-    func wishWithFullDisk(_ body: (ClientCore, StoreTransaction) throws -> Void) throws {
+    /// Does something while nothing can be stored.
+    func withFullDisk(_ body: () throws -> Void) rethrows {
         disk.isFull.store(true, ordering: .relaxed)
         defer { disk.isFull.store(false, ordering: .relaxed) }
-        _ = try wish(body)
+        try body()
     }
 
     /// The connection breaks.
@@ -123,9 +134,14 @@ final class ScriptedServer: ClientHost {
         core?.connectionClosed()
     }
 
-    /// The connection breaks, if it has not yet, and the client connects again when it is time.
+    /// The connection breaks, and the client connects again when it is time.
     func reconnect() {
         loseConnection()
+        passTime()
+    }
+
+    /// So long that whoever is not connected tries again.
+    func passTime() {
         nowMs += 600_000
         core?.wake()
         proceed()
@@ -192,6 +208,7 @@ final class ScriptedServer: ClientHost {
         if opcode == .sessionInit {
             try? answer(opcode, SessionInitReply(callsSeed: 1))
         } else {
+            logins += 1
             let profile = Profile(contact: User(id: Self.me))
             let reply = LoginReply(profile: profile, chats: login.chats, time: login.time)
             try? answer(opcode, reply)

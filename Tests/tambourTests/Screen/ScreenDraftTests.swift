@@ -1,8 +1,8 @@
-import TambourClient
 import TambourProtocol
 import TambourTesting
 import Testing
 
+@testable import TambourClient
 @testable import tambour
 
 /// What was begun to be written stays, here and on the account's other devices.
@@ -61,6 +61,26 @@ struct ScreenDraftTests {
             #expect(await desk.client.settle(within: .seconds(60)))
             #expect(try Self.draft(at: desk) == "of the phone")
             #expect(try desk.client.history(of: desk.chat).rows.last?.text == "mine")
+        }
+    }
+
+    @Test("what could not be sent is in the line again, and its draft is still there")
+    func notSent() async throws {
+        try await atDesk(after: Self.two) { desk in
+            try await desk.openBob()
+            desk.type("hello")
+            desk.passTime()
+            await desk.waitForWishes()
+            #expect(await desk.client.settle(within: .seconds(60)))
+            desk.stopServer()
+            // Nobody is who would send it.
+            let store = try LocalStore(path: "\(desk.directory)/alice.db")
+            try store.write { try $0.set(.user, nil) }
+            store.close()
+            desk.type(" there\n")
+            await desk.waitForWishes()
+            try await desk.display.waits(for: "> hello there")
+            #expect(try Self.draft(at: desk) == "hello")
         }
     }
 
