@@ -148,6 +148,9 @@ package struct ChatHistory: Equatable, Sendable {
 
     package func covers(_ position: Position) -> Bool { chunk(containing: position) != nil }
 
+    /// Whether a message that is not stored is known to be deleted.
+    func isGone(_ position: Position) -> Bool { covers(position) || isTomb(position) }
+
     /// The newest chunk that lies below the position.
     package func chunk(below position: Position) -> PositionInterval? {
         let index = chunks.partition { $0.upper >= position }

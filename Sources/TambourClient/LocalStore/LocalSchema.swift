@@ -1,4 +1,6 @@
+import Foundation
 import GRDB
+import TambourProtocol
 
 /// The tables of an account's file. Migrations are only ever added.
 enum LocalSchema {
@@ -9,8 +11,43 @@ enum LocalSchema {
         migrator.registerMigration("chat settings") { try $0.execute(sql: chatSettings) }
         migrator.registerMigration("chat refresh") { try $0.execute(sql: chatRefresh) }
         migrator.registerMigration("others") { try $0.execute(sql: others) }
+        migrator.registerMigration("threads") { db in
+            try db.execute(sql: threads)
+            try noteAnswers(db)
+        }
         return migrator
     }()
+
+    /// Which message of the same chat a message answers.
+    private static let threads = """
+        ALTER TABLE message ADD COLUMN replyTo INTEGER;
+        CREATE INDEX message_by_reply ON message (chat, replyTo) WHERE replyTo IS NOT NULL;
+        """
+
+    /// Reads out of the messages that are held what they answer.
+    private static func noteAnswers(_ db: Database) throws {
+        // The bytes say which messages are worth being read.
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT row, chat, data FROM message
+                WHERE instr(data, CAST('REPLY' AS BLOB)) > 0
+                """
+        )
+        var answers: [(row: Int64, answered: MessageID)] = []
+        while let row = try rows.next() {
+            let message = Message(stored: row["data"])
+            if let answered = message?.answered(in: ChatID(row["chat"])) {
+                answers.append((row["row"], answered))
+            }
+        }
+        for (row, answered) in answers {
+            try db.execute(
+                sql: "UPDATE message SET replyTo = ? WHERE row = ?",
+                arguments: [answered.rawValue, row]
+            )
+        }
+    }
 
     /// Settings come before some of their chats do.
     private static let chatSettings = """

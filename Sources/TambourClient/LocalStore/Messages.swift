@@ -31,15 +31,16 @@ extension StoreTransaction {
         message.chatID = nil
         try execute(
             """
-            INSERT INTO message (chat, id, sender, cid, updateTime, revision, text, data)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO message (chat, id, sender, cid, updateTime, revision, text, data, replyTo)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (chat, id) DO UPDATE SET
               updateTime = excluded.updateTime, revision = excluded.revision, text = excluded.text,
-              data = excluded.data, cid = coalesce(excluded.cid, cid)
+              data = excluded.data, cid = coalesce(excluded.cid, cid), replyTo = excluded.replyTo
             """,
             [
                 chat.rawValue, message.id.rawValue, message.sender?.rawValue, message.cid, version,
                 revision, "\(message.text)", message.storedBytes,
+                message.answered(in: chat)?.rawValue,
             ]
         )
         changes.histories.insert(chat)
@@ -75,6 +76,14 @@ extension StoreTransaction {
 }
 
 extension Message {
+    /// The message of the same chat that it answers.
+    func answered(in chat: ChatID) -> MessageID? {
+        guard let link = link?.stored, link.type == .reply else { return nil }
+        // A server may leave the chat out, which travels as 0.
+        guard link.chatID == chat || link.chatID.rawValue == 0 else { return nil }
+        return link.messageID ?? link.message.id
+    }
+
     /// Keeps what the reader itself said, which a push does not know.
     fileprivate mutating func keepReaction(of old: Message) {
         guard let own = old.reactionInfo?.stored?.yourReaction else { return }

@@ -33,6 +33,7 @@ enum Help {
         "  d D             delete for all, for me",
         "  + -             react, take the reaction back",
         "  q               go to the message that is quoted",
+        "  t               its thread: what it answers, and all that answers",
         "  y               copy",
         "  o 1-9           open its link",
         "  n N             older, newer message that the search found",

@@ -17,9 +17,15 @@ struct Panel {
         case sessions
         case queue
         case reactions(MessageID, in: ChatID)
+        /// The thread of a message, opened on a row: the message itself, or what waits to answer it.
+        case thread(of: MessageID, from: HistoryRow.ID, in: ChatID)
 
         var isSearch: Bool {
             if case .search = self { true } else { false }
+        }
+
+        var isThread: Bool {
+            if case .thread = self { true } else { false }
         }
     }
 
@@ -27,6 +33,8 @@ struct Panel {
     enum Target: Hashable, Sendable {
         case chat(ChatID)
         case message(MessageID, in: ChatID)
+        /// A message of a thread; it has no id until the server has it.
+        case entry(HistoryRow.ID, MessageID?, in: ChatID)
         case person(UserID)
         case member(UserID, Client.Member.Role)
         case device(isCurrent: Bool)
@@ -46,9 +54,11 @@ struct Panel {
         /// The clusters of the title that the query hit.
         var hits: [Range<Int>] = []
         var isError = false
+        /// How many columns it stands to the right of others, where there is room.
+        var indent = 0
     }
 
-    let kind: Kind
+    var kind: Kind
     let title: String
     /// Nil where there is nothing to look for: letters are keys then.
     var query: LineEditor?
@@ -84,8 +94,8 @@ struct Panel {
         if let kept = selectedItem?.target, kept.isSame(as: chosen) { return }
         if let place = items.firstIndex(where: { $0.target.isSame(as: chosen) }) {
             selected = place
-        } else if kind == .queue {
-            // It is done. The next key is not meant for another one, which cannot be called back.
+        } else if kind == .queue || kind.isThread {
+            // It is done, or deleted. The next key is not meant for another one.
             selected = -1
         } else {
             move(by: 0)
@@ -124,6 +134,8 @@ extension Panel.Target {
         switch (self, other) {
         case (.waiting(let one, _), .waiting(let two, _)): one == two
         case (.member(let one, _), .member(let two, _)): one == two
+        case (.entry(let one, let sent, _), .entry(let two, let other, _)):
+            one == two || sent != nil && sent == other
         default: self == other
         }
     }

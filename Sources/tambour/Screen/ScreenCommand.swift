@@ -35,6 +35,7 @@ struct ScreenCommand: Equatable {
         .init("search", "WORDS", "looks in this chat; Alt-s everywhere"),
         .init("sessions", "", "where you are signed in"),
         .init("theme", "NAME", "dark, light, sixteen, mono or none"),
+        .init("thread", "", "what the message answers, and all answers"),
         .init("title", "TEXT", "renames the group"),
         .init("unread", "", "goes to the first unread message"),
     ]

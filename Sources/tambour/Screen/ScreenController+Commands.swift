@@ -44,6 +44,7 @@ extension ScreenController {
         case "date": goToDate(rest)
         case "unread": goToFirstUnread()
         case "links": openLinks()
+        case "thread": openThread(of: rowToChoose)
         case "open": openLink(Int(rest) ?? 1, of: nil)
         case "members": openMembers()
         case "mute": if let chat = state.openChat { toggleMute(chat) }

@@ -9,6 +9,7 @@ struct Loading {
         var allChats = false
         var history = false
         var queue = false
+        var thread = false
     }
 
     /// What one reading brings.
@@ -17,6 +18,7 @@ struct Loading {
         /// Lines of the list by chat; nil for those that are gone from it.
         var chats: [ChatID: ChatSummary?] = [:]
         var page: HistoryPage?
+        var thread: MessageThread?
         var queueLength = 0
         var traffic = (sent: 0, received: 0)
     }
@@ -91,7 +93,7 @@ extension ScreenController {
         loading.stale = Loading.Stale()
         loading.isRunning = true
         loading.last = .now
-        let (open, anchor, client) = (state.open, anchor, client)
+        let (open, anchor, client, panel) = (state.open, anchor, client, state.panel?.kind)
         // What is on the first screen does not wait for what is not.
         let isFirst = !loading.hasFirst
         if isFirst { loading.stale.allChats = true }
@@ -112,10 +114,16 @@ extension ScreenController {
                     count: Loading.page
                 )
             }
+            if stale.history || stale.thread, case .thread(let message, _, let chat)? = panel {
+                read.thread = try? client.thread(of: message, in: chat)
+            }
             read.queueLength = (try? client.queueLength()) ?? 0
             read.traffic = await client.traffic()
             let result = read
-            self?.later { $0.show(result, of: open, at: anchor) }
+            self?.later { screen in
+                if let panel, let thread = result.thread { screen.show(thread, in: panel) }
+                screen.show(result, of: open, at: anchor)
+            }
         }
     }
 
@@ -144,7 +152,9 @@ extension ScreenController {
         }
         if state.panel?.kind == .goTo { fillPanel() }
         let stale = loading.stale
-        if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue { load() }
+        if stale.allChats || !stale.chats.isEmpty || stale.history || stale.queue || stale.thread {
+            load()
+        }
         draw()
     }
 

@@ -34,6 +34,7 @@ extension ScreenController {
         case .character("q"):
             guard let quote = row.quote else { return }
             go(to: quote.message, in: open)
+        case .character("t"): openThread(of: row)
         default: handleSent(press, row, open)
         }
     }

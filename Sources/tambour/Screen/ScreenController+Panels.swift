@@ -85,6 +85,9 @@ extension ScreenController {
         case (.message(let message, let chat), _):
             closePanel()
             go(to: message, in: chat)
+        case (.entry(let row, let message, let chat), _):
+            closePanel()
+            if let message { go(to: message, in: chat) } else { goToWaiting(row) }
         case (.person(let user), .blocked): change(user, .unblock, "unblocked \(item.title)")
         case (.person(let user), _), (.member(let user, _), _):
             guard let me else { return }

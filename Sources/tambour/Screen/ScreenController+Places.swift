@@ -48,6 +48,14 @@ extension ScreenController {
         arrive(at: Places.Place(chat: chat, message: message))
     }
 
+    /// Goes to a message of the open chat that waits to be sent, which is where the newest are.
+    func goToWaiting(_ row: HistoryRow.ID) {
+        notePlace()
+        follow()
+        state.selected = row
+        state.focus = .messages
+    }
+
     private func arrive(at place: Places.Place) {
         if place.chat != state.open { change(to: place.chat, name: nil) }
         guard let message = place.message else {

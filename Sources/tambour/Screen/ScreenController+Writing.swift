@@ -44,11 +44,16 @@ extension ScreenController {
     }
 
     private func chooseMessage() {
-        guard let last = state.rows.last(where: { $0.event == nil }) else { return }
-        let isShown = state.rows.contains { $0.id == state.selected && $0.event == nil }
-        // Where somebody has gone to is where they go on.
-        if anchor == nil || !isShown { state.selected = last.id }
+        guard let row = rowToChoose else { return }
+        state.selected = row.id
         state.focus = .messages
+    }
+
+    /// The message that Esc chooses: where somebody has gone to is where they go on.
+    var rowToChoose: HistoryRow? {
+        let messages = state.rows.filter { $0.event == nil }
+        let chosen = anchor == nil ? nil : messages.first { $0.id == state.selected }
+        return chosen ?? messages.last
     }
 
     private func noteTyping() {

@@ -3,7 +3,7 @@ import TambourClient
 /// What lies around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {
     private static let messageKeys =
-        "r reply  e edit  d delete  f forward  + react  q quote  o link  y copy  Esc back"
+        "r reply  e edit  d delete  f forward  + react  q quote  t thread  y copy  Esc"
 
     func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
         let theme = state.theme
@@ -129,8 +129,12 @@ extension ScreenView {
         isSelected: Bool,
         _ theme: Theme,
         _ surface: inout Surface,
-        _ area: Rect
+        _ whole: Rect
     ) {
+        // However deep it stands, most of the line is for what it says.
+        var area = whole
+        let indent = area.takeLeft(max(0, min(item.indent, whole.columns / 3)))
+        if isSelected { surface.restyle(indent, with: theme[.selection]) }
         let first = Rect(column: area.column, row: area.row, columns: area.columns, rows: 1)
         let end = first.endColumn - Width.of(item.right.oneLine) - 1
         let left = Rect(

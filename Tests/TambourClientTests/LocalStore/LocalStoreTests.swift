@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Synchronization
+import TambourProtocol
 import TambourTesting
 import Testing
 
@@ -33,5 +34,43 @@ struct LocalStoreTests {
             store.close()
             try store.write { try $0.execute("DELETE FROM message") }
         }
+    }
+
+    @Test("of an earlier version is asked what answers what, and knows it")
+    func answersOfBefore() throws {
+        let chat = ChatID.dialog(UserID(7), UserID(8))
+        func message(_ id: Int64, _ type: LinkType?) -> Message {
+            var message = Message(id: MessageID(id), time: id, type: "USER", text: "REPLY")
+            guard let type else { return message }
+            let answered = Message(id: MessageID(1), time: 1, type: "USER", text: "first")
+            message.link = Packed(MessageLink(type: type, chatID: chat, message: answered))
+            return message
+        }
+        let queue = try DatabaseQueue()
+        try LocalSchema.migrator.migrate(queue, upTo: "others")
+        try queue.write { db in
+            let messages = [message(1, nil), message(2, .reply), message(3, .forward)]
+            for message in messages {
+                try db.execute(
+                    sql: """
+                        INSERT INTO message (chat, id, updateTime, revision, text, data)
+                        VALUES (?, ?, 0, 1, '', ?)
+                        """,
+                    arguments: [chat.rawValue, message.id.rawValue, message.storedBytes]
+                )
+            }
+        }
+        try LocalSchema.migrator.migrate(queue)
+        let thread = try queue.read { db in
+            try Reader(db).thread(of: MessageID(1), in: chat, limit: 10)
+        }
+        #expect(thread.entries.map(\.message) == [MessageID(1), MessageID(2)])
+        let plan = try queue.read { db in
+            try Row.fetchAll(
+                db,
+                sql: "EXPLAIN QUERY PLAN SELECT id FROM message WHERE chat = 1 AND replyTo = 2"
+            ).map { $0["detail"] as String }
+        }
+        #expect(plan.contains { $0.contains("message_by_reply") })
     }
 }

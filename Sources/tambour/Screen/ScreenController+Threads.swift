@@ -1,0 +1,96 @@
+import TambourClient
+import TambourProtocol
+
+/// The thread of a message: what it answers, and all that answers.
+extension ScreenController {
+    /// - Parameter row: nil when there is no message.
+    func openThread(of row: HistoryRow?) {
+        guard let open = state.open, let row, row.event == nil else {
+            state.notice = ("there is no message here", true)
+            return
+        }
+        // What is not sent yet can be answered by nobody, but may answer something itself.
+        guard let message = row.message ?? row.quote?.message else {
+            state.notice = ("it is not sent yet, and answers nothing", true)
+            return
+        }
+        show(
+            Panel(kind: .thread(of: message, from: row.id, in: open), title: "Thread", keys: "")
+        )
+        state.panel?.remark = "looking…"
+        loading.stale.thread = true
+        load()
+    }
+
+    /// Shows a thread in the panel that it was read for, if that is still there.
+    func show(_ thread: MessageThread, in kind: Panel.Kind) {
+        guard case .thread(let message, let row, let chat) = kind, state.panel?.kind == kind else {
+            return
+        }
+        let first = thread.entries.first
+        if first == nil || first?.message == message && first?.content == .deleted,
+            case .entry(_, let before?, _)? = state.panel?.items.first?.target, before != message
+        {
+            // It was deleted; the thread that it was in goes on.
+            state.panel?.kind = .thread(of: before, from: row, in: chat)
+            loading.stale.thread = true
+            return load()
+        }
+        let isFirst = state.panel?.items.isEmpty == true
+        let items = thread.entries.map { $0.item(in: chat, isOpenedOn: $0.id == row) }
+        let remark =
+            switch (thread.entries.count, thread.isWhole) {
+            case (0, _): "it was deleted"
+            case (1, true): "it answers nothing, and nobody has answered, on this device"
+            case (let count, true): "\(count) messages on this device"
+            case (let count, false): "\(count) messages of a longer thread, the newest answers"
+            }
+        fill(kind, with: items, remark: remark)
+        if isFirst, let place = thread.entries.firstIndex(where: { $0.id == row }) {
+            state.panel?.selected = place
+        }
+    }
+}
+
+extension MessageThread.Entry {
+    /// Columns to the right for each answer.
+    private static let step = 2
+    /// Where answers to answers go no further to the right.
+    private static let deepest = 10
+
+    /// As a panel lists it.
+    ///
+    /// - Parameter isOpenedOn: whether the thread was opened on it.
+    fileprivate func item(in chat: ChatID, isOpenedOn: Bool) -> Panel.Item {
+        var item = Panel.Item(title: "", target: .entry(id, message, in: chat))
+        item.indent = min(depth, Self.deepest) * Self.step
+        switch content {
+        case .row(let row):
+            item.title = row.senderName
+            item.detail = row.firstLine
+            item.right = clock(row.timeMs)
+            switch row.state {
+            case .waiting: item.right = "… \(item.right)"
+            case .failed: item.right = "✗ \(item.right)"
+            case .sent, .read, .received: break
+            }
+        case .notHeld:
+            item.title = "(a message that is not on this device)"
+            item.right = message.map { clock($0.timeMs) } ?? ""
+        case .deleted:
+            item.title = "(a message that was deleted)"
+            item.right = message.map { clock($0.timeMs) } ?? ""
+        }
+        if isOpenedOn { item.right = "this one, \(item.right)" }
+        return item
+    }
+}
+
+extension HistoryRow {
+    /// What it says, in one line.
+    fileprivate var firstLine: String {
+        if let event { return event }
+        let lines = ([text] + attachments).flatMap { $0.split(whereSeparator: \.isNewline) }
+        return lines.first { !$0.allSatisfy(\.isWhitespace) }.map(String.init) ?? ""
+    }
+}
