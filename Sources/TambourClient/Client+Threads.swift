@@ -8,7 +8,8 @@ extension Client {
     /// any of them.
     ///
     /// It is read from what is held here, with what still waits to be sent. A message that is not held,
-    /// or was deleted, ends the way up; it is the first entry then. A deleted one is nowhere else.
+    /// or was deleted, ends the way up; it is the first entry then. A deleted one is nowhere else, and
+    /// what answers it has a thread of its own.
     /// - Parameters:
     ///   - limit: how many entries at most, 2 or more. Of a longer thread the message itself is there
     ///     with what it answers, as far as that fits into half of them, and the newest of the others.
