@@ -268,15 +268,12 @@ extension WriteTransaction {
         }
     }
 
-    /// Makes unread what is behind `time` (Unix milliseconds), for others too unless the user hides it.
+    /// Makes unread what is behind `time` (Unix milliseconds) for the user alone: what others saw as read stays so.
     package func lowerRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         // What is not there for the member is read.
         let time = max(time, member.floor.rawValue == 0 ? time : member.floor.timeMs)
         if time < member.readTime { try setRead(time, of: member, in: chat) }
-        if time < member.shownTime, try reader.showsReadMark(of: user) {
-            setShown(time, of: member, in: chat)
-        }
     }
 
     /// The mark that counts unread messages; nobody else sees it.

@@ -744,6 +744,10 @@ struct MessageStoreTests {
         #expect(try marks() == [times[1], times[1]])
         try store.reopen()
         #expect(try marks() == [times[1], times[1]])
+        // What others saw as read stays so.
+        #expect(try raise(times[2]) == [true, true])
+        #expect(try lower(times[1]) == [false, true])
+        #expect(try marks() == [times[2], times[1]])
 
         try show(false)
         let own = try store.send("y", from: users[1], to: users[0])

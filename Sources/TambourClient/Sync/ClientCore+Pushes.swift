@@ -67,7 +67,7 @@ extension ClientCore {
     }
 
     private func chat(_ chat: Chat, _ me: UserID, _ tx: StoreTransaction) throws {
-        let isKnown = try tx.row("SELECT 1 FROM chat WHERE id = ?", [chat.id.rawValue]) != nil
+        let known = try tx.row("SELECT isStale FROM chat WHERE id = ?", [chat.id.rawValue])
         // How much of it was not read is said where a push is meant for one account alone.
         let isOwn = chat.newMessages != nil
         if isOwn {
@@ -77,7 +77,8 @@ extension ClientCore {
             try askChanges(of: chat.id, tx)
         } else if try !tx.put(chat, from: .push, me: me) {
             forgetHistory(of: chat.id)
-        } else if !isKnown {
+        } else if known?["isStale"] != false {
+            // What is pushed to all does not say what this account has read of it.
             try refresh(chat.id, tx)
         } else {
             try noteChanged(chat.id, tx)

@@ -190,9 +190,9 @@ struct ChatsHandler: Sendable {
             let first = max(1, min(asked, chat.head.id.timeMs))
             try tx.lowerRead(to: first - 1, of: caller.userID, in: chat)
         }
-        // Others are told of what was read and is shown; what was put back they see at their next login.
+        // Others are told of what was read and is shown.
         let tellsOwn = member.readTime != before.own
-        let tellsOthers = member.shownTime != before.shown && !setAsUnread && !chat.isBig
+        let tellsOthers = member.shownTime != before.shown && !chat.isBig
         if tellsOwn || tellsOthers {
             let push = NotifMark(
                 chatID: chat.wireID,

@@ -409,6 +409,8 @@ struct GroupsHandler: Sendable {
         let action: RoleTable.Action = request.forAll ? .clearForAll : .clear
         try ChatRules.require(action, of: caller.userID, in: chat, tx)
         let last = request.lastEventTime.map { MessageID.last(at: $0) } ?? chat.head.id
+        let member = try tx.member(caller.userID, of: chat)
+        let shown = member?.shownTime
         if request.forAll {
             let deleted = try tx.remove(upTo: last, in: chat)
             tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
@@ -419,6 +421,17 @@ struct GroupsHandler: Sendable {
         if !request.forAll {
             let push = NotifChat(chat: cleared)
             tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
+        }
+        if let member, member.shownTime != shown, !chat.isBig {
+            // What is cleared is read.
+            let push = NotifMark(
+                chatID: chat.wireID,
+                userID: caller.userID,
+                mark: member.shownTime,
+                setAsUnread: false
+            )
+            let others = chat.memberIDs.filter { $0 != caller.userID }
+            tx.emit(.push(.notifMark(push), to: others, except: caller.connectionID))
         }
         return ChatClearReply(chat: cleared)
     }

@@ -55,6 +55,7 @@ struct LoginTests {
         try withPair(environment: clock.environment) { server, alice, bob, dialog in
             let sent = try alice.send("1", to: dialog, cid: 1).message
             let others = try bob.send("2", to: dialog, cid: 1).message
+            let unread = try alice.send("3", to: dialog, cid: 2).message
             let changes: [(String, () throws -> Void)] = [
                 (
                     "edit",
@@ -67,12 +68,18 @@ struct LoginTests {
                 (
                     "mark",
                     {
-                        try bob.call(ChatMarkRequest(type: .setAsUnread, chatID: dialog, mark: 0))
+                        try bob.call(
+                            ChatMarkRequest(
+                                type: .readMessage,
+                                chatID: dialog,
+                                messageID: unread.id
+                            )
+                        )
                     }
                 ),
                 ("hide", { try alice.delete([others.id], in: dialog, forMe: true) }),
                 ("remove", { try alice.delete([sent.id], in: dialog) }),
-                ("send", { try bob.send("3", to: dialog, cid: 2) }),
+                ("send", { try bob.send("4", to: dialog, cid: 2) }),
                 ("group", { _ = try bob.createGroup("G", with: [alice], cid: 3) }),
             ]
             for (name, change) in changes {

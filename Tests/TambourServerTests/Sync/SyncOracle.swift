@@ -116,7 +116,6 @@ struct SyncOracle {
             case .setAsUnread:
                 let time = max(max(1, min(asked, last)) - 1, floors[user]?.timeMs ?? 0)
                 marks[user] = min(marks[user] ?? 0, time)
-                if isShown { shownMarks[user] = min(shownMarks[user] ?? 0, time) }
             }
         }
 

@@ -532,6 +532,8 @@ def test_cleared(login: LogIn, group: Group, cid: Cid, where: str) -> None:
     known = marks(settled(bob))
     reply = bob.call("CHAT_CLEAR", {"chatId": chat, "lastEventTime": said[1]["time"], "forAll": False})
     equal(reply["chat"]["newMessages"], 1, "unread messages")
+    told = alice.push("NOTIF_MARK")
+    equal((told["userId"], told["mark"], told["setAsUnread"]), (bob.user_id, said[1]["time"], False), "mark")
     equal(ids(history(bob, chat, backward=50)), [said[2]["id"]], "what is left of it")
     bob.call("CHAT_CLEAR", {"chatId": chat})
     equal(history(bob, chat, backward=50), [], "nothing")

@@ -894,5 +894,6 @@ def test_back_to_unread(login: LogIn, group: Group, cid: Cid) -> None:
     equal((push["userId"], push["mark"], push["setAsUnread"]), (bob.user_id, reply["mark"], True), "the push")
     for each in (alice, bob):
         each.silence_by_fence()
+    equal(chat_of(alice, chat)["participants"][str(bob.user_id)], sent[4]["time"], "the mark for others")
     equal(chat_of(laptop, chat)["newMessages"], 3, "unread messages on the other device")
     equal(read(bob, chat, messageId=sent[4]["id"])["unread"], 0, "unread messages once they were read again")
