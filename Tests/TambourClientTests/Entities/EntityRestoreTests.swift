@@ -211,4 +211,32 @@ struct EntityRestoreTests {
         #expect(fixture.push().isEmpty)
         #expect(fixture.local.entities(below: nil).map(\.entity.id) == [.server(1)])
     }
+
+    @Test("leave out what a damaged file has where its type cannot be, and changes of nothing")
+    func damagedFile() throws {
+        var fixture = fixture(note: .cas)
+        try fixture.update(["a": .int(5)])
+        var rows = fixture.local.rows
+        let below = Fixture.entity(5, Fixture.note, below: 3)
+        rows.entities.append(
+            EntityRow(id: below.id, type: below.type, parent: below.parent, uiKey: 9, server: below)
+        )
+        var read = LocalEntities(schema: fixture.schema, rows: rows)
+        #expect(read.entity(.server(3)) != nil)
+        #expect(read.entity(below.id) == nil)
+        #expect(read.rows.updates.count == 1)
+
+        rows.entities.removeAll { $0.id == .server(3) }
+        read = LocalEntities(schema: fixture.schema, rows: rows)
+        #expect(read.rows.updates.isEmpty)
+    }
+
+    @Test("take nothing from the server that stands where its type cannot be")
+    func misplaced() {
+        var fixture = fixture(note: .cas)
+        let below = Fixture.entity(5, Fixture.note, below: 3)
+        _ = fixture.local.pulled([below])
+        #expect(fixture.local.entity(below.id) == nil)
+        #expect(!fixture.local.rows.entities.contains { $0.id == below.id })
+    }
 }
