@@ -84,13 +84,22 @@ struct SignInForm {
                 return true
             }
             focused = empty
-        default: _ = fields[focused].editor.handle(press)
+        default:
+            _ = fields[focused].editor.handle(press)
+            dropSecondPlus()
         }
         return false
     }
 
     mutating func paste(_ text: String) {
         _ = fields[focused].editor.paste(text.oneLine)
+        dropSecondPlus()
+    }
+
+    /// The plus of a phone is there before the person begins, who writes it all the same.
+    private mutating func dropSecondPlus() {
+        guard step == .address, fields[1].editor.text.hasPrefix("++") else { return }
+        fields[1].editor.setText("+" + fields[1].editor.text.drop { $0 == "+" })
     }
 }
 
