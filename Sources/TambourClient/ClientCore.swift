@@ -44,8 +44,8 @@ package final class ClientCore {
     /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
     private(set) var transactions = 0
     private var changedAt: [ChatID: Int] = [:]
-    /// `transactions` when the task was sent that is answered just now.
-    var taskAsked = 0
+    /// `transactions`, and the last revision, when the task was sent that is answered just now.
+    var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.

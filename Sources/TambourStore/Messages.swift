@@ -125,7 +125,7 @@ struct MessageStatements {
         edit = try sql.prepare(
             """
             UPDATE message
-            SET status = 1, updated = $3, changed = $3, text = $4, elements = $5, attaches = $6,
+            SET status = 1, updated = $8, changed = $3, text = $4, elements = $5, attaches = $6,
                 poll = $7
             WHERE chat = $1 AND id = $2
             """

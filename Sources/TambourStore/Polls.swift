@@ -44,7 +44,7 @@ struct PollStatements {
         dropAll = try sql.prepare("DELETE FROM poll_vote WHERE \(message)")
         setState = try sql.prepare(
             """
-            UPDATE message SET attaches = $3, updated = $4, changed = $4
+            UPDATE message SET attaches = $3, changed = $4, updated = $5
             WHERE chat = $1 AND id = $2
             """
         )
@@ -262,12 +262,13 @@ extension WriteTransaction {
         attach.version = (attach.version ?? 0) + 1
         var changed = record
         changed.setPoll(attach)
-        changed.updated = ct
+        changed.updated = nextUpdate(of: record)
         let statement = store.polls.setState
         statement.bind(1, record.chat.rawValue)
         statement.bind(2, record.id.rawValue)
         statement.bindBlob(3, changed.attaches?.bytes)
         statement.bind(4, ct)
+        statement.bind(5, changed.updated)
         try statement.run()
         touch(chat)
         return changed

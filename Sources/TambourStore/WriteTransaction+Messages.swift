@@ -131,7 +131,7 @@ extension WriteTransaction {
         writes += 1
         var edited = new
         edited.status = .edited
-        edited.updated = ct
+        edited.updated = nextUpdate(of: old)
         try reindex(old, as: edited)
         let statement = store.messages.edit
         statement.bind(1, old.chat.rawValue)
@@ -141,6 +141,7 @@ extension WriteTransaction {
         statement.bindBlob(5, edited.elements?.bytes)
         statement.bindBlob(6, edited.attaches?.bytes)
         statement.bind(7, edited.poll?.rawValue ?? 0)
+        statement.bind(8, edited.updated)
         try statement.run()
         if let poll = old.pollAttach, poll.pollID != edited.pollAttach?.pollID {
             try dropVotes(in: old.id, of: old.chat)
@@ -148,6 +149,10 @@ extension WriteTransaction {
         touch(chat)
         return edited
     }
+
+    /// When a message changes that has changed before: later than then, also in the same transaction, for
+    /// the later of two versions is the one that clients keep.
+    func nextUpdate(of record: MessageRecord) -> Int64 { max(ct, record.updated + 1) }
 
     /// Deletes for all: the content goes, the row stays.
     package func remove(_ records: [MessageRecord], in chat: ChatState) throws {

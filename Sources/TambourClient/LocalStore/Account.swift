@@ -62,9 +62,12 @@ extension StoreTransaction {
         return made
     }
 
+    /// What `nextRevision` gave last.
+    func lastRevision() throws -> Int64 { try value(of: .revision) ?? 0 }
+
     /// A number above all that this gave before: what is learned now wins over what was learned then.
     func nextRevision() throws -> Int64 {
-        let last: Int64 = try value(of: .revision) ?? 0
+        let last = try lastRevision()
         try set(.revision, last + 1)
         return last + 1
     }

@@ -200,6 +200,39 @@ extension ClientCore {
         tx.changes.account = true
     }
 
+    /// Takes over the reactions to a message as an answer tells them, and asks anew when more was learned
+    /// of it since: others may have reacted behind what is answered.
+    ///
+    /// - Parameter asked: the last revision at the time of the question.
+    func learn(
+        _ reactions: ReactionInfo,
+        to message: MessageID,
+        in chat: ChatID,
+        since asked: Int64,
+        _ tx: StoreTransaction
+    ) throws {
+        let held = try tx.row(
+            "SELECT revision FROM message WHERE chat = ? AND id = ?",
+            [chat.rawValue, message.rawValue]
+        )
+        guard let revision = held?[0] as Int64? else { return }
+        try tx.change(message, in: chat, revision: tx.nextRevision()) {
+            $0.reactionInfo = Packed(reactions)
+        }
+        if revision > asked { try askReactions(to: message, in: chat, tx) }
+    }
+
+    /// What is lost with the connection comes with the next login.
+    private func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws
+    {
+        let asked = try tx.lastRevision()
+        call(MsgGetReactionsRequest(chatID: chat, messageIDs: [message])) { [self] answer, tx in
+            guard case .success(let reply) = answer, let info = reply.messagesReactions[message]
+            else { return }
+            try learn(info, to: message, in: chat, since: asked, tx)
+        }
+    }
+
     private func reactions(_ push: NotifMsgReactionsChanged, _ tx: StoreTransaction) throws {
         let revision = try tx.nextRevision()
         try noteChanged(push.chatID, tx)

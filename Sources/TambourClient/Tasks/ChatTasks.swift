@@ -52,7 +52,7 @@ struct UpdateChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.learn(reply.chat, since: core.taskAsked, tx)
+        try core.learn(reply.chat, since: core.taskAsked.transactions, tx)
     }
 }
 
@@ -86,7 +86,7 @@ struct UpdateMembersTask: ClientTask {
         in core: ClientCore,
         _ tx: StoreTransaction
     ) throws {
-        try core.learn(reply.chat, since: core.taskAsked, tx)
+        try core.learn(reply.chat, since: core.taskAsked.transactions, tx)
     }
 }
 
@@ -109,6 +109,11 @@ struct LeaveChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatLeaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        // Somebody may have added the account again, and that was pushed before the answer.
+        let asked = core.taskAsked.transactions
+        guard core.isCurrent(ChatID(chat), since: asked, tx) else {
+            return try core.refresh(ChatID(chat), tx)
+        }
         try tx.removeChat(ChatID(chat))
         core.forgetHistory(of: ChatID(chat))
     }

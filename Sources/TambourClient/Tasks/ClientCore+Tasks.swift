@@ -119,7 +119,7 @@ extension ClientCore {
             try task.refused(in: self, tx)
             return try end(run, .never, reason, nil, tx)
         }
-        let asked = transactions
+        let asked = (transactions, try tx.lastRevision())
         call(request) { [self] answer, tx in
             taskAsked = asked
             switch answer {

@@ -101,7 +101,7 @@ extension ClientCore {
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         if let described = reply.chat {
-            try learn(described, since: taskAsked, tx)
+            try learn(described, since: taskAsked.transactions, tx)
         } else {
             try noteMoved(reply.chatID, tx)
         }
@@ -232,11 +232,17 @@ struct MarkTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
+        let id = ChatID(chat)
+        // It does not count what was said after the mark and pushed before the answer.
+        let isCounted = core.isCurrent(id, since: core.taskAsked.transactions, tx)
         try tx.execute(
             "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
             [reply.unread, reply.mark, chat]
         )
-        tx.changes.chats.insert(ChatID(chat))
+        tx.changes.chats.insert(id)
+        let newest: Int64? = try tx.row("SELECT lastMessage FROM chat WHERE id = ?", [chat])?[0]
+        let hasNewer = newest.map { MessageID($0).timeMs > reply.mark } ?? false
+        if !isCounted, hasNewer || reply.unread > 0 { try core.refresh(id, tx) }
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -271,9 +277,9 @@ struct ReactTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgReactionReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.change(MessageID(message), in: ChatID(chat), revision: tx.nextRevision()) {
-            $0.reactionInfo = Packed(reply.reactionInfo)
-        }
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        let asked = core.taskAsked.revision
+        try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }
 }
 
@@ -301,8 +307,8 @@ struct CancelReactionTask: ClientTask {
     func succeeded(_ reply: MsgCancelReactionReply, in core: ClientCore, _ tx: StoreTransaction)
         throws
     {
-        try tx.change(MessageID(message), in: ChatID(chat), revision: tx.nextRevision()) {
-            $0.reactionInfo = Packed(reply.reactionInfo)
-        }
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        let asked = core.taskAsked.revision
+        try core.learn(reply.reactionInfo, to: message, in: chat, since: asked, tx)
     }
 }

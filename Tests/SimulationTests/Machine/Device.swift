@@ -17,7 +17,7 @@ final class Device: ClientHost {
     let name: String
     let user: Int
     let index: Int
-    private unowned let world: World
+    unowned let world: World
     private let path: String
     private(set) var core: ClientCore?
     private(set) var store: LocalStore?
@@ -31,11 +31,13 @@ final class Device: ClientHost {
     var isWanted = true
     /// Messages that it was told are no more.
     var removed: Set<MessageID> = []
+    /// Runs of photos' tasks that it is at work on.
+    var photoRuns: Set<TaskRun> = []
     /// Chats its user was taken out of while it was away.
     var takenOutWhileAway: Set<ChatID> = []
     private(set) var lastText = 0
     private var random: SeededRandom
-    private var loop: EventLoop { world.loop }
+    var loop: EventLoop { world.loop }
 
     /// What the disk does at the next commits.
     ///
@@ -137,6 +139,7 @@ final class Device: ClientHost {
         link = nil
         attempt += 1
         wakeTurn += 1
+        photoRuns = []
         // Nothing can be written any more: this only lets go of what waits for answers.
         core.stop()
         self.core = nil
@@ -144,6 +147,13 @@ final class Device: ClientHost {
         store = nil
         loop.hash.add("killed \(name)")
         world.deviceDied(self)
+    }
+
+    /// Nothing is to be reached for so long.
+    func loseNetwork(forUs us: Int64, _ loss: Link.Loss = .atOnce) {
+        isOffline = true
+        link?.lose(loss)
+        loop.after(us) { [weak self] in self?.isOffline = false }
     }
 
     /// Has the core do something, as one call of its lane.

@@ -10,6 +10,8 @@ final class Link {
         var serverAfterUs: Int64?
         /// When the device hears of it; nil for never by itself.
         var deviceAfterUs: Int64?
+
+        static let atOnce = Loss(serverAfterUs: 0, deviceAfterUs: 0)
     }
 
     let number: Int

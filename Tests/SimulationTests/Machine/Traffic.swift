@@ -35,6 +35,11 @@ final class Traffic {
             case .msgSend:
                 let request = try? MsgSendRequest.decode(packet.payload, limits: .standard)
                 asked.text = request?.message.text.map { "\($0)" }
+                if let message = request?.message,
+                    let token = message.attaches.first?.photoToken
+                {
+                    world.photoNamed("\(token)", by: asked.text ?? "", cid: message.cid)
+                }
             case .chatHistory:
                 let request = try? ChatHistoryRequest.decode(packet.payload, limits: .standard)
                 asked.chat = request?.chatID
@@ -42,6 +47,7 @@ final class Traffic {
             }
             open[header.sequence] = asked
             if asked.opcode == .login { world.loginAsked(on: link) }
+            world.commandAsked(asked.opcode)
             if let chat = asked.chat { world.pageAsked(chat, on: link) }
         }
     }

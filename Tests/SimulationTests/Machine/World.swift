@@ -33,6 +33,7 @@ final class World {
     /// What was written into objects.
     var writings = Writings()
     var lastMeasured: Int64 = 0
+    var photos = Photos()
     var backupAt: Int?
     /// Whether the backup has been restored already.
     var wasRestored = false
@@ -41,6 +42,8 @@ final class World {
     /// What is done when a page of history, or a login, is next handed to the server.
     var atNextPage: [(Link, ChatID) -> Void] = []
     var atNextLogin: [(Link) -> Void] = []
+    /// What is done behind the next such command that the server is handed.
+    var behindNext: [Opcode: [() -> Void]] = [:]
     private var lastLink = 0
     private var lostReplies: Set<String> = []
     private var pushedTexts: Set<String> = []
@@ -206,6 +209,12 @@ final class World {
         let waiting = atNextLogin
         atNextLogin = []
         for body in waiting { body(link) }
+    }
+
+    func commandAsked(_ opcode: Opcode) {
+        for body in behindNext.removeValue(forKey: opcode) ?? [] {
+            loop.after(loop.random.from(0, to: 1000), body)
+        }
     }
 
     func pageAsked(_ chat: ChatID, on link: Link) {

@@ -13,6 +13,8 @@ struct Plan {
 
     /// Seeds below play no objects, nor what `addMore` adds besides.
     static let firstWithObjects: UInt64 = 4_000_000
+    /// Seeds below send no photos, and nobody does the same as others in the same moment.
+    static let firstWithPhotos: UInt64 = 6_000_000
 
     init(seed: UInt64) {
         self.seed = seed
@@ -52,6 +54,10 @@ struct Plan {
             )
         }
         if hasMoreMoves { addMore() }
+        if seed >= Self.firstWithPhotos {
+            addPhotos()
+            addTogether()
+        }
     }
 
     var hasMoreMoves: Bool { seed >= Self.firstWithObjects }
@@ -72,6 +78,30 @@ struct Plan {
             }
             kinds.insert(.account, at: 0)
         }
+        spread(kinds, &random)
+    }
+
+    /// Photos that are sent among everything else.
+    private mutating func addPhotos() {
+        var random = SeededRandom(seed: seed.byteSwapped)
+        guard random.happens(400) else { return }
+        let photos = [Move.Kind](repeating: .photo, count: 1 + random.below(4))
+        let changes = (0..<random.below(4)).map { _ in
+            Move.Kind.photos[random.below(Move.Kind.photos.count)]
+        }
+        spread(photos + changes, &random)
+    }
+
+    private mutating func addTogether() {
+        var random = SeededRandom(seed: ~seed.byteSwapped)
+        let kinds = (0..<random.below(6)).map { _ in
+            Move.Kind.together[random.below(Move.Kind.together.count)]
+        }
+        spread(kinds, &random)
+    }
+
+    /// Puts moves among the others, in their order.
+    private mutating func spread(_ kinds: [Move.Kind], _ random: inout SeededRandom) {
         var place = 0
         for (number, kind) in kinds.enumerated() {
             let left = kinds.count - number
@@ -110,6 +140,8 @@ struct Move: CustomStringConvertible {
         case manyChats, newsDuringLogin, deleteDuringPage
         case account, makeProfile, makeFamily, editProfile, deleteProfile, note, editNote
         case deleteNote, preference, editPreference, deletePreference, measure, resolve
+        case photo, cancelPhoto, retryPhoto
+        case reactTogether, editTogether, readTogether, leaveTogether
 
         /// What people do; what stands more often is done more often.
         static let wishes: [Kind] = [
@@ -126,6 +158,12 @@ struct Move: CustomStringConvertible {
             .editNote, .editNote, .editNote, .deleteNote, .deleteNote, .preference, .preference,
             .editPreference, .editPreference, .deletePreference, .measure, .measure, .resolve,
             .resolve,
+        ]
+        /// What somebody does to photos.
+        static let photos: [Kind] = [.photo, .cancelPhoto, .retryPhoto]
+        /// What two do at once.
+        static let together: [Kind] = [
+            .reactTogether, .editTogether, .readTogether, .leaveTogether,
         ]
         /// What happens to them.
         static let faults: [Kind] = [

@@ -50,6 +50,7 @@ extension World {
     func heal() {
         atNextPage = []
         atNextLogin = []
+        behindNext = [:]
         server?.life.death = nil
         if server == nil { loop.run(forMs: 4000) }
         for device in devices {
@@ -182,6 +183,7 @@ extension World {
         do {
             let store = try server.server.openStore()
             try checkSends(store)
+            checkPhotos()
             try checkObjects { try Truth.ask($0, of: 0, self, store) }
             for user in Set(plan.devices.map(\.user)).sorted() {
                 let truth = try Truth(of: user, self, store)

@@ -25,10 +25,8 @@ extension World {
         case .stall: device.link?.stall(forUs: Int64(1 + move.b % 90) * 1_000_000)
         case .slow: device.link?.rate = 1 + move.b % 4
         case .offline:
-            device.isOffline = true
-            device.link?.lose(loss(move))
-            let back = Int64(1 + move.b % (move.c % 4 == 0 ? 600 : 20)) * 1_000_000
-            loop.after(back) { device.isOffline = false }
+            let seconds = Int64(1 + move.b % (move.c % 4 == 0 ? 600 : 20))
+            device.loseNetwork(forUs: seconds * 1_000_000, loss(move))
         case .networkChanged: _ = device.call { $0.networkChanged() }
         case .kill: device.kill()
         case .killAtCommit: device.dieAt(.beforeCommit)
@@ -54,7 +52,7 @@ extension World {
         case .backup: backUp()
         case .restore: restore()
         case .awayForMonths:
-            for link in links { link.lose(Link.Loss(serverAfterUs: 0, deviceAfterUs: 0)) }
+            for link in links { link.lose(.atOnce) }
             loop.run(forMs: 1000)
             loop.leap(byMs: 91 * Self.dayMs)
             hit(.away)
@@ -222,7 +220,7 @@ extension World {
         lookAtNewest(chat, on: device)
     }
 
-    private func owner(of chat: ChatID, on device: Device) -> (user: Int, members: [UserID])? {
+    func owner(of chat: ChatID, on device: Device) -> (user: Int, members: [UserID])? {
         let data = device.read { reader in
             try Data.fetchOne(
                 reader.db,

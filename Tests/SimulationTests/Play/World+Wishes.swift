@@ -8,6 +8,8 @@ extension World {
     /// Does a move, if it makes sense now.
     func play(_ move: Move) {
         if Move.Kind.objects.contains(move.kind) { return object(move) }
+        if Move.Kind.photos.contains(move.kind) { return photo(move) }
+        if Move.Kind.together.contains(move.kind) { return together(move) }
         let device = devices[move.a % devices.count]
         switch move.kind {
         case .send: send(on: device, to: chat(on: device, move.b))

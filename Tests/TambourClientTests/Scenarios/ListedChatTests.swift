@@ -152,6 +152,119 @@ struct ListedChatTests {
         }
     }
 
+    @Test("an answer to a mark does not take away what was said and pushed since")
+    func answerToMarkLast() throws {
+        try withScriptedServer { server in
+            let (first, second) = (Self.message(1), Self.message(2))
+            server.login.chats = [Self.described(last: first)]
+            server.reconnect()
+            let mark = MarkTask(
+                chat: Self.chat.rawValue,
+                message: first.id.rawValue,
+                isUnread: false
+            )
+            _ = try server.wish { try $0.queue(mark, $1) }
+            server.push(
+                .notifMessage,
+                NotifMessage(chatID: Self.chat, message: second, prevMessageID: first.id)
+            )
+            try server.answer(.chatMark, ChatMarkReply(unread: 0, mark: first.time))
+            // It is not known whether it was counted, so it is asked.
+            try server.answer(
+                .chatInfo,
+                ChatInfoReply(chats: [Self.described(last: second, before: first)])
+            )
+            #expect(try Self.unread(server) == 1)
+            // Where nothing was said since, the answer is all there is to know.
+            let next = MarkTask(
+                chat: Self.chat.rawValue,
+                message: second.id.rawValue,
+                isUnread: false
+            )
+            _ = try server.wish { try $0.queue(next, $1) }
+            try server.answer(.chatMark, ChatMarkReply(unread: 0, mark: second.time))
+            #expect(!server.isAsked(.chatInfo))
+            #expect(try Self.unread(server) == 0)
+        }
+    }
+
+    @Test("an answer to a reaction does not take away that of somebody else")
+    func answerToReactionLast() throws {
+        func info(_ names: [String], own: String?) -> ReactionInfo {
+            ReactionInfo(
+                totalCount: Int64(names.count),
+                counters: names.map { ReactionCounter(count: 1, reaction: Text($0)) },
+                yourReaction: own.map { Text($0) }
+            )
+        }
+        try withScriptedServer { server in
+            let first = Self.message(1)
+            server.login.chats = [Self.described(last: first)]
+            server.reconnect()
+            let task = ReactTask(
+                chat: Self.chat.rawValue,
+                message: first.id.rawValue,
+                emoji: "👍"
+            )
+            _ = try server.wish { try $0.queue(task, $1) }
+            let both = info(["👍", "🔥"], own: "👍")
+            server.push(
+                .notifMsgReactionsChanged,
+                NotifMsgReactionsChanged(
+                    chatID: Self.chat,
+                    messageID: first.id,
+                    counters: both.counters,
+                    totalCount: both.totalCount
+                )
+            )
+            try server.answer(
+                .msgReaction,
+                MsgReactionReply(reactionInfo: info(["👍"], own: "👍"))
+            )
+            try server.answer(
+                .msgGetReactions,
+                MsgGetReactionsReply(messagesReactions: IDMap([(first.id, both)]))
+            )
+            #expect(!server.isAsked(.msgGetReactions))
+            let row = try server.store.read { db in
+                try Reader(db).history(of: Self.chat, .newest, count: 1).rows.first
+            }
+            #expect(row?.reactions.map(\.emoji) == ["👍", "🔥"])
+        }
+    }
+
+    @Test("a group that somebody has left and been added to again stays, whatever is told first")
+    func leftAndAdded() throws {
+        try withScriptedServer { server in
+            let group = ChatID(-5_000_000)
+            func described(since joined: Int64) -> Chat {
+                Chat(
+                    id: group,
+                    type: .chat,
+                    status: .active,
+                    owner: ScriptedServer.partner,
+                    participants: IDMap([(ScriptedServer.me, 1), (ScriptedServer.partner, 1)]),
+                    lastEventTime: joined,
+                    created: 1,
+                    joinTime: joined,
+                    modified: joined,
+                    newMessages: 0
+                )
+            }
+            server.login.chats = [described(since: 1)]
+            server.reconnect()
+            _ = try server.wish { try $0.queue(LeaveChatTask(chat: group.rawValue), $1) }
+            server.push(.notifChat, NotifChat(chat: described(since: 2_000_000)))
+            try server.answer(.chatLeave, ChatLeaveReply())
+            if server.isAsked(.chatInfo) {
+                let reply = ChatInfoReply(chats: [described(since: 2_000_000)])
+                try server.answer(.chatInfo, reply)
+            }
+            let chats = try server.store.read { try Reader($0).chats(includingHidden: true) }
+            #expect(chats.map(\.id) == [group])
+        }
+    }
+
     @Test("a message that comes before it, and is deleted, does not come back with an older answer")
     func deletedMeanwhile() throws {
         try withScriptedServer { server in

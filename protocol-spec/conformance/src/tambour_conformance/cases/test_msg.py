@@ -581,6 +581,23 @@ def test_edit_own_message(login: LogIn, group: Group, cid: Cid) -> None:
     equal(alice.call("MSG_EDIT", edit)["message"]["text"], "second", "text after the edit is repeated")
 
 
+@case("MSG-32")
+def test_edits_at_once(login: LogIn, group: Group, cid: Cid) -> None:
+    """Edits that the server gets in one write are told apart by their times, and the last one stays."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    sent = say(alice, chat, cid(), "0")["id"]
+    texts = [str(number) for number in range(1, 9)]
+    edits = [{"chatId": chat, "messageId": sent, "text": text} for text in texts]
+    packets = [alice.packet("MSG_EDIT", edit) for edit in edits]
+    alice.coalesce(*(packet for _, packet in packets))
+    edited = [alice.reply(seq)["message"] for seq, _ in packets]
+    equal([each["text"] for each in edited], texts, "the texts, in order")
+    times = [each["updateTime"] for each in edited]
+    equal(times, sorted(set(times)), "the times, each later than the one before")
+    same(history(bob, chat, backward=1), [edited[-1]], "the message that is stored")
+
+
 @case("MSG-09")
 def test_edit_others_message(login: LogIn, group: Group, cid: Cid) -> None:
     """Nobody edits what somebody else wrote, not even the owner of the group; it stays as it is."""

@@ -1,0 +1,173 @@
+import GRDB
+import TambourProtocol
+
+@testable import TambourClient
+
+/// Photos that somebody sends, and what stands in for where they are uploaded to.
+///
+/// The server takes none yet: each message that names one is refused in the end.
+struct Photos {
+    struct Sent {
+        let device: Int
+        let chat: ChatID
+        let task: OutgoingID
+        let caption: String
+        var isCancelled = false
+    }
+
+    private struct Upload {
+        let token: String
+        let untilMs: Int64
+    }
+
+    var sent: [Sent] = []
+    private var captions: [String] = []
+    private var livesMs: [Int64] = []
+    /// What is held of uploads, and what was said when one was whole, by their keys.
+    private var held: [String: Int64] = [:]
+    private var uploads: [String: Upload] = [:]
+    /// The keys under which a photo was uploaded, by its number.
+    private var keys: [Int: [String]] = [:]
+    private var toldKeys: [Int: String] = [:]
+    /// The messages that named a token, by their client ids.
+    private var named: [String: Int64] = [:]
+
+    /// A new photo, of which what is uploaded expires after so long.
+    mutating func add(_ caption: String, lifeMs: Int64) -> Int {
+        captions.append(caption)
+        livesMs.append(lifeMs)
+        return captions.count - 1
+    }
+
+    func source(of number: Int) -> String { "photo \(number)" }
+
+    func number(ofSource source: String) -> Int? {
+        captions.indices.first { self.source(of: $0) == source }
+    }
+
+    /// Its size says which photo it is.
+    func file(of number: Int) -> PhotoFile { PhotoFile(kind: .jpeg, bytes: Int64(1000 + number)) }
+
+    private func number(of file: PhotoFile) -> Int { Int(file.bytes) - 1000 }
+
+    func held(of key: String) -> Int64 { held[key] ?? 0 }
+
+    mutating func hold(_ reached: Int64, of key: String) {
+        held[key] = max(reached, held(of: key))
+    }
+
+    /// What a photo that is held whole is named by, the same for the same key.
+    mutating func token(of file: PhotoFile, key: String, nowMs: Int64) -> PhotoToken {
+        let number = number(of: file)
+        if uploads[key] == nil {
+            let count = keys[number, default: []].count
+            keys[number, default: []].append(key)
+            // What has expired often enough lasts: everything comes to rest.
+            let lifeMs = count < 3 ? livesMs[number] : 3_600_000
+            uploads[key] = Upload(token: "photo \(number) \(count)", untilMs: nowMs + lifeMs)
+        }
+        let upload = uploads[key] ?? Upload(token: "", untilMs: 0)
+        return PhotoToken(upload.token, goodFor: .milliseconds(max(0, upload.untilMs - nowMs)))
+    }
+
+    func uploads(of file: PhotoFile) -> Int { keys[number(of: file)]?.count ?? 0 }
+
+    /// A device has heard how a photo is named.
+    mutating func told(_ key: String, of file: PhotoFile) { toldKeys[number(of: file)] = key }
+
+    /// Whether a device that is told of one upload begins with another.
+    func isAnother(_ key: String, of file: PhotoFile) -> Bool {
+        toldKeys[number(of: file)].map { $0 != key } ?? false
+    }
+
+    /// A message names a photo.
+    ///
+    /// - Returns: what is wrong with that.
+    mutating func name(_ token: String, by caption: String, cid: Int64) -> String? {
+        guard let upload = uploads.first(where: { $0.value.token == token }) else {
+            return "\(caption) names \(token), which nothing was uploaded as"
+        }
+        guard let number = captions.firstIndex(of: caption),
+            keys[number]?.contains(upload.key) == true
+        else {
+            return "\(caption) names \(token), which is another photo"
+        }
+        if let other = named.updateValue(cid, forKey: token), other != cid {
+            return "\(caption) is sent as \(other) and as \(cid)"
+        }
+        return nil
+    }
+}
+
+extension World {
+    func photo(_ move: Move) {
+        guard move.kind == .photo else { return changePhoto(move) }
+        let device = devices[move.a % devices.count]
+        let chat = chat(on: device, move.b)
+        let caption = device.nextText()
+        let lifeMs: [Int64] = [500, 5000, 60_000, 3_600_000]
+        let number = photos.add(caption, lifeMs: lifeMs[move.c % lifeMs.count])
+        let source = photos.source(of: number)
+        let task = device.wish { core, tx in
+            let cid = core.nextClientID()
+            let message = SendPhotoTask(chat: chat.rawValue, cid: cid, text: caption)
+            return try core.queuePhoto(message, source: source, tx)
+        }
+        guard let task, let place = devices.firstIndex(where: { $0 === device }) else { return }
+        photos.sent.append(Photos.Sent(device: place, chat: chat, task: task, caption: caption))
+    }
+
+    private func changePhoto(_ move: Move) {
+        guard !photos.sent.isEmpty else { return }
+        let place = move.b % photos.sent.count
+        let sent = photos.sent[place]
+        let isCancel = move.kind == .cancelPhoto
+        let done: Void? = devices[sent.device].wish { core, tx in
+            if isCancel { try core.cancel(sent.task, tx) } else { try core.retry(sent.task, tx) }
+        }
+        if done != nil, isCancel { photos.sent[place].isCancelled = true }
+    }
+
+    /// An upload goes on where the other side said that it is, and under another name only when what
+    /// it got the first time is of no use any more.
+    func uploadBegins(_ file: PhotoFile, key: String, from offset: Int64) {
+        if offset > photos.held(of: key) {
+            violated("\(key) is uploaded from \(offset), and \(photos.held(of: key)) are held")
+        }
+        if photos.isAnother(key, of: file) { hit(.uploadExpired) }
+    }
+
+    func photoNamed(_ token: String, by caption: String, cid: Int64) {
+        if let what = photos.name(token, by: caption, cid: cid) { violated(what) }
+    }
+
+    /// Each photo is waiting for what somebody decides, with its copy, or is given up without a trace.
+    func checkPhotos() {
+        for (place, device) in devices.enumerated() {
+            let rows = device.read { reader in
+                try Row.fetchAll(
+                    reader.db,
+                    sql: "SELECT id, kind, state, lastError FROM task WHERE kind IN (?, ?, ?)",
+                    arguments: [SendPhotoTask.kind, UploadPhotoTask.kind, KeepPhotoTask.kind]
+                )
+            }
+            guard let rows else { continue }
+            let messages = rows.filter { $0["kind"] == SendPhotoTask.kind }
+            for kind in [UploadPhotoTask.kind, KeepPhotoTask.kind] {
+                let count = rows.count { $0["kind"] == kind }
+                if count != messages.count {
+                    violated("\(device.name) has \(messages.count) photos and \(count) \(kind)")
+                }
+            }
+            for sent in photos.sent where sent.device == place && !sent.isCancelled {
+                let row = messages.first { $0["id"] == sent.task.rawValue }
+                let state: String? = row?["state"]
+                let reason: String = row?["lastError"] ?? ""
+                guard let state, state.hasPrefix("failed"), !reason.contains("upload") else {
+                    violated("the photo \(sent.caption) is \(state ?? "lost"): \(reason)")
+                    continue
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import TambourProtocol
+
+@testable import TambourClient
+
+/// What two do at once: the server may do both in one transaction, and the one is told of the other before it gets
+/// its own answer.
+extension World {
+    func together(_ move: Move) {
+        let device = devices[move.a % devices.count]
+        let chat = chat(on: device, move.b)
+        if move.kind == .leaveTogether { return leave(chat, on: device) }
+        let isEdit = move.kind == .editTogether
+        guard let row = row(on: device, in: chat, move.c, isOwn: isEdit), let id = row.message
+        else { return }
+        let users = 1 + (plan.devices.map(\.user).max() ?? 0)
+        let other = (device.user + 1 + move.c % (users - 1)) % users
+        switch move.kind {
+        case .reactTogether:
+            let reaction = NewReaction(id: "🔥")
+            behind(.msgReaction) { world in
+                let request = MsgReactionRequest(chatID: chat, messageID: id, reaction: reaction)
+                world.command(.msgReaction(request), by: other)
+            }
+            want(ReactTask(chat: chat.rawValue, message: id.rawValue, emoji: "👍"), on: device)
+        case .editTogether:
+            behind(.msgEdit) { world in
+                let text = Text("\(row.text)''")
+                let request = MsgEditRequest(chatID: chat, messageID: id, text: text)
+                world.command(.msgEdit(request), by: device.user)
+            }
+            let task = EditTask(chat: chat.rawValue, message: id.rawValue, text: "\(row.text)'")
+            want(task, on: device)
+        default:
+            let cid = Int64(truncatingIfNeeded: loop.random.next() >> 1)
+            behind(.chatMark) { world in
+                let message = NewMessage(cid: cid, text: "behind a mark")
+                let request = MsgSendRequest(chatID: chat, message: message)
+                world.command(.msgSend(request), by: other)
+            }
+            want(
+                MarkTask(chat: chat.rawValue, message: id.rawValue, isUnread: false),
+                on: device
+            )
+        }
+    }
+
+    /// Somebody leaves, and is let in again.
+    private func leave(_ chat: ChatID, on device: Device) {
+        guard let (owner, _) = owner(of: chat, on: device), owner != device.user else { return }
+        behind(.chatLeave) { world in
+            let request = ChatMembersUpdateRequest(
+                chatID: chat,
+                userIDs: [device.me],
+                operation: .add,
+                showHistory: true
+            )
+            world.command(.chatMembersUpdate(request), by: owner)
+        }
+        want(LeaveChatTask(chat: chat.rawValue), on: device)
+    }
+
+    private func behind(_ opcode: Opcode, _ body: @escaping (World) -> Void) {
+        behindNext[opcode, default: []].append { [weak self] in
+            if let self { body(self) }
+        }
+    }
+}
