@@ -46,6 +46,8 @@ package final class ClientCore {
     private var changedAt: [ChatID: Int] = [:]
     /// `transactions`, and the last revision, when the task was sent that is answered just now.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
+    /// Messages whose reactions are asked for just now.
+    var reactionsAsked: Set<MessageID> = []
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.

@@ -31,10 +31,18 @@ struct AccountOptions: ParsableArguments {
         return "\(folder)/\(account).db"
     }
 
-    /// Where what was chosen for the screen is kept, for all accounts.
-    func preferencesPath() throws -> String {
-        _ = try path()
-        return "\(folder)/preferences.json"
+    /// What was chosen for the screen, for all accounts.
+    ///
+    /// - Parameter other: a file to be taken instead.
+    func preferences(from other: String?) throws -> PreferencesFile {
+        guard let other else {
+            _ = try path()
+            return PreferencesFile(path: "\(folder)/preferences.json")
+        }
+        guard FileManager.default.fileExists(atPath: other) else {
+            throw Failure("\(other): there is no such file")
+        }
+        return PreferencesFile(path: other)
     }
 
     /// The account's client, if somebody is signed in to it; whom the server has signed out is not.

@@ -15,6 +15,7 @@ struct Tambour: AsyncParsableCommand {
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
             Tail.self,
             Export.self, People.self, Sessions.self, Queue.self, Objects.self,
+            Keys.self,
         ],
         defaultSubcommand: Open.self
     )

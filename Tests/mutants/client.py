@@ -864,7 +864,7 @@ PARTS = {
             (
                 'T7 a wait from before the clock went back holds',
                 'Sources/TambourClient/Tasks/TaskScheduler+Time.swift',
-                " || nextAtMs - TaskScheduler.maxWaitMs > nowMs",
+                " || nextAtMs - longestMs > nowMs",
                 '',
             ),
             (

@@ -159,6 +159,9 @@ extension ClientCore {
             isPushed: isPushed
         )
         histories[chat] = history
+        // What was pushed to all does not say how this account reacted, and the page may be older.
+        for message in tx.outrun { try askReactions(to: message, in: chat, tx) }
+        tx.outrun = []
     }
 
     /// What became of a chat's messages is asked for from the login on before which the first was held.

@@ -25,7 +25,10 @@ extension StoreTransaction {
         }
         if let known {
             let held: (version: Int64, revision: Int64) = (known["updateTime"], known["revision"])
-            guard (version, revision) >= held else { return }
+            guard (version, revision) >= held else {
+                if version == held.version { outrun.append(message.id) }
+                return
+            }
             if isPushed, let old = Message(stored: known["data"]) { message.keepReaction(of: old) }
         }
         message.chatID = nil

@@ -146,13 +146,24 @@ extension ClientCore {
         if let config = reply.config { try tx.put(config) }
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
+        // The login before left the end open, up to which this one goes on.
+        try tx.execute("DELETE FROM sync_range WHERE upTo = ?", [Self.openEnd])
         for range in reply.more ?? [] {
             try tx.execute(
                 "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
                 ["\(range.kind.name)", range.since, range.upTo]
             )
+            guard range.kind == .chats else { continue }
+            // A chat that changes meanwhile leaves the range, and who sees nothing of the change is told nothing.
+            try tx.execute(
+                "INSERT OR REPLACE INTO sync_range VALUES (?, ?, ?)",
+                ["\(range.kind.name)", reply.time, Self.openEnd]
+            )
         }
     }
+
+    /// The end of the range that is asked for last: what has changed since the login.
+    private static let openEnd = Int64.max
 
     /// Chats with the newest message of each.
     ///
@@ -202,7 +213,10 @@ extension ClientCore {
         }
         guard
             let row = try tx.row(
-                "SELECT kind, since, upTo FROM sync_range ORDER BY upTo DESC LIMIT 1"
+                """
+                SELECT kind, since, upTo FROM sync_range ORDER BY upTo = ?, upTo DESC LIMIT 1
+                """,
+                [Self.openEnd]
             )
         else { return try synced(tx) }
         let (kind, since, upTo): (String, Int64, Int64) = (row[0], row[1], row[2])

@@ -211,25 +211,44 @@ extension ClientCore {
         since asked: Int64,
         _ tx: StoreTransaction
     ) throws {
+        let isCurrent = try isCurrent(message, in: chat, since: asked, tx)
+        try tx.change(message, in: chat, revision: tx.nextRevision()) {
+            $0.reactionInfo = Packed(reactions)
+        }
+        if !isCurrent { try askReactions(to: message, in: chat, tx) }
+    }
+
+    /// Whether nothing was learned of a message since something was asked; so it is of one that is not held.
+    ///
+    /// - Parameter asked: the last revision at the time of the question.
+    func isCurrent(
+        _ message: MessageID,
+        in chat: ChatID,
+        since asked: Int64,
+        _ tx: StoreTransaction
+    ) throws -> Bool {
         let held = try tx.row(
             "SELECT revision FROM message WHERE chat = ? AND id = ?",
             [chat.rawValue, message.rawValue]
         )
-        guard let revision = held?[0] as Int64? else { return }
-        try tx.change(message, in: chat, revision: tx.nextRevision()) {
-            $0.reactionInfo = Packed(reactions)
-        }
-        if revision > asked { try askReactions(to: message, in: chat, tx) }
+        return (held?[0] ?? 0) <= asked
     }
 
-    /// What is lost with the connection comes with the next login.
-    private func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws
-    {
+    /// Asks for the reactions to a message, once at a time. When nobody answers, the next login does.
+    func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
+        guard reactionsAsked.insert(message).inserted else { return }
         let asked = try tx.lastRevision()
-        call(MsgGetReactionsRequest(chatID: chat, messageIDs: [message])) { [self] answer, tx in
-            guard case .success(let reply) = answer, let info = reply.messagesReactions[message]
-            else { return }
-            try learn(info, to: message, in: chat, since: asked, tx)
+        let request = MsgGetReactionsRequest(chatID: chat, messageIDs: [message])
+        let abandoned = { [self] (_: ClientError) -> Void in reactionsAsked.remove(message) }
+        call(request, abandoned: abandoned) { [self] answer, tx in
+            reactionsAsked.remove(message)
+            switch answer {
+            case .success(let reply):
+                guard let info = reply.messagesReactions[message] else { return }
+                try learn(info, to: message, in: chat, since: asked, tx)
+            case .failure:
+                try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.rawValue])
+            }
         }
     }
 

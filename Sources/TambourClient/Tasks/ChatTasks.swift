@@ -112,6 +112,9 @@ struct LeaveChatTask: ClientTask {
         // Somebody may have added the account again, and that was pushed before the answer.
         let asked = core.taskAsked.transactions
         guard core.isCurrent(ChatID(chat), since: asked, tx) else {
+            if try !tx.hasNewerDraft(in: ChatID(chat)) {
+                try tx.execute("DELETE FROM draft WHERE chat = ?", [chat])
+            }
             return try core.refresh(ChatID(chat), tx)
         }
         try tx.removeChat(ChatID(chat))

@@ -91,7 +91,7 @@ extension StoreTransaction {
     }
 
     /// Whether the draft was changed here again since the change that is under way.
-    fileprivate func hasNewerDraft(in chat: ChatID) throws -> Bool {
+    func hasNewerDraft(in chat: ChatID) throws -> Bool {
         try row(
             "SELECT 1 FROM task WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting')",
             [draftLane(chat)]

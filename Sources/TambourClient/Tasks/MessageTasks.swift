@@ -162,7 +162,11 @@ struct EditTask: ClientTask {
     }
 
     func succeeded(_ reply: MsgEditReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.learnEdit(of: reply.message, in: ChatID(chat), isPushed: false, tx)
+        let (chat, message) = (ChatID(chat), MessageID(message))
+        let isCurrent = try core.isCurrent(message, in: chat, since: core.taskAsked.revision, tx)
+        try core.learnEdit(of: reply.message, in: chat, isPushed: false, tx)
+        // It has the reactions of the moment of the edit.
+        if !isCurrent { try core.askReactions(to: message, in: chat, tx) }
     }
 }
 
@@ -234,7 +238,7 @@ struct MarkTask: ClientTask {
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
         // It does not count what was said after the mark and pushed before the answer.
-        let isCounted = core.isCurrent(id, since: core.taskAsked.transactions, tx)
+        let isCurrent = core.isCurrent(id, since: core.taskAsked.transactions, tx)
         try tx.execute(
             "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
             [reply.unread, reply.mark, chat]
@@ -242,7 +246,7 @@ struct MarkTask: ClientTask {
         tx.changes.chats.insert(id)
         let newest: Int64? = try tx.row("SELECT lastMessage FROM chat WHERE id = ?", [chat])?[0]
         let hasNewer = newest.map { MessageID($0).timeMs > reply.mark } ?? false
-        if !isCounted, hasNewer || reply.unread > 0 { try core.refresh(id, tx) }
+        if !isCurrent, hasNewer || reply.unread > 0 { try core.refresh(id, tx) }
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {

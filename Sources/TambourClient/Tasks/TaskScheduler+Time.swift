@@ -72,10 +72,13 @@ extension TaskRecord {
     /// Whether its deadline has passed.
     func isLate(nowMs: Int64) -> Bool { deadlineMs.map { $0 <= nowMs } ?? false }
 
-    /// Whether a waiting task has waited long enough.
+    /// Whether a waiting task has waited long enough: also when it would have to wait longer than any
+    /// pause takes, for then the clock went back. Only a pause that the server asks for is not ended by
+    /// anything else.
     func isDue(nowMs: Int64) -> Bool {
         guard let nextAtMs else { return false }
-        return nextAtMs <= nowMs || nextAtMs - TaskScheduler.maxWaitMs > nowMs
+        let longestMs = wakesOn.isEmpty ? TaskScheduler.maxWaitMs : Backoff.capMs
+        return nextAtMs <= nowMs || nextAtMs - longestMs > nowMs
     }
 
     /// Whether anybody may take it from whoever ran it.

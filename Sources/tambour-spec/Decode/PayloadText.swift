@@ -214,7 +214,8 @@ struct PayloadText {
         case .bool(let bool): bool ? "true" : "false"
         case .int(let int): type == .ms ? "\(int)\(Self.time(int))" : "\(int)"
         case .uint(let uint): "\(uint)"
-        case .double(let double): "\(double)"
+        // What else a NaN holds is of no meaning, and Wireshark cannot tell it.
+        case .double(let double): double.isNaN ? "nan" : "\(double)"
         case .string(let text): "\"\(Self.escaped(text))\""
         case .badString(let bytes): "not UTF-8: \(Hex.text(bytes))"
         case .bytes(let bytes): "bytes \(Hex.text(bytes))"

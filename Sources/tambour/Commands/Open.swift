@@ -16,13 +16,16 @@ struct Open: AsyncParsableCommand {
     )
     var theme: String?
 
+    @Option(help: "Another file of preferences than that of all accounts: theme, alerts and keys.")
+    var preferences: String?
+
     @Flag(help: "Scrolls with the wheel; the terminal then selects text with shift only.")
     var mouse = false
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         let depth = ColorDepth.detect(environment)
-        let preferences = PreferencesFile(path: try account.preferencesPath())
+        let preferences = try account.preferences(from: self.preferences)
         let theme = Theme.choose(
             named: theme ?? (depth == .monochrome ? nil : preferences.value.theme),
             depth: depth

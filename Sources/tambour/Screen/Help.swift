@@ -1,53 +1,80 @@
 /// What F1 shows: keys, then commands.
 enum Help {
-    static let lines: [String] = keys + [""] + ["Commands"] + commands
+    static func lines(_ keys: KeyBindings) -> [String] {
+        var lines: [String] = []
+        for section in sections {
+            lines.append(section.title)
+            for entry in section.entries {
+                switch entry {
+                case .fixed(let key, let summary): lines.append(line(key, summary))
+                case .actions(let actions, let summary):
+                    let names = actions.map(keys.names).map { $0.isEmpty ? "no key" : $0 }
+                    lines.append(line(names.joined(separator: " "), summary))
+                }
+            }
+            lines.append("")
+        }
+        return lines + [states, "", "Commands"] + commands
+    }
 
-    private static let keys = [
-        "Writing",
-        "  Enter           send",
-        "  Alt-Enter       new line; pasted line breaks never send",
-        "  Alt-e           write in $EDITOR",
-        "  Tab             take the suggestion: /command, @name, :emoji:",
-        "  //text          a message that begins with a slash",
-        "  Ctrl-_          undo; the other keys are those of readline",
-        "",
-        "Going places",
-        "  Alt-g           go to a chat by some of its letters",
-        "  Alt-n           next chat with something unread",
-        "  Alt-Up/Down     the chat above, below",
-        "  PgUp PgDn       scroll",
-        "  Alt-End         the newest message",
-        "  Alt-u           the first unread message",
-        "  Alt-o Alt-i     back and forward between places",
-        "  Alt-/           search in this chat",
-        "  Alt-s           search everywhere",
-        "  Alt-a           where you were named or answered",
-        "",
-        "Chats",
-        "  Alt-m Alt-p     mute, pin the open chat, or the chosen one of Alt-g",
-        "  Alt-c           contacts",
-        "  Alt-q           what waits to be sent",
-        "",
-        "A message: Esc chooses one, Up and Down another, Esc goes back",
-        "  r e f           reply, edit, forward",
-        "  d D             delete for all, for me",
-        "  + -             react, take the reaction back",
-        "  q               go to the message that is quoted",
-        "  t               its thread: what it answers, and all that answers",
-        "  y               copy",
-        "  o 1-9           open its link",
-        "  n N             older, newer message that the search found",
-        "  u               unread from here",
-        "  P               pin for everybody",
-        "  R               try again what was not sent",
-        "",
-        "Everywhere",
-        "  Ctrl-L          draw again",
-        "  Ctrl-Z          suspend",
-        "  Ctrl-Q          leave",
-        "",
-        "States of a message:  … waits   ✓ sent   ✓✓ read   ✗ refused",
+    private enum Entry {
+        case fixed(String, String)
+        case actions([KeyAction], String)
+
+        static func action(_ action: KeyAction) -> Entry { .actions([action], action.summary) }
+    }
+
+    private static let sections: [(title: String, entries: [Entry])] = [
+        (
+            "Writing",
+            [
+                .fixed("Enter", "send"),
+                .fixed("Alt-Enter", "new line; pasted line breaks never send"),
+                .action(.editor),
+                .fixed("Tab", "take the suggestion: /command, @name, :emoji:"),
+                .fixed("//text", "a message that begins with a slash"),
+                .fixed("Ctrl-_", "undo; the other keys are those of readline"),
+            ]
+        ),
+        (
+            "Going places",
+            [
+                .action(.goToChat), .action(.nextUnread),
+                .actions([.chatAbove, .chatBelow], "the chat above, below"),
+                .actions([.scrollUp, .scrollDown], "scroll"),
+                .action(.newest), .action(.firstUnread),
+                .actions([.back, .forward], "back and forward between places"),
+                .action(.searchChat), .action(.search), .action(.mentions),
+            ]
+        ),
+        (
+            "Chats",
+            [
+                .actions([.mute, .pin], "mute, pin the open chat, or the chosen one of the list"),
+                .action(.contacts), .action(.queue),
+            ]
+        ),
+        (
+            "A message: Esc chooses one, Esc goes back",
+            [
+                .actions([.above, .below], "the message above, below"),
+                .actions([.reply, .edit, .forwardMessage], "reply, edit, forward"),
+                .actions([.delete, .deleteForMe], "delete for all, for me"),
+                .actions([.react, .unreact], "react, take the reaction back"),
+                .action(.quoted), .action(.thread), .action(.copy), .action(.openLink),
+                .actions([.olderHit, .newerHit], "older, newer message that the search found"),
+                .action(.unreadFromHere), .action(.pinMessage), .action(.retry),
+            ]
+        ),
+        ("Everywhere", [.action(.help), .action(.redraw), .action(.suspend), .action(.leave)]),
     ]
+
+    private static let states = "States of a message:  … waits   ✓ sent   ✓✓ read   ✗ refused"
+
+    private static func line(_ keys: String, _ summary: String) -> String {
+        let padding = String(repeating: " ", count: max(1, 16 - Width.of(keys)))
+        return "  \(keys)\(padding)\(summary)"
+    }
 
     private static let commands = ScreenCommand.all.map { command in
         let usage = "/\(command.name) \(command.arguments)"

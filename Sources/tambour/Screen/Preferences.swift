@@ -5,33 +5,110 @@ struct Preferences: Codable, Equatable, Sendable {
     var theme: String?
     /// bell, osc9, osc777 or off.
     var notify: String?
+    /// Keys by the names of what they do, as `KeyBindings` reads them.
+    var keys: [String: String]?
 
     var notification: TerminalMessage.Notification {
         notify.flatMap { TerminalMessage.Notification(name: $0) } ?? .bell
     }
 }
 
-/// The file of the preferences: JSON that people may edit too.
+/// The file of the preferences: JSON that people may edit too, also while the screen is open.
 ///
 /// `@unchecked Sendable`: used by one owner at a time.
 final class PreferencesFile: @unchecked Sendable {
-    private let path: String?
-    private(set) var value: Preferences
+    let path: String?
+    private(set) var value = Preferences()
+    /// As the file had them at first.
+    let keys: KeyBindings
+    /// What in the file is not as it should be, for people.
+    let mistakes: [String]
 
-    /// - Parameter path: nil keeps nothing.
-    init(path: String?) {
-        self.path = path
-        let data = path.flatMap { FileManager.default.contents(atPath: $0) }
-        value = data.flatMap { try? JSONDecoder().decode(Preferences.self, from: $0) } ?? .init()
+    private struct Unreadable: Error {
+        let reason: String
     }
 
-    func change(_ body: (inout Preferences) -> Void) {
-        body(&value)
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        guard let path, let data = try? encoder.encode(value) else { return }
-        // What cannot be kept holds until the program ends.
-        try? data.write(to: URL(fileURLWithPath: path), options: .atomic)
+    /// - Parameter path: nil keeps nothing; a file that is not there holds nothing.
+    init(path: String?) {
+        self.path = path
+        do throws(Unreadable) {
+            let text = try Self.read(path)
+            value = try Self.decode(text)
+            keys = KeyBindings(value.keys ?? [:])
+            mistakes = Self.strangers(in: text) + value.mistakes + keys.mistakes
+        } catch {
+            keys = KeyBindings()
+            mistakes = [error.reason]
+        }
+    }
+
+    /// Changes what is chosen, and keeps that; what else is in the file stays.
+    ///
+    /// - Returns: why the change holds only until the program ends; nil when it is kept.
+    func change(_ member: WritableKeyPath<Preferences, String?>, to text: String) -> String? {
+        value[keyPath: member] = text
+        guard let path else { return nil }
+        do {
+            var members = try Self.members(of: Self.read(path))
+            var preferences = try Self.decode(Self.read(path))
+            preferences[keyPath: member] = text
+            for (name, value) in try Self.members(of: JSONEncoder().encode(preferences)) {
+                members[name] = value
+            }
+            let options: JSONSerialization.WritingOptions = [
+                .prettyPrinted, .sortedKeys, .withoutEscapingSlashes,
+            ]
+            try JSONSerialization.data(withJSONObject: members, options: options)
+                .write(to: URL(filePath: path), options: .atomic)
+            return nil
+        } catch let error as Unreadable {
+            return error.reason
+        } catch {
+            return error.localizedDescription
+        }
+    }
+
+    private static func read(_ path: String?) throws(Unreadable) -> Data {
+        guard let path, FileManager.default.fileExists(atPath: path) else { return Data("{}".utf8) }
+        do {
+            return try Data(contentsOf: URL(filePath: path))
+        } catch {
+            throw Unreadable(reason: error.localizedDescription)
+        }
+    }
+
+    private static func decode(_ data: Data) throws(Unreadable) -> Preferences {
+        do {
+            return try JSONDecoder().decode(Preferences.self, from: data)
+        } catch DecodingError.typeMismatch(_, let context) {
+            let place = context.codingPath.map(\.stringValue).joined(separator: ".")
+            throw Unreadable(reason: "“\(place)” is of the wrong kind: \(context.debugDescription)")
+        } catch {
+            throw Unreadable(reason: "it is not JSON as it should be")
+        }
+    }
+
+    private static func members(of data: Data) throws -> [String: Any] {
+        try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
+    }
+
+    private static func strangers(in data: Data) -> [String] {
+        let known = ["theme", "notify", "keys"]
+        let names = (try? members(of: data))?.keys.filter { !known.contains($0) } ?? []
+        return names.sorted().map { "“\($0)” is nothing that can be chosen" }
+    }
+}
+
+extension Preferences {
+    fileprivate var mistakes: [String] {
+        var mistakes: [String] = []
+        if let theme, !Theme.all.contains(where: { $0.name == theme }) {
+            mistakes.append("“\(theme)” is no theme")
+        }
+        if let notify, TerminalMessage.Notification(name: notify) == nil {
+            mistakes.append("“\(notify)” is no way to tell of messages")
+        }
+        return mistakes
     }
 }
 

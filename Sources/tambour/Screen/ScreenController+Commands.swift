@@ -37,7 +37,8 @@ extension ScreenController {
             return
         }
         guard let id = state.open else {
-            state.notice = ("no chat is open: Alt-g goes to one", true)
+            let hint = state.keys.hint(.goToChat, "goes to one", before: ": ")
+            state.notice = ("no chat is open\(hint)", true)
             return
         }
         switch name {
@@ -86,7 +87,7 @@ extension ScreenController {
             return usage("/theme \(Theme.all.map(\.name).joined(separator: "|"))")
         }
         state.theme = theme
-        preferences.change { $0.theme = name }
+        keep(name, as: \.theme)
         display?.repaint()
     }
 
@@ -94,9 +95,15 @@ extension ScreenController {
         guard let kind = TerminalMessage.Notification(name: name) else {
             return usage("/notify bell|osc9|osc777|off")
         }
-        preferences.change { $0.notify = name }
         display?.notify(kind, title: "Tambour", body: "like this")
         state.notice = ("messages are told of so: \(name)", false)
+        keep(name, as: \.notify)
+    }
+
+    private func keep(_ name: String, as member: WritableKeyPath<Preferences, String?>) {
+        if let reason = preferences.change(member, to: name) {
+            state.notice = ("this holds until you leave, preferences.json: \(reason)", true)
+        }
     }
 
     private func find(_ phone: String) {

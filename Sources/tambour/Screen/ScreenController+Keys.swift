@@ -42,36 +42,39 @@ extension ScreenController {
     }
 
     private func handleAlways(_ press: KeyPress) -> Bool {
-        switch press {
-        case .control("q"): end(0)
-        case .control("c"): tellHowToLeave()
-        case .control("z"): display?.suspend()
-        case .control("l"): display?.repaint()
-        case KeyPress(.function(1)): state.help = state.help == nil ? 0 : nil
+        if press == .control("c") {
+            tellHowToLeave()
+            return true
+        }
+        switch state.keys.action(of: press, in: .always) {
+        case .leave: end(0)
+        case .suspend: display?.suspend()
+        case .redraw: display?.repaint()
+        case .help: state.help = state.help == nil ? 0 : nil
         default: return false
         }
         return true
     }
 
     private func handleEverywhere(_ press: KeyPress) -> Bool {
-        switch press {
-        case .alt("g"): openGoTo()
-        case .alt("n"): goToNextUnread()
-        case .alt("u"): goToFirstUnread()
-        case .alt("o"): goBack()
-        case .alt("i"): goForward()
-        case .alt("/"): if let open = state.open { openSearch(in: open) }
-        case .alt("s"): openSearch(in: nil)
-        case .alt("a"): openMentions()
-        case .alt("c"): openContacts()
-        case .alt("q"): openQueue()
-        case .alt("m"): if let chat = state.openChat { toggleMute(chat) }
-        case .alt("p"): if let chat = state.openChat { togglePin(chat) }
-        case KeyPress(.up, .alt): goToNeighbour(-1)
-        case KeyPress(.down, .alt): goToNeighbour(1)
-        case KeyPress(.pageUp): scroll(by: max(1, seen.paneRows - 2))
-        case KeyPress(.pageDown): scroll(by: -max(1, seen.paneRows - 2))
-        case KeyPress(.end, .alt): follow()
+        switch state.keys.action(of: press, in: .chat) {
+        case .goToChat: openGoTo()
+        case .nextUnread: goToNextUnread()
+        case .firstUnread: goToFirstUnread()
+        case .back: goBack()
+        case .forward: goForward()
+        case .searchChat: if let open = state.open { openSearch(in: open) }
+        case .search: openSearch(in: nil)
+        case .mentions: openMentions()
+        case .contacts: openContacts()
+        case .queue: openQueue()
+        case .mute: if let chat = state.openChat { toggleMute(chat) }
+        case .pin: if let chat = state.openChat { togglePin(chat) }
+        case .chatAbove: goToNeighbour(-1)
+        case .chatBelow: goToNeighbour(1)
+        case .scrollUp: scroll(by: max(1, seen.paneRows - 2))
+        case .scrollDown: scroll(by: -max(1, seen.paneRows - 2))
+        case .newest: follow()
         default: return false
         }
         return true
@@ -79,7 +82,7 @@ extension ScreenController {
 
     private func handleHelp(_ press: KeyPress) {
         let page = max(1, (display?.size.rows ?? 24) - 4)
-        let last = max(0, Help.lines.count - page)
+        let last = max(0, Help.lines(state.keys).count - page)
         let line = state.help ?? 0
         switch press.key {
         case .up: state.help = max(0, line - 1)

@@ -8,60 +8,61 @@ extension ScreenController {
             state.focus = .input
             return
         }
+        let action = state.keys.action(of: press, in: .message)
         guard let row = state.selectedRow else {
             // What was gone to is not here yet: nothing may be done to another one instead.
-            if press.key == .up || press.key == .down { select(by: 0) }
+            if action == .above || action == .below { select(by: 0) }
             return
         }
-        switch press.key {
-        case .up, .character("k"): select(by: -1)
-        case .down, .character("j"): select(by: 1)
-        case .character("d"), .character("D"):
-            delete(row, in: open, onlyForMe: press.key == .character("D"))
-        case .character("e"): edit(row)
-        case .character("R"):
+        switch action {
+        case .above: select(by: -1)
+        case .below: select(by: 1)
+        case .delete, .deleteForMe: delete(row, in: open, onlyForMe: action == .deleteForMe)
+        case .edit: edit(row)
+        case .retry:
             guard let outgoing = row.outgoing else { return tellNotSent(row) }
             perform { try await $0.retry(outgoing) }
-        case .character("y"):
+        case .copy:
             let isSent = display?.copy(row.text) == true
             state.notice = isSent ? ("copied", false) : ("too long to be copied", true)
-        case .character("o"): openLink(1, of: row)
-        case .character("1"..."9"):
-            guard case .character(let digit) = press.key else { return }
-            openLink(Int(digit.value - 48), of: row)
-        case .character("n"): stepToHit(1)
-        case .character("N"): stepToHit(-1)
-        case .character("q"):
+        case .openLink: openLink(1, of: row)
+        case .olderHit: stepToHit(1)
+        case .newerHit: stepToHit(-1)
+        case .quoted:
             guard let quote = row.quote else { return }
             go(to: quote.message, in: open)
-        case .character("t"): openThread(of: row)
-        default: handleSent(press, row, open)
+        case .thread: openThread(of: row)
+        case .reply, .forwardMessage, .unreadFromHere, .react, .unreact, .pinMessage:
+            if let action { handleSent(action, row, open) }
+        default:
+            guard case .character(let digit) = press.key, ("1"..."9").contains(digit),
+                press.withoutTypedShift.modifiers.isEmpty
+            else { return }
+            openLink(Int(digit.value - 48), of: row)
         }
     }
 
-    /// Keys for what the server has.
-    private func handleSent(_ press: KeyPress, _ row: HistoryRow, _ open: ChatID) {
-        guard "rfu+-P".unicodeScalars.contains(where: { press.key == .character($0) }) else {
-            return
-        }
+    /// What is done to messages that the server has.
+    private func handleSent(_ action: KeyAction, _ row: HistoryRow, _ open: ChatID) {
         guard let message = row.message else {
             state.notice = ("it is not sent yet", true)
             return
         }
-        switch press.key {
-        case .character("r"):
+        switch action {
+        case .reply:
             if state.intent.isEdit { endEdit() }
             state.intent = .reply(message, quote: "\(row.senderName): \(row.text)")
             state.focus = .input
             noteWriting()
-        case .character("f"): openForward(message, from: open)
-        case .character("u"):
+        case .forwardMessage: openForward(message, from: open)
+        case .unreadFromHere:
             perform { try await $0.markUnread(from: message, in: open) }
             state.newAfterMs = message.timeMs - 1
             state.notice = ("unread from here", false)
-        case .character("+"): openReactions(to: message, in: open)
-        case .character("-"): perform { try await $0.react(nil, to: message, in: open) }
-        default: perform { try await $0.update(open, pinned: message) }
+        case .react: openReactions(to: message, in: open)
+        case .unreact: perform { try await $0.react(nil, to: message, in: open) }
+        case .pinMessage: perform { try await $0.update(open, pinned: message) }
+        default: break
         }
     }
 

@@ -107,11 +107,11 @@ extension ScreenController {
     ///
     /// - Returns: whether the key was one.
     private func act(_ press: KeyPress, in panel: Panel) -> Bool {
+        if case .goTo = panel.kind { return actOnChat(press, panel) }
         guard case .character(let letter) = press.key else { return false }
         let wanted: KeyPress.Modifiers = panel.query == nil ? [] : .alt
         guard press.modifiers.subtracting(.shift) == wanted else { return false }
         switch panel.kind {
-        case .goTo: return actOnChat(letter, panel)
         case .contacts: return actOnContact(letter, panel)
         case .members(let chat): return actOnMember(letter, chat, panel)
         case .profile: return actOnProfile(letter)
@@ -137,7 +137,7 @@ extension ScreenController {
                 kind: .goTo,
                 title: "Go to",
                 query: LineEditor(limit: 100),
-                keys: "Alt-m mute  Alt-p pin"
+                keys: state.keys.hint(.mute, "mute", after: "  ") + state.keys.hint(.pin, "pin")
             )
         )
     }
@@ -166,13 +166,13 @@ extension ScreenController {
         fill(kind, with: items)
     }
 
-    private func actOnChat(_ letter: Unicode.Scalar, _ panel: Panel) -> Bool {
+    private func actOnChat(_ press: KeyPress, _ panel: Panel) -> Bool {
         guard case .chat(let id)? = panel.selectedItem?.target,
             let chat = state.chats.first(where: { $0.id == id })
         else { return false }
-        switch letter {
-        case "m": toggleMute(chat)
-        case "p": togglePin(chat)
+        switch state.keys.action(of: press, in: .chat) {
+        case .mute: toggleMute(chat)
+        case .pin: togglePin(chat)
         default: return false
         }
         return true

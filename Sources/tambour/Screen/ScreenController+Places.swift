@@ -176,7 +176,8 @@ extension ScreenController {
 
     func stepToHit(_ step: Int) {
         guard !hits.isEmpty else {
-            state.notice = ("look for something first: Alt-/ or Alt-s", true)
+            let hint = state.keys.hint(.searchChat, "does too", before: "; ")
+            state.notice = ("look for something first: /search WORDS\(hint)", true)
             return
         }
         guard hits.indices.contains(hitIndex + step) else {

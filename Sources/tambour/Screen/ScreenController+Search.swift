@@ -14,7 +14,9 @@ extension ScreenController {
         var query = LineEditor(limit: 100)
         query.setText(words)
         hits = []
-        show(Panel(kind: .search(chat), title: title, query: query, keys: "then n N step through"))
+        let steps = state.keys.hint(.olderHit, "") + state.keys.hint(.newerHit, "")
+        let keys = steps.isEmpty ? "" : "then \(steps)step through"
+        show(Panel(kind: .search(chat), title: title, query: query, keys: keys))
     }
 
     func fillSearch(in chat: ChatID?) {

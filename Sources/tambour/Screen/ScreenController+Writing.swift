@@ -4,6 +4,7 @@ import TambourProtocol
 /// The input line.
 extension ScreenController {
     func handleInput(_ press: KeyPress) {
+        if state.keys.action(of: press, in: .line) == .editor { return editOutside() }
         switch press {
         case KeyPress(.escape):
             if state.suggestions != nil {
@@ -14,7 +15,6 @@ extension ScreenController {
                 chooseMessage()
             }
             return
-        case .alt("e"): return editOutside()
         case KeyPress(.tab): return complete()
         case KeyPress(.up) where state.suggestions?.isHint == false:
             state.suggestions?.move(by: -1)
@@ -175,7 +175,8 @@ extension ScreenController {
         if Writing.isCommand(text) { return command(String(text.dropFirst())) }
         let text = Writing.message(ofLine: text)
         guard let open = state.open else {
-            state.notice = ("no chat is open: Alt-g, or /find PHONE", true)
+            let hint = state.keys.hint(.goToChat, "goes to one", before: ", ")
+            state.notice = ("no chat is open: /find PHONE begins one\(hint)", true)
             return
         }
         let mentions = Self.mentions(in: text, of: namesHere)

@@ -67,6 +67,10 @@ final class ScreenController: @unchecked Sendable {
         self.preferences = preferences
         self.delay = delay
         state.theme = theme
+        state.keys = preferences.keys
+        if let mistake = preferences.mistakes.first {
+            state.notice = ("\(mistake) (`tambour keys` tells more)", true)
+        }
         me = try? client.me()
     }
 
@@ -134,7 +138,7 @@ final class ScreenController: @unchecked Sendable {
     }
 
     func tellHowToLeave() {
-        state.notice = ("Ctrl-Q leaves", false)
+        state.notice = (state.keys.hint(.leave, "leaves"), false)
     }
 
     // MARK: - News

@@ -57,6 +57,7 @@ struct ScreenState {
     /// The packets of the last minutes, newest last; nil while nobody wants to see them.
     var frames: [FrameTap]?
     var theme = Theme.dark
+    var keys = KeyBindings()
 
     var openChat: ChatSummary? { chats.first { $0.id == open } }
 

@@ -9,7 +9,9 @@ extension ScreenView {
         var area = whole
         guard state.open != nil else {
             surface.draw(
-                "Alt-g goes to a chat, F1 shows all keys.",
+                [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
+                    .map { state.keys.hint($0, $1) }.filter { !$0.isEmpty }
+                    .joined(separator: ", "),
                 at: Position(column: area.column + 2, row: area.row + 1),
                 style: state.theme[.secondary],
                 in: area

@@ -2,8 +2,10 @@ import TambourClient
 
 /// What lies around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {
-    private static let messageKeys =
-        "r reply  e edit  d delete  f forward  + react  q quote  t thread  y copy  Esc"
+    private static let messageHints: [(KeyAction, String)] = [
+        (.reply, "reply"), (.edit, "edit"), (.delete, "delete"), (.forwardMessage, "forward"),
+        (.react, "react"), (.quoted, "quote"), (.thread, "thread"), (.copy, "copy"),
+    ]
 
     func drawStatus(_ state: ScreenState, _ surface: inout Surface, _ area: Rect) {
         let theme = state.theme
@@ -19,7 +21,13 @@ extension ScreenView {
             return
         }
         if state.focus == .messages {
-            surface.draw(Self.messageKeys, at: area.origin, style: theme[.statusBar], in: area)
+            let hints = Self.messageHints.map { state.keys.hint($0, $1, after: "  ") }
+            surface.draw(
+                hints.joined() + "Esc",
+                at: area.origin,
+                style: theme[.statusBar],
+                in: area
+            )
             return
         }
         let connection =
@@ -43,7 +51,8 @@ extension ScreenView {
             style: theme[.statusBar],
             in: area
         )
-        let bytes = "↑\(state.traffic.sent.short) ↓\(state.traffic.received.short)  F1 keys "
+        let hint = state.keys.hint(.help, "keys")
+        let bytes = "↑\(state.traffic.sent.short) ↓\(state.traffic.received.short)  \(hint) "
         let column = area.endColumn - Width.of(bytes)
         if column > area.column + 30 {
             surface.draw(
@@ -248,21 +257,22 @@ extension ScreenView {
         _ whole: Rect
     ) {
         let columns = whole.columns < 90 ? whole.columns : 78
+        let lines = Help.lines(state.keys)
         let box = Rect(
             column: (whole.columns - columns) / 2,
-            row: max(0, (whole.rows - 1 - Help.lines.count - 2) / 2),
+            row: max(0, (whole.rows - 1 - lines.count - 2) / 2),
             columns: columns,
-            rows: min(Help.lines.count + 2, whole.rows - 1)
+            rows: min(lines.count + 2, whole.rows - 1)
         )
         surface.fill(box)
-        let isWhole = box.inside.rows >= Help.lines.count
+        let isWhole = box.inside.rows >= lines.count
         surface.drawBox(
             box,
             title: isWhole ? "Help" : "Help: Up, Down, PgUp, PgDn; Esc closes",
             style: state.theme[.border],
             titleStyle: state.theme[.title]
         )
-        for (index, line) in Help.lines.dropFirst(first).prefix(box.inside.rows).enumerated() {
+        for (index, line) in lines.dropFirst(first).prefix(box.inside.rows).enumerated() {
             surface.draw(
                 line,
                 at: Position(column: box.column + 2, row: box.row + 1 + index),

@@ -29,7 +29,7 @@ struct Photos {
     /// The keys under which a photo was uploaded, by its number.
     private var keys: [Int: [String]] = [:]
     private var toldKeys: [Int: String] = [:]
-    /// The messages that named a token, by their client ids.
+    /// The client ids under which photos were sent, by their captions.
     private var named: [String: Int64] = [:]
 
     /// A new photo, of which what is uploaded expires after so long.
@@ -75,10 +75,14 @@ struct Photos {
     /// A device has heard how a photo is named.
     mutating func told(_ key: String, of file: PhotoFile) { toldKeys[number(of: file)] = key }
 
-    /// Whether a device that is told of one upload begins with another.
-    func isAnother(_ key: String, of file: PhotoFile) -> Bool {
-        toldKeys[number(of: file)].map { $0 != key } ?? false
+    /// Whether a device that was told of an upload begins with another when that one is of no use any more;
+    /// nil while it has been told of none.
+    func isRenewed(_ key: String, of file: PhotoFile, nowMs: Int64) -> Bool? {
+        guard let told = toldKeys[number(of: file)], told != key else { return nil }
+        return uploads[told].map { $0.untilMs <= nowMs } ?? false
     }
+
+    func isNamed(_ caption: String) -> Bool { named[caption] != nil }
 
     /// A message names a photo.
     ///
@@ -92,7 +96,7 @@ struct Photos {
         else {
             return "\(caption) names \(token), which is another photo"
         }
-        if let other = named.updateValue(cid, forKey: token), other != cid {
+        if let other = named.updateValue(cid, forKey: caption), other != cid {
             return "\(caption) is sent as \(other) and as \(cid)"
         }
         return nil
@@ -134,14 +138,23 @@ extension World {
         if offset > photos.held(of: key) {
             violated("\(key) is uploaded from \(offset), and \(photos.held(of: key)) are held")
         }
-        if photos.isAnother(key, of: file) { hit(.uploadExpired) }
+        guard let isRenewed = photos.isRenewed(key, of: file, nowMs: loop.nowMs) else { return }
+        // A device goes by a clock of its own.
+        if isRenewed {
+            hit(.uploadExpired)
+        } else if !areClocksWrong {
+            violated("\(key) is uploaded, although what was uploaded before is still good")
+        }
     }
+
+    private var areClocksWrong: Bool { plan.moves.contains { $0.kind == .deviceClock } }
 
     func photoNamed(_ token: String, by caption: String, cid: Int64) {
         if let what = photos.name(token, by: caption, cid: cid) { violated(what) }
     }
 
-    /// Each photo is waiting for what somebody decides, with its copy, or is given up without a trace.
+    /// Each photo was sent, and waits with its steps for what somebody decides; what was given up and never
+    /// sent has left nothing.
     func checkPhotos() {
         for (place, device) in devices.enumerated() {
             let rows = device.read { reader in
@@ -159,11 +172,14 @@ extension World {
                     violated("\(device.name) has \(messages.count) photos and \(count) \(kind)")
                 }
             }
-            for sent in photos.sent where sent.device == place && !sent.isCancelled {
+            for sent in photos.sent where sent.device == place {
                 let row = messages.first { $0["id"] == sent.task.rawValue }
                 let state: String? = row?["state"]
                 let reason: String = row?["lastError"] ?? ""
-                guard let state, state.hasPrefix("failed"), !reason.contains("upload") else {
+                let isNamed = photos.isNamed(sent.caption)
+                if sent.isCancelled, state == nil || isNamed { continue }
+                guard let state, state.hasPrefix("failed"), !reason.contains("upload"), isNamed
+                else {
                     violated("the photo \(sent.caption) is \(state ?? "lost"): \(reason)")
                     continue
                 }

@@ -16,18 +16,18 @@ extension World {
         let other = (device.user + 1 + move.c % (users - 1)) % users
         switch move.kind {
         case .reactTogether:
-            let reaction = NewReaction(id: "🔥")
-            behind(.msgReaction) { world in
-                let request = MsgReactionRequest(chatID: chat, messageID: id, reaction: reaction)
-                world.command(.msgReaction(request), by: other)
-            }
+            reactBehind(.msgReaction, to: id, in: chat, by: other)
             want(ReactTask(chat: chat.rawValue, message: id.rawValue, emoji: "👍"), on: device)
-        case .editTogether:
+        case .editTogether where move.a >> 10 & 1 == 0:
             behind(.msgEdit) { world in
                 let text = Text("\(row.text)''")
                 let request = MsgEditRequest(chatID: chat, messageID: id, text: text)
                 world.command(.msgEdit(request), by: device.user)
             }
+            let task = EditTask(chat: chat.rawValue, message: id.rawValue, text: "\(row.text)'")
+            want(task, on: device)
+        case .editTogether:
+            reactBehind(.msgEdit, to: id, in: chat, by: other)
             let task = EditTask(chat: chat.rawValue, message: id.rawValue, text: "\(row.text)'")
             want(task, on: device)
         default:
@@ -41,6 +41,22 @@ extension World {
                 MarkTask(chat: chat.rawValue, message: id.rawValue, isUnread: false),
                 on: device
             )
+        }
+    }
+
+    private func reactBehind(
+        _ opcode: Opcode,
+        to message: MessageID,
+        in chat: ChatID,
+        by user: Int
+    ) {
+        behind(opcode) { world in
+            let request = MsgReactionRequest(
+                chatID: chat,
+                messageID: message,
+                reaction: NewReaction(id: "🔥")
+            )
+            world.command(.msgReaction(request), by: user)
         }
     }
 

@@ -289,6 +289,7 @@ class Tour:
         screen.press("M-g")
         screen.waits_for("Go to")
         screen.type("o")
+        screen.waits_for("> o")
         self.take(screen, "go-to")
         screen.close_panel("Go to")
         screen.press("M-s")

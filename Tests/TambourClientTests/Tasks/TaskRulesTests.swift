@@ -454,11 +454,21 @@ struct TaskRulesTests {
         #expect(desk.state(id) == .ready)
     }
 
-    @Test("T7: after the clock went back a task does not wait longer than a day")
+    @Test("T7: after the clock went back a task does not wait longer than a pause takes")
     mutating func waitAfterClockBack() throws {
         let id = try desk.add()
         try desk.fail(desk.start(id), .later)
-        desk.pass(ms: -TaskScheduler.maxWaitMs)
+        desk.pass(ms: -Backoff.capMs)
+        #expect(desk.state(id) == .ready)
+    }
+
+    @Test("T7: after the clock went back a server that asked for a pause gets a day at most")
+    mutating func askedWaitAfterClockBack() throws {
+        let id = try desk.add()
+        try desk.fail(desk.start(id), .later, retryAfterMs: 5000)
+        desk.pass(ms: -Backoff.capMs)
+        #expect(desk.state(id) == .waiting)
+        desk.pass(ms: Backoff.capMs - TaskScheduler.maxWaitMs)
         #expect(desk.state(id) == .ready)
     }
 

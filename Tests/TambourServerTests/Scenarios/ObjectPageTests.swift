@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourSQL
 import TambourServer
 import TambourStore
 import TambourTesting
@@ -264,8 +265,29 @@ struct ObjectCascadeTests {
         }
     }
 
-    @Test("keep the fields that a later update brings back")
-    func broughtBack() throws {
+    @Test("leave the fields of those that a later update may bring back, and no word of others")
+    func left() throws {
+        try withObjectDevices { server, phone, _, profile in
+            let setting = ["key": FieldValue.string("units"), "value": .string("kg")]
+            let preference = try phone.create(.preference, below: profile, setting, opID: 10)
+            let note = try phone.create(.note, below: profile, ["text": .string("x")], opID: 11)
+            _ = try phone.push(.delete(.profile, profile, base: 1, opID: 12))
+            let file = try SQLiteConnection(
+                path: "\(server.dataDirectory)/tambour.db",
+                mode: .readOnly
+            )
+            try StoreConnection(file, limits: .standard).read { snapshot in
+                for (id, fields) in [(preference, setting), (note, [:])] {
+                    let stored = try snapshot.object(id.number, of: phone.client.userID)
+                    #expect(stored?.entity.isDeleted == true)
+                    #expect(stored?.entity.fields == fields)
+                }
+            }
+        }
+    }
+
+    @Test("do not come back below one that is deleted")
+    func notBroughtBack() throws {
         try withObjectDevices { _, phone, tablet, profile in
             let fields = ["key": FieldValue.string("units"), "value": .string("kg")]
             let preference = try phone.create(.preference, below: profile, fields, opID: 10)

@@ -119,18 +119,48 @@ struct ScreenPartsTests {
         let path = NSTemporaryDirectory() + "tambour-\(UUID().uuidString).json"
         defer { try? FileManager.default.removeItem(atPath: path) }
         #expect(PreferencesFile(path: path).value == Preferences())
-        PreferencesFile(path: path).change { $0.theme = "light" }
+        #expect(PreferencesFile(path: path).change(\.theme, to: "light") == nil)
         #expect(PreferencesFile(path: path).value.theme == "light")
-        try "nonsense".write(toFile: path, atomically: true, encoding: .utf8)
-        #expect(PreferencesFile(path: path).value == Preferences())
+        // While the screen is open somebody writes into the file, also what this build does not know.
+        let open = PreferencesFile(path: path)
+        let written = #"{"keys": {"leave": "Ctrl-x"}, "theme": "light", "sound": 5}"#
+        try written.write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(open.change(\.theme, to: "dark") == nil)
+        let read = PreferencesFile(path: path)
+        #expect(read.value == Preferences(theme: "dark", keys: ["leave": "Ctrl-x"]))
+        #expect(read.mistakes == ["“sound” is nothing that can be chosen"])
+    }
+
+    @Test(
+        "a file with a mistake is told of and left as it is",
+        arguments: ["nonsense", #"{"theme": 1}"#, #"{"keys": {"leave": 1}}"#, "", "[]"]
+    )
+    func unreadablePreferences(text: String) throws {
+        let path = NSTemporaryDirectory() + "tambour-\(UUID().uuidString).json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        let file = PreferencesFile(path: path)
+        #expect(file.mistakes.count == 1)
+        #expect(file.change(\.theme, to: "light") != nil)
+        #expect(file.value.theme == "light")
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+    }
+
+    @Test("names that are nothing are told of")
+    func strangePreferences() throws {
+        let path = NSTemporaryDirectory() + "tambour-\(UUID().uuidString).json"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let text = #"{"theme": "pink", "notify": "loud", "keys": {"dance": "F5"}}"#
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(PreferencesFile(path: path).mistakes.count == 3)
     }
 
     @Test("every command is in the help and fits its box")
     func help() {
         for command in ScreenCommand.all {
-            #expect(Help.lines.contains { $0.hasPrefix("  /\(command.name)") })
+            #expect(Help.lines(KeyBindings()).contains { $0.hasPrefix("  /\(command.name)") })
         }
-        #expect(Help.lines.allSatisfy { Width.of($0) <= 75 })
+        #expect(Help.lines(KeyBindings()).allSatisfy { Width.of($0) <= 75 })
     }
 
     @Test("without colours the theme has none, whatever was chosen before")

@@ -1,0 +1,174 @@
+/// What keys do on the screen, each by the name that `preferences.json` and `tambour keys` know it by.
+///
+/// Not in here: Esc, Enter, Tab and the digits, which mean what they always mean; the keys of the line, which are those
+/// of readline; and the letters of panels, which stand below them.
+enum KeyAction: String, CaseIterable, Sendable {
+    case leave
+    case suspend
+    case redraw
+    case help
+
+    case goToChat = "go-to-chat"
+    case nextUnread = "next-unread"
+    case chatAbove = "chat-above"
+    case chatBelow = "chat-below"
+    case scrollUp = "scroll-up"
+    case scrollDown = "scroll-down"
+    case newest
+    case firstUnread = "first-unread"
+    case back
+    case forward
+    case searchChat = "search-chat"
+    case search
+    case mentions
+    case mute
+    case pin
+    case contacts
+    case queue
+
+    case editor
+
+    case above
+    case below
+    case reply
+    case edit
+    case forwardMessage = "forward-message"
+    case delete
+    case deleteForMe = "delete-for-me"
+    case react
+    case unreact
+    case quoted
+    case thread
+    case copy
+    case openLink = "open-link"
+    case olderHit = "older-hit"
+    case newerHit = "newer-hit"
+    case unreadFromHere = "unread-from-here"
+    case pinMessage = "pin-message"
+    case retry
+
+    /// Where the keys of an action count.
+    enum Scope: Sendable {
+        case always
+        /// Not in panels and questions.
+        case chat
+        /// In the line that is written.
+        case line
+        /// On the message that is chosen.
+        case message
+
+        /// Whether a key of this scope would be taken by one of the other.
+        func overlaps(_ other: Scope) -> Bool {
+            switch (self, other) {
+            case (.line, .message), (.message, .line): false
+            default: true
+            }
+        }
+
+        /// Whether text is typed there, so that a letter alone can be no key.
+        var hasText: Bool { self != .message }
+    }
+
+    var scope: Scope {
+        switch self {
+        case .leave, .suspend, .redraw, .help: .always
+        case .editor: .line
+        case .above, .below, .reply, .edit, .forwardMessage, .delete, .deleteForMe, .react,
+            .unreact, .quoted, .thread, .copy, .openLink, .olderHit, .newerHit, .unreadFromHere,
+            .pinMessage, .retry:
+            .message
+        default: .chat
+        }
+    }
+
+    /// The keys unless somebody has chosen others, as they are written.
+    var usualKeys: String {
+        switch self {
+        case .leave: "Ctrl-Q"
+        case .suspend: "Ctrl-Z"
+        case .redraw: "Ctrl-L"
+        case .help: "F1"
+        case .goToChat: "Alt-g"
+        case .nextUnread: "Alt-n"
+        case .chatAbove: "Alt-Up"
+        case .chatBelow: "Alt-Down"
+        case .scrollUp: "PgUp"
+        case .scrollDown: "PgDn"
+        case .newest: "Alt-End"
+        case .firstUnread: "Alt-u"
+        case .back: "Alt-o"
+        case .forward: "Alt-i"
+        case .searchChat: "Alt-/"
+        case .search: "Alt-s"
+        case .mentions: "Alt-a"
+        case .mute: "Alt-m"
+        case .pin: "Alt-p"
+        case .contacts: "Alt-c"
+        case .queue: "Alt-q"
+        case .editor: "Alt-e"
+        case .above: "Up k"
+        case .below: "Down j"
+        case .reply: "r"
+        case .edit: "e"
+        case .forwardMessage: "f"
+        case .delete: "d"
+        case .deleteForMe: "D"
+        case .react: "+"
+        case .unreact: "-"
+        case .quoted: "q"
+        case .thread: "t"
+        case .copy: "y"
+        case .openLink: "o"
+        case .olderHit: "n"
+        case .newerHit: "N"
+        case .unreadFromHere: "u"
+        case .pinMessage: "P"
+        case .retry: "R"
+        }
+    }
+
+    var summary: String {
+        switch self {
+        case .leave: "leave"
+        case .suspend: "suspend"
+        case .redraw: "draw again"
+        case .help: "these keys"
+        case .goToChat: "go to a chat by some of its letters"
+        case .nextUnread: "next chat with something unread"
+        case .chatAbove: "the chat above"
+        case .chatBelow: "the chat below"
+        case .scrollUp: "scroll to what is older"
+        case .scrollDown: "scroll to what is newer"
+        case .newest: "the newest message"
+        case .firstUnread: "the first unread message"
+        case .back: "back to where you were"
+        case .forward: "forward again"
+        case .searchChat: "search in this chat"
+        case .search: "search everywhere"
+        case .mentions: "where you were named or answered"
+        case .mute: "mute the open chat, or the chosen one of the list"
+        case .pin: "pin the open chat, or the chosen one of the list"
+        case .contacts: "contacts"
+        case .queue: "what waits to be sent"
+        case .editor: "write in $EDITOR"
+        case .above: "the message above"
+        case .below: "the message below"
+        case .reply: "reply"
+        case .edit: "edit, also what waits"
+        case .forwardMessage: "forward"
+        case .delete: "delete for all"
+        case .deleteForMe: "delete for me"
+        case .react: "react"
+        case .unreact: "take the reaction back"
+        case .quoted: "go to the message that is quoted"
+        case .thread: "its thread: what it answers, and all that answers"
+        case .copy: "copy"
+        case .openLink: "open its link; 1 to 9 open one of several"
+        case .olderHit: "the older message that the search found"
+        case .newerHit: "the newer message that the search found"
+        case .unreadFromHere: "unread from here"
+        case .pinMessage: "pin for everybody"
+        case .retry: "try again what was not sent"
+        }
+    }
+}

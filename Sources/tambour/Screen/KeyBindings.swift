@@ -1,0 +1,188 @@
+/// Which key does what: the usual ones, but for what somebody has chosen.
+struct KeyBindings: Sendable {
+    private var bindings: [(action: KeyAction, keys: [KeyPress])] = []
+    /// What was chosen and cannot be so; the usual keys hold there, unless they were chosen for something else.
+    private(set) var mistakes: [String] = []
+
+    /// - Parameter chosen: keys by the names of actions, several with spaces between, as in
+    ///   `"next-unread": "Ctrl-n F5"`; an empty text leaves the action without a key.
+    init(_ chosen: [String: String] = [:]) {
+        var kept: [KeyAction: [KeyPress]] = [:]
+        for (name, text) in chosen.sorted(by: { $0.key < $1.key }) {
+            guard let action = KeyAction(rawValue: name) else {
+                mistakes.append("“\(name)” is nothing that keys do; `tambour keys` lists what is")
+                continue
+            }
+            do throws(Mistake) {
+                let keys = try Self.keys(text, for: action)
+                for key in keys {
+                    let rival = kept.first { rival, keys in
+                        rival.scope.overlaps(action.scope) && keys.contains(key)
+                    }
+                    if let rival {
+                        throw Mistake("\(key.name) is chosen for \(rival.key.rawValue)")
+                    }
+                }
+                kept[action] = keys
+            } catch {
+                mistakes.append("\(name): \(error.text)")
+            }
+        }
+        fill(kept)
+        guard keys(of: .leave).isEmpty else { return }
+        mistakes.append("leave: without a key nobody could leave")
+        // Whatever has taken its usual key loses it.
+        for (action, keys) in kept where keys.contains(where: Self.usual(.leave).contains) {
+            kept[action] = nil
+        }
+        kept[.leave] = Self.usual(.leave)
+        fill(kept)
+    }
+
+    private struct Mistake: Error {
+        let text: String
+
+        init(_ text: String) { self.text = text }
+    }
+
+    /// What was chosen wins over what is usual.
+    private mutating func fill(_ chosen: [KeyAction: [KeyPress]]) {
+        bindings = KeyAction.allCases.map { action in
+            let keys =
+                chosen[action]
+                ?? Self.usual(action).filter { key in
+                    !chosen.contains { rival, keys in
+                        rival.scope.overlaps(action.scope) && keys.contains(key)
+                    }
+                }
+            return (action, keys)
+        }
+    }
+
+    private static func keys(
+        _ text: String,
+        for action: KeyAction
+    ) throws(Mistake) -> [KeyPress] {
+        var keys: [KeyPress] = []
+        for name in text.split(separator: " ") {
+            guard let key = KeyPress(name: String(name)) else {
+                throw Mistake("“\(name)” is no key; keys are as in Alt-g, Ctrl-n, F5, PgUp")
+            }
+            guard !key.isReserved(in: action.scope) else {
+                throw Mistake("\(key.name) cannot be chosen there")
+            }
+            keys.append(key)
+        }
+        return keys
+    }
+
+    private static func usual(_ action: KeyAction) -> [KeyPress] {
+        action.usualKeys.split(separator: " ").compactMap { KeyPress(name: String($0)) }
+    }
+
+    func action(of press: KeyPress, in scope: KeyAction.Scope) -> KeyAction? {
+        let press = press.withoutTypedShift
+        return bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
+    }
+
+    func keys(of action: KeyAction) -> [KeyPress] {
+        bindings.first { $0.action == action }?.keys ?? []
+    }
+
+    /// The keys of an action as they are written, with spaces between.
+    func names(of action: KeyAction) -> String {
+        keys(of: action).map(\.name).joined(separator: " ")
+    }
+
+    /// For a hint: a key and what it does between two texts, nothing when there is no key.
+    func hint(
+        _ action: KeyAction,
+        _ words: String,
+        before: String = "",
+        after: String = ""
+    ) -> String {
+        keys(of: action).first.map { "\(before)\($0.name) \(words)\(after)" } ?? ""
+    }
+}
+
+extension KeyPress {
+    private static let names: [(String, Key)] = [
+        ("Enter", .enter), ("Tab", .tab), ("Backspace", .backspace), ("Esc", .escape),
+        ("Up", .up), ("Down", .down), ("Left", .left), ("Right", .right), ("Home", .home),
+        ("End", .end), ("PgUp", .pageUp), ("PgDn", .pageDown), ("Insert", .insert),
+        ("Delete", .delete), ("Space", .character(" ")),
+    ]
+    private static let prefixes: [(String, Modifiers)] = [
+        ("Ctrl-", .control), ("Alt-", .alt), ("Shift-", .shift),
+    ]
+
+    /// Reads a key as people write it: `Alt-g`, `Ctrl-Up`, `F5`, `+`. Only single characters tell upper
+    /// from lower case.
+    ///
+    /// - Returns: nil when it is none.
+    init?(name: String) {
+        var rest = name[...]
+        var modifiers: Modifiers = []
+        while let prefix = Self.prefixes.first(where: { prefix, _ in
+            rest.count > prefix.count && rest.lowercased().hasPrefix(prefix.lowercased())
+        }) {
+            modifiers.insert(prefix.1)
+            rest = rest.dropFirst(prefix.0.count)
+        }
+        if let named = Self.names.first(where: { $0.0.lowercased() == rest.lowercased() }) {
+            self.init(named.1, modifiers)
+        } else if rest.lowercased().first == "f", let number = Int(rest.dropFirst()),
+            (1...20).contains(number)
+        {
+            self.init(.function(number), modifiers)
+        } else if rest.unicodeScalars.count == 1, let scalar = rest.unicodeScalars.first,
+            !scalar.properties.isWhitespace, scalar.properties.generalCategory != .control
+        {
+            // A character is the one that shift has made.
+            guard !modifiers.contains(.shift) else { return nil }
+            // With control, terminals send the same for both cases.
+            let lower = scalar.properties.lowercaseMapping.unicodeScalars.first ?? scalar
+            self.init(.character(modifiers.contains(.control) ? lower : scalar), modifiers)
+        } else {
+            return nil
+        }
+    }
+
+    /// As people write it.
+    var name: String {
+        let prefix = Self.prefixes.filter { modifiers.contains($0.1) }.map(\.0).joined()
+        if let named = Self.names.first(where: { $0.1 == key }) { return prefix + named.0 }
+        switch key {
+        case .function(let number): return "\(prefix)F\(number)"
+        case .character(let scalar):
+            let isControl = modifiers.contains(.control)
+            let text = String(scalar)
+            return prefix + (isControl ? text.uppercased() : text)
+        default: return prefix
+        }
+    }
+
+    /// Some terminals say shift with a character that shift has made already.
+    var withoutTypedShift: KeyPress {
+        guard case .character = key else { return self }
+        return KeyPress(key, modifiers.subtracting(.shift))
+    }
+
+    /// Whether a key is needed for what it always does.
+    fileprivate func isReserved(in scope: KeyAction.Scope) -> Bool {
+        if self == .control("c") { return true }
+        if case .character(let scalar) = key, modifiers.contains(.control) {
+            // Others are sent as Tab, Enter, Esc or Backspace, or not at all.
+            let sent = ("a"..."z").contains(scalar) || " \\]^_".unicodeScalars.contains(scalar)
+            return !sent || scalar == "i" || scalar == "m"
+        }
+        let isBare = modifiers.isEmpty || modifiers == .shift
+        switch key {
+        case .escape, .enter, .tab, .backspace: return isBare
+        case .character(let scalar):
+            guard isBare else { return false }
+            return scope.hasText || ("1"..."9").contains(scalar)
+        default: return false
+        }
+    }
+}
