@@ -218,6 +218,45 @@ struct ScreenFlowTests {
         }
     }
 
+    @Test("keys that were chosen do it, wherever they count, and the usual ones no more")
+    func chosenKeys() async throws {
+        let keys = ["contacts": "F5", "editor": "Ctrl-x", "copy": "c", "pin": "F6", "help": "F2"]
+        try await atDesk(after: Before { try Self.talk($0, ["hello"]) }, keys: keys) { desk in
+            try await desk.openBob()
+            try await desk.display.waits(for: "F2 keys")
+            desk.press(.alt("c"), KeyPress(.function(1)))
+            #expect(desk.look { $0.panel == nil && $0.help == nil })
+            desk.press(KeyPress(.function(5)))
+            try await desk.display.waits(for: "Alt-a add")
+            desk.press(KeyPress(.escape), KeyPress(.function(2)))
+            try await desk.display.waits(for: "Ctrl-X          write in")
+            desk.press(KeyPress(.escape))
+            desk.display.editor.withLock { $0 = { _ in "from the editor" } }
+            desk.press(.control("x"))
+            try await desk.display.waits(for: "from the editor")
+            desk.press(KeyPress(.escape))
+            try await desk.display.waits(for: "c copy")
+            desk.press(KeyPress(.character("y")), KeyPress(.character("c")))
+            #expect(desk.display.state.withLock(\.copied) == ["hello"])
+            desk.press(KeyPress(.escape), .alt("g"))
+            try await desk.display.waits(for: "F6 pin")
+            desk.press(KeyPress(.function(6)))
+            try await desk.display.waits(for: "is pinned to the top")
+            desk.press(KeyPress(.escape))
+        }
+    }
+
+    @Test("a theme that is chosen is kept beside the keys")
+    func keptTheme() async throws {
+        try await atDesk(keys: ["contacts": "F5"]) { desk in
+            desk.type("/theme light\n")
+            try await desk.display.wait(for: "light") { _ in desk.look { $0.theme.name == "light" }
+            }
+            let file = PreferencesFile(path: "\(desk.directory)/preferences.json")
+            #expect(file.value == Preferences(theme: "light", keys: ["contacts": "F5"]))
+        }
+    }
+
     @Test("reactions are picked, messages forwarded, links opened, texts copied")
     func messageKeys() async throws {
         try await atDesk(

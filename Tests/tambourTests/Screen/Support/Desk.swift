@@ -24,8 +24,10 @@ final class Desk {
     /// The dialog of the two.
     let chat: ChatID
 
-    /// - Parameter before: what happened before the screen is opened.
-    init(after before: Before) async throws {
+    /// - Parameters:
+    ///   - before: what happened before the screen is opened.
+    ///   - keys: those that the person has chosen.
+    init(after before: Before, keys: [String: String]) async throws {
         directory = try TestServer.temporaryDirectory()
         server = try TestServer(dataDirectory: "\(directory)/server")
         alice = try server.signUp("Alice")
@@ -44,9 +46,11 @@ final class Desk {
         client.start()
         try await client.signIn(token: session.token)
         try await client.becomeOnline()
+        let preferences = "\(directory)/preferences.json"
+        try JSONEncoder().encode(["keys": keys]).write(to: URL(filePath: preferences))
         screen = ScreenController(
             client: client,
-            preferences: PreferencesFile(path: nil),
+            preferences: PreferencesFile(path: preferences),
             theme: .none,
             delay: { [passing] _, _, body in passing.add(body) }
         )
@@ -205,9 +209,10 @@ struct Before {
 /// Runs `body` at a desk of its own.
 func atDesk(
     after before: Before = .nothing,
+    keys: [String: String] = [:],
     _ body: (Desk) async throws -> Void
 ) async throws {
-    let desk = try await Desk(after: before)
+    let desk = try await Desk(after: before, keys: keys)
     do {
         try await body(desk)
     } catch {
