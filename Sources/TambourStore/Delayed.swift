@@ -281,7 +281,7 @@ extension WriteTransaction {
     /// - Returns: the row as stored.
     package func edit(_ record: DelayedRecord, in chat: ChatState?) throws -> DelayedRecord {
         var edited = record
-        edited.updated = max(ct, record.updated + 1)
+        edited.updated = nextUpdate(after: record.updated)
         edited.hasFailed = false
         try put(edited, in: chat)
         return edited

@@ -131,7 +131,7 @@ extension WriteTransaction {
         writes += 1
         var edited = new
         edited.status = .edited
-        edited.updated = nextUpdate(of: old)
+        edited.updated = nextUpdate(after: old.updated)
         try reindex(old, as: edited)
         let statement = store.messages.edit
         statement.bind(1, old.chat.rawValue)
@@ -152,7 +152,7 @@ extension WriteTransaction {
 
     /// When a message changes that has changed before: later than then, also in the same transaction, for
     /// the later of two versions is the one that clients keep.
-    func nextUpdate(of record: MessageRecord) -> Int64 { max(ct, record.updated + 1) }
+    func nextUpdate(after last: Int64) -> Int64 { max(ct, last + 1) }
 
     /// Deletes for all: the content goes, the row stays.
     package func remove(_ records: [MessageRecord], in chat: ChatState) throws {

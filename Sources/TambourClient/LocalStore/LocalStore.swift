@@ -150,7 +150,7 @@ package final class StoreTransaction {
     package var changes = ChangeSet()
     /// People who were spoken of, of whom nothing may be known.
     var strangers: Set<UserID> = []
-    /// Messages of which something was learned while a page with the same version was on its way.
+    /// Messages of which something was learned while a page with other reactions was on its way.
     var outrun: [MessageID] = []
     /// Photos whose copies nobody needs any more once this is committed.
     var endedPhotos: [TaskID] = []

@@ -26,7 +26,9 @@ extension StoreTransaction {
         if let known {
             let held: (version: Int64, revision: Int64) = (known["updateTime"], known["revision"])
             guard (version, revision) >= held else {
-                if version == held.version { outrun.append(message.id) }
+                let old = Message(stored: known["data"])
+                let isSame = old?.reactionInfo?.stored == message.reactionInfo?.stored
+                if version == held.version, !isSame { outrun.append(message.id) }
                 return
             }
             if isPushed, let old = Message(stored: known["data"]) { message.keepReaction(of: old) }

@@ -8,6 +8,8 @@ struct Preferences: Codable, Equatable, Sendable {
     /// Keys by the names of what they do, as `KeyBindings` reads them.
     var keys: [String: String]?
 
+    fileprivate enum CodingKeys: CodingKey, CaseIterable { case theme, notify, keys }
+
     var notification: TerminalMessage.Notification {
         notify.flatMap { TerminalMessage.Notification(name: $0) } ?? .bell
     }
@@ -49,8 +51,9 @@ final class PreferencesFile: @unchecked Sendable {
         value[keyPath: member] = text
         guard let path else { return nil }
         do {
-            var members = try Self.members(of: Self.read(path))
-            var preferences = try Self.decode(Self.read(path))
+            let data = try Self.read(path)
+            var members = try Self.members(of: data)
+            var preferences = try Self.decode(data)
             preferences[keyPath: member] = text
             for (name, value) in try Self.members(of: JSONEncoder().encode(preferences)) {
                 members[name] = value
@@ -93,7 +96,7 @@ final class PreferencesFile: @unchecked Sendable {
     }
 
     private static func strangers(in data: Data) -> [String] {
-        let known = ["theme", "notify", "keys"]
+        let known = Preferences.CodingKeys.allCases.map(\.stringValue)
         let names = (try? members(of: data))?.keys.filter { !known.contains($0) } ?? []
         return names.sorted().map { "“\($0)” is nothing that can be chosen" }
     }

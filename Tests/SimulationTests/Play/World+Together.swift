@@ -18,16 +18,16 @@ extension World {
         case .reactTogether:
             reactBehind(.msgReaction, to: id, in: chat, by: other)
             want(ReactTask(chat: chat.rawValue, message: id.rawValue, emoji: "👍"), on: device)
-        case .editTogether where move.a >> 10 & 1 == 0:
-            behind(.msgEdit) { world in
-                let text = Text("\(row.text)''")
-                let request = MsgEditRequest(chatID: chat, messageID: id, text: text)
-                world.command(.msgEdit(request), by: device.user)
-            }
-            let task = EditTask(chat: chat.rawValue, message: id.rawValue, text: "\(row.text)'")
-            want(task, on: device)
         case .editTogether:
-            reactBehind(.msgEdit, to: id, in: chat, by: other)
+            if move.a >> 10 & 1 == 0 {
+                behind(.msgEdit) { world in
+                    let text = Text("\(row.text)''")
+                    let request = MsgEditRequest(chatID: chat, messageID: id, text: text)
+                    world.command(.msgEdit(request), by: device.user)
+                }
+            } else {
+                reactBehind(.msgEdit, to: id, in: chat, by: other)
+            }
             let task = EditTask(chat: chat.rawValue, message: id.rawValue, text: "\(row.text)'")
             want(task, on: device)
         default:
