@@ -1,5 +1,5 @@
 import GRDB
-package import TambourProtocol
+import TambourProtocol
 
 /// The whole client but for threads, sockets and clocks: whoever drives it calls it, one call at a time, and does
 /// what it asks of its host.
@@ -41,9 +41,10 @@ package final class ClientCore {
     /// The runs of photos' tasks that the host is at work on.
     var photoRuns: Set<TaskRun> = []
     let photos: PhotoFolder?
-    /// Transactions that were committed since the core was made, and in which of them a chat was changed last.
+    /// Transactions that were committed since the core was made, and in which of them something was learned
+    /// last of a subject.
     private(set) var transactions = 0
-    private var changedAt: [ChatID: Int] = [:]
+    private(set) var learnedAt: [Subject: Int] = [:]
     /// `transactions`, and the last revision, when the task was sent that is answered just now.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
     /// Messages whose reactions are asked for just now.
@@ -296,14 +297,14 @@ package final class ClientCore {
     private func transaction<Value>(
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
-        let (value, changes): (Value, ChangeSet)
+        let (value, changes, learned): (Value, ChangeSet, Set<Subject>)
         let (knownVersion, open, waiting) = (dataVersion, requests, greetingWaiters)
         do {
-            (value, changes) = try store.write { tx in
+            (value, changes, learned) = try store.write { tx in
                 let value = try body(tx)
                 try finish(tx)
                 removePhotos(tx.endedPhotos)
-                return (value, tx.changes)
+                return (value, tx.changes, tx.allLearned)
             }
         } catch {
             outgoing = []
@@ -330,7 +331,7 @@ package final class ClientCore {
             throw error
         }
         transactions += 1
-        for chat in changes.chats { changedAt[chat] = transactions }
+        for subject in learned { learnedAt[subject] = transactions }
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }
@@ -371,15 +372,6 @@ package final class ClientCore {
         tasks = nil
         histories = [:]
         entities = nil
-    }
-
-    /// Whether nothing was learned of a chat since the transaction in which something was asked.
-    ///
-    /// What is pushed behind a question may be newer than its answer: a question is answered from a
-    /// snapshot, which others do not wait for.
-    /// - Parameter asked: `transactions` at the time of the question.
-    func isCurrent(_ chat: ChatID, since asked: Int, _ tx: StoreTransaction) -> Bool {
-        changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)
     }
 
     /// Has `step` done when the transaction under way is committed.

@@ -10,7 +10,7 @@ import Testing
 struct SimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let replayed = (0..<UInt64(runs ?? 3)).map {
-        (seed ?? Plan.firstWithPhotos) + $0
+        (seed ?? Plan.first) + $0
     }
     private static let isLong = environment["TAMBOUR_SOAK"] == "1"
     private static let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
@@ -34,7 +34,7 @@ struct SimulationTests {
     @Test("whatever happens, all devices end with what the server has")
     func converge() {
         let count = Self.runs ?? (Self.seed != nil ? 1 : Self.isLong ? 10_000 : 80)
-        let first = Self.seed ?? Plan.firstWithPhotos + (Self.isLong ? 1000 : 0)
+        let first = Self.seed ?? Plan.first + (Self.isLong ? 1000 : 0)
         print("simulation: \(count) seeds from TAMBOUR_SEED=\(first)")
         let start = ContinuousClock.now
         let results = Self.play((0..<UInt64(count)).map { first + $0 })

@@ -19,7 +19,7 @@ CLIENT = "Sources/TambourClient/"
 SERVER = "Sources/TambourServer/"
 STORE = "Sources/TambourStore/"
 #: Seeds that are played for each mutant, until one fails; TAMBOUR_SEED and TAMBOUR_RUNS play others.
-SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 4_000_000)), int(os.environ.get("TAMBOUR_RUNS", 400))
+SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 400))
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
@@ -56,9 +56,9 @@ MUTANTS = [
     ("client: edits are forgotten", CLIENT + "Sync/ClientCore+Pushes.swift",
      "        case .edited: try learnEdit(of: push.message, in: chat, tx)",
      "        case .edited: if mutant != @ { try learnEdit(of: push.message, in: chat, tx) }"),
-    ("client: an answer is believed over what was pushed since", CLIENT + "ClientCore.swift",
-     "        changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)",
-     "        mutant == @ || changedAt[chat, default: 0] <= asked + 1 && !tx.changes.chats.contains(chat)"),
+    ("client: an answer is believed over what was pushed since", CLIENT + "Sync/Subject.swift",
+     "        learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)",
+     "        mutant == @ || learnedAt[subject, default: 0] <= asked + 1 && !tx.hasLearned(subject)"),
     ("server: a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
      "        if let chat = target.chat,\n            let first = try tx.sent(",
      "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
@@ -101,6 +101,9 @@ MUTANTS = [
     ("server: any base of an object will do", SERVER + "Rules/ObjectRules.swift",
      "        if operation.base == current.entity.version {",
      "        if mutant == @ || operation.base == current.entity.version {"),
+    ("client: what an own device pushed before an answer is forgotten", CLIENT + "Sync/Subject.swift",
+     "        guard isCurrent(subject, since: taskAsked.transactions, tx) else {",
+     "        guard mutant == @ || isCurrent(subject, since: taskAsked.transactions, tx) else {"),
 ]
 
 

@@ -14,16 +14,12 @@ extension StoreTransaction {
         case online
         case user
         case phone
-        /// The account as the server described it, a `Profile`.
-        case profile
         /// What the next login says it holds, Unix milliseconds of the server.
         case chatsMark, contactsMark, draftsMark, presenceMark
         /// Where the list of chats goes on that a first login began; absent when it is complete.
         case chatsMarker
         /// Which settings of the service are held.
         case configHash
-        /// Settings of the user, a map as it travels.
-        case userSettings
         /// Up to where objects were pulled, Unix milliseconds of the server; absent until somebody uses them.
         case entitiesMark
         /// The types of objects that were known when everything up to the mark was pulled, in the order of their names.

@@ -84,46 +84,51 @@ extension StoreTransaction {
         if !keepsDraft { try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue]) }
     }
 
-    /// Settings of chats, as who is muted and what is pinned to the top of the list.
+    /// All settings of chats, as who is muted and what is pinned to the top of the list.
     func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
         for (chat, settings) in chatSettings.pairs {
             guard let names = NameMap<AnyValue>(stored: Data(settings.bytes.array)) else {
                 continue
             }
-            let muted = names["dontDisturbUntil"]?.int
-            let favourite = names["favIndex"]?.int
+            // What is not named was taken away, or never set.
+            let muted = names["dontDisturbUntil"]?.int ?? 0
+            let favourite = names["favIndex"]?.int ?? 0
             try put(mutedUntil: muted, favourite: favourite, of: chat)
         }
     }
 
-    /// Settings of a chat, which may not be in the list yet; nil stays as it is.
-    func put(mutedUntil: Int64?, favourite: Int64?, of chat: ChatID) throws {
+    /// No chat has settings but those that are put next.
+    func forgetChatSettings() throws {
+        let chats = try rows("SELECT chat FROM chat_setting")
+        try execute("DELETE FROM chat_setting")
+        for row in chats { try applySettings(of: ChatID(row[0])) }
+    }
+
+    /// Settings of a chat, as the server has them; the chat may not be in the list yet.
+    private func put(mutedUntil: Int64, favourite: Int64, of chat: ChatID) throws {
         try execute(
-            """
-            INSERT INTO chat_setting VALUES (?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
-              mutedUntil = coalesce(excluded.mutedUntil, mutedUntil),
-              favourite = coalesce(excluded.favourite, favourite)
-            """,
+            "INSERT OR REPLACE INTO chat_setting VALUES (?, ?, ?)",
             [chat.rawValue, mutedUntil, favourite]
         )
         try applySettings(of: chat)
-        changes.chats.insert(chat)
     }
 
-    private func applySettings(of chat: ChatID) throws {
-        try execute(
-            """
-            UPDATE chat SET
-              mutedUntil = coalesce(
-                (SELECT mutedUntil FROM chat_setting WHERE chat_setting.chat = chat.id), mutedUntil
-              ),
-              favourite = coalesce(
-                (SELECT favourite FROM chat_setting WHERE chat_setting.chat = chat.id), favourite
-              )
-            WHERE id = ?
-            """,
+    /// Has a chat be as the server has it set, and then as it will be set from here.
+    func applySettings(of chat: ChatID) throws {
+        let held = try row(
+            "SELECT mutedUntil, favourite FROM chat_setting WHERE chat = ?",
             [chat.rawValue]
         )
+        var (mutedUntil, favourite): (Int64, Int64) = (held?[0] ?? 0, held?[1] ?? 0)
+        for change in try settingsUnderWay(of: chat) {
+            mutedUntil = change.mutedUntil ?? mutedUntil
+            favourite = change.favourite ?? favourite
+        }
+        try execute(
+            "UPDATE chat SET mutedUntil = ?, favourite = ? WHERE id = ?",
+            [mutedUntil, favourite, chat.rawValue]
+        )
+        changes.chats.insert(chat)
     }
 
     /// Somebody has read a chat up to a time.

@@ -150,6 +150,8 @@ package final class StoreTransaction {
     package var changes = ChangeSet()
     /// People who were spoken of, of whom nothing may be known.
     var strangers: Set<UserID> = []
+    /// What was told of by a push or an answer, but for chats, which are among the changes.
+    var learned: Set<Subject> = []
     /// Messages of which something was learned while a page with other reactions was on its way.
     var outrun: [MessageID] = []
     /// Photos whose copies nobody needs any more once this is committed.

@@ -5,12 +5,11 @@ import TambourProtocol
 /// People: contacts, partners of dialogs, members one has met.
 extension StoreTransaction {
     /// Stores a user unless a newer version is held.
+    ///
+    /// - Parameter isContact: whether who is not said to be removed is a contact; nil when that is not known.
     func put(_ user: User, isContact: Bool? = nil) throws {
-        if String(describing: user.status ?? .empty) == "REMOVED" {
-            try execute("UPDATE person SET isContact = 0 WHERE id = ?", [user.id.rawValue])
-            changes.people.insert(user.id)
-            return
-        }
+        let isRemoved = user.status.map { String(describing: $0) } == "REMOVED"
+        let isContact = isRemoved ? false : isContact
         try execute(
             """
             INSERT INTO person (id, name, isContact, updateTime, data) VALUES (?, ?, ?, ?, ?)

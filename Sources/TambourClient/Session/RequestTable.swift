@@ -1,4 +1,4 @@
-package import TambourProtocol
+import TambourProtocol
 
 /// The requests of one connection that are not answered yet.
 struct RequestTable {

@@ -109,9 +109,10 @@ extension ClientCore {
     {
         let me = reply.profile.contact.id
         try tx.set(.user, me.rawValue)
-        try tx.set(.profile, reply.profile.storedBytes)
         if let token = reply.token { try tx.set(.token, token) }
         tx.changes.account = true
+        // Whatever was held: the server may have been set back.
+        try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [me.rawValue])
         try tx.put(reply.profile.contact)
 
         let resync = reply.resync ?? []
@@ -143,7 +144,11 @@ extension ClientCore {
         if let drafts = reply.drafts { try tx.put(drafts, me: me) }
         try tx.forgetWhoIsOnline()
         for (user, presence) in reply.presence.pairs { try tx.put(presence, of: user) }
-        if let config = reply.config { try tx.put(config) }
+        if let config = reply.config {
+            try tx.set(.configHash, config.hash.description)
+            try tx.forgetChatSettings()
+            if let settings = config.chats { try tx.put(chatSettings: settings) }
+        }
         if isWholeList, (reply.chatMarker ?? 0) == 0 { try forgetStaleChats(tx) }
 
         // The login before left the end open, up to which this one goes on.
@@ -163,7 +168,7 @@ extension ClientCore {
     }
 
     /// The end of the range that is asked for last: what has changed since the login.
-    private static let openEnd = Int64.max
+    static let openEnd = Int64.max
 
     /// Chats with the newest message of each.
     ///
@@ -175,7 +180,7 @@ extension ClientCore {
         _ me: UserID
     ) throws {
         for chat in chats {
-            if let asked, !isCurrent(chat.id, since: asked, tx) {
+            if let asked, !isCurrent(.chat(chat.id), since: asked, tx) {
                 try tx.execute(
                     "UPDATE chat SET isStale = 0, changesWanted = 1 WHERE id = ?",
                     [chat.id.rawValue]
@@ -220,13 +225,44 @@ extension ClientCore {
             )
         else { return try synced(tx) }
         let (kind, since, upTo): (String, Int64, Int64) = (row[0], row[1], row[2])
+        askPart(SyncKind(name: Text(kind)), since: since, upTo: upTo) { [self] reply, tx in
+            try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
+            if let next = reply.upTo {
+                try tx.execute("INSERT INTO sync_range VALUES (?, ?, ?)", [kind, since, next])
+            }
+            try syncRest(tx)
+        }
+    }
+
+    /// Asks for what of a kind has changed since the login.
+    func askRecent(
+        _ kind: SyncKind,
+        upTo: Int64 = ClientCore.openEnd,
+        _ tx: StoreTransaction
+    ) throws {
+        // Without a mark a login is under way that brings everything.
+        guard let mark = kind.mark, let since: Int64 = try tx.value(of: mark), since > 0 else {
+            return
+        }
+        askPart(kind, since: since, upTo: upTo) { [self] reply, tx in
+            if let next = reply.upTo { try askRecent(kind, upTo: next, tx) }
+        }
+    }
+
+    /// Asks for what has changed in a range, and takes over what was not told of meanwhile.
+    private func askPart(
+        _ kind: SyncKind,
+        since: Int64,
+        upTo: Int64,
+        _ done: @escaping (SyncMoreReply, StoreTransaction) throws -> Void
+    ) {
+        let asked = transactions
         let request = SyncMoreRequest(
-            kind: SyncKind(name: Text(kind)),
+            kind: kind,
             since: since,
             upTo: upTo,
             count: Int64(options.chatsAtOnce)
         )
-        let asked = transactions
         call(request) { [self] answer, tx in
             let reply: SyncMoreReply
             switch answer {
@@ -234,27 +270,22 @@ extension ClientCore {
             case .failure(let error): return try syncFailed(error, tx)
             }
             guard let me = try tx.userID() else { return }
-            for user in reply.contacts { try tx.put(user, isContact: true) }
-            try put(reply.chats, since: asked, tx, me)
-            if let drafts = reply.drafts { try tx.put(drafts, me: me) }
-            try tx.execute("DELETE FROM sync_range WHERE kind = ? AND since = ?", [kind, since])
-            if reply.resync == true {
-                try startOver(kind, tx)
-            } else if let next = reply.upTo {
-                try tx.execute("INSERT INTO sync_range VALUES (?, ?, ?)", [kind, since, next])
+            for user in reply.contacts where isCurrent(.person(user.id), since: asked, tx) {
+                try tx.put(user, isContact: true)
             }
-            try syncRest(tx)
+            try put(reply.chats, since: asked, tx, me)
+            if let drafts = reply.drafts {
+                try tx.put(drafts, me: me) { isCurrent(.draft($0), since: asked, tx) }
+            }
+            if reply.resync == true { try startOver(kind, tx) }
+            try done(reply, tx)
         }
     }
 
     /// Parts of a list cannot be had: the next login brings it whole.
-    private func startOver(_ kind: String, _ tx: StoreTransaction) throws {
-        switch SyncKind(name: Text(kind)) {
-        case .chats: try tx.set(.chatsMark, 0)
-        case .contacts: try tx.set(.contactsMark, 0)
-        case .drafts: try tx.set(.draftsMark, 0)
-        case .other: return
-        }
+    private func startOver(_ kind: SyncKind, _ tx: StoreTransaction) throws {
+        guard let mark = kind.mark else { return }
+        try tx.set(mark, 0)
         try logIn(tx)
     }
 
@@ -268,19 +299,33 @@ extension ClientCore {
     }
 }
 
-extension StoreTransaction {
-    /// Settings of the user and of chats.
-    func put(_ config: LoginConfig) throws {
-        try set(.configHash, config.hash.description)
-        if let user = config.user { try set(.userSettings, user.storedBytes) }
-        if let chats = config.chats { try put(chatSettings: chats) }
-        changes.account = true
+extension SyncKind {
+    /// From where the next login goes on.
+    fileprivate var mark: StoreTransaction.Setting? {
+        switch self {
+        case .chats: .chatsMark
+        case .contacts: .contactsMark
+        case .drafts: .draftsMark
+        case .other: nil
+        }
     }
+}
 
+extension StoreTransaction {
     /// Drafts as other devices left them.
-    func put(_ drafts: Drafts, me: UserID) throws {
+    ///
+    /// - Parameter isWanted: of which chats they are taken over.
+    func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
+    {
         func put(_ draft: Draft, in chat: ChatID) throws {
-            guard try !isSavingDraft(in: chat) else { return }
+            guard isWanted(chat) else { return }
+            guard try !isSavingDraft(in: chat) else {
+                // What is written here takes its place, and goes with it when it is thrown away.
+                return try execute(
+                    "UPDATE draft SET time = max(time, ?) WHERE chat = ? AND time > 0",
+                    [draft.time, chat.rawValue]
+                )
+            }
             try execute(
                 """
                 INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
@@ -293,7 +338,7 @@ extension StoreTransaction {
             changes.chats.insert(chat)
         }
         func discard(_ time: Int64, in chat: ChatID) throws {
-            guard try !isSavingDraft(in: chat) else { return }
+            guard isWanted(chat), try !isSavingDraft(in: chat) else { return }
             try execute("DELETE FROM draft WHERE chat = ? AND time <= ?", [chat.rawValue, time])
             changes.drafts.insert(chat)
             changes.chats.insert(chat)

@@ -27,11 +27,13 @@ extension ClientCore {
             case .notifChat:
                 try chat(read(NotifChat.self).chat, me, tx)
             case .notifMark: try mark(read(NotifMark.self), me, tx)
-            case .notifContact: try tx.put(read(NotifContact.self).contact, isContact: true)
+            case .notifContact:
+                let contact = try read(NotifContact.self).contact
+                try tx.put(contact, isContact: true)
+                tx.learned.insert(.person(contact.id))
             case .notifProfile:
-                let profile = try read(NotifProfile.self).profile
-                try tx.set(.profile, profile.storedBytes)
-                try tx.put(profile.contact)
+                try tx.put(read(NotifProfile.self).profile.contact)
+                tx.learned.insert(.person(me))
                 tx.changes.account = true
             case .notifPresence:
                 let push = try read(NotifPresence.self)
@@ -45,11 +47,13 @@ extension ClientCore {
                 guard let chat = push.chatID ?? push.userID.map({ .dialog(me, $0) }) else { return }
                 let saved = ChatDrafts(saved: IDMap([(chat, push.draft)]))
                 try tx.put(Drafts(chats: saved), me: me)
+                tx.learned.insert(.draft(chat))
             case .notifDraftDiscard:
                 let push = try read(NotifDraftDiscard.self)
                 guard let chat = push.chatID ?? push.userID.map({ .dialog(me, $0) }) else { return }
                 let discarded = ChatDrafts(discarded: IDMap([(chat, push.time)]))
                 try tx.put(Drafts(chats: discarded), me: me)
+                tx.learned.insert(.draft(chat))
             case .notifObj: try entitiesTold(read(NotifObj.self), tx)
             case .notifMsgReactionsChanged: try reactions(read(NotifMsgReactionsChanged.self), tx)
             case .notifMsgYouReacted:
@@ -85,13 +89,10 @@ extension ClientCore {
         }
     }
 
-    /// Takes over a chat as an answer describes it, unless more was learned of it since it was asked for.
-    ///
-    /// - Parameter asked: `transactions` at the time of the question.
-    func learn(_ chat: Chat, since asked: Int, _ tx: StoreTransaction) throws {
-        guard isCurrent(chat.id, since: asked, tx) else { return try refresh(chat.id, tx) }
+    /// Takes over a chat as the answer to the task describes it that has just ended.
+    func learn(_ chat: Chat, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
-        try tx.put(chat, from: .own, me: me)
+        try learn(.chat(chat.id), tx) { try tx.put(chat, from: .own, me: me) }
     }
 
     /// Stores a chat as it is for this account.
@@ -196,7 +197,10 @@ extension ClientCore {
     private func config(_ config: LoginConfig, _ tx: StoreTransaction) throws {
         // It holds what has changed, so the hash of the whole is not known until the next login.
         try tx.set(.configHash, nil)
-        if let chats = config.chats { try tx.put(chatSettings: chats) }
+        if let settings = config.chats {
+            try tx.put(chatSettings: settings)
+            tx.learned.formUnion(settings.pairs.map { .settings($0.0) })
+        }
         tx.changes.account = true
     }
 
@@ -291,12 +295,12 @@ extension ClientCore {
             try tx.execute("DELETE FROM chat_refresh WHERE chat = ?", [chat.rawValue])
             // It is not this account's.
             if !chats.contains(where: { $0.id == chat }) {
-                guard isCurrent(chat, since: asked, tx) else { return try refresh(chat, tx) }
+                guard isCurrent(.chat(chat), since: asked, tx) else { return try refresh(chat, tx) }
                 try tx.removeChat(chat, keepsDraft: !chat.isGroup)
                 forgetHistory(of: chat)
             }
             for chat in chats {
-                guard isCurrent(chat.id, since: asked, tx) else {
+                guard isCurrent(.chat(chat.id), since: asked, tx) else {
                     try refresh(chat.id, tx)
                     continue
                 }

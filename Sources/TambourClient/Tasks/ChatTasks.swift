@@ -52,7 +52,7 @@ struct UpdateChatTask: ClientTask {
     }
 
     func succeeded(_ reply: ChatUpdateReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.learn(reply.chat, since: core.taskAsked.transactions, tx)
+        try core.learn(reply.chat, tx)
     }
 }
 
@@ -86,7 +86,7 @@ struct UpdateMembersTask: ClientTask {
         in core: ClientCore,
         _ tx: StoreTransaction
     ) throws {
-        try core.learn(reply.chat, since: core.taskAsked.transactions, tx)
+        try core.learn(reply.chat, tx)
     }
 }
 
@@ -111,7 +111,7 @@ struct LeaveChatTask: ClientTask {
     func succeeded(_ reply: ChatLeaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // Somebody may have added the account again, and that was pushed before the answer.
         let asked = core.taskAsked.transactions
-        guard core.isCurrent(ChatID(chat), since: asked, tx) else {
+        guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
             if try !tx.hasNewerDraft(in: ChatID(chat)) {
                 try tx.execute("DELETE FROM draft WHERE chat = ?", [chat])
             }
@@ -165,10 +165,11 @@ struct ConfigureChatTask: ClientTask {
     /// 0 is not at the top; the others are in the order of these numbers.
     var favourite: Int64?
 
-    var lane: String? { "config" }
+    static let lane = "config"
+    var lane: String? { Self.lane }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.put(mutedUntil: mutedUntil, favourite: favourite, of: ChatID(chat))
+        try tx.applySettings(of: ChatID(chat))
     }
 
     func request(_ tx: StoreTransaction) throws -> ConfigRequest {
@@ -182,6 +183,28 @@ struct ConfigureChatTask: ClientTask {
     func succeeded(_ reply: ConfigReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // The hash of what is held is not known until the next login names it.
         try tx.set(.configHash, nil)
+        try core.learn(.settings(ChatID(chat)), tx) {
+            if let settings = reply.chats { try tx.put(chatSettings: settings) }
+        }
+    }
+
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
+        try tx.applySettings(of: ChatID(chat))
+    }
+}
+
+extension StoreTransaction {
+    /// Settings of chats that are changed here and that the server has not answered yet, oldest first.
+    func settingsUnderWay(of chat: ChatID) throws -> [ConfigureChatTask] {
+        try rows(
+            """
+            SELECT * FROM task
+            WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting', 'running') ORDER BY place
+            """,
+            [ConfigureChatTask.lane]
+        )
+        .compactMap { TaskKinds.read(TaskRecord($0)) as? ConfigureChatTask }
+        .filter { $0.chat == chat.rawValue }
     }
 }
 
@@ -219,11 +242,13 @@ struct UpdateContactTask: ClientTask {
             case "REMOVE": false
             default: nil
             }
-        if isContact == false {
-            // Who is no contact any more is older than the contact was, and replaces it all the same.
-            try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
+        try core.learn(.person(UserID(user)), tx) {
+            if isContact == false {
+                // Who is no contact any more is older than the contact was, and replaces it all the same.
+                try tx.execute("UPDATE person SET isStale = 1 WHERE id = ?", [user])
+            }
+            try tx.put(contact, isContact: isContact)
         }
-        try tx.put(contact, isContact: isContact)
     }
 }
 
@@ -259,8 +284,9 @@ struct UpdateProfileTask: ClientTask {
     }
 
     func succeeded(_ reply: ProfileReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.set(.profile, reply.profile.storedBytes)
-        try tx.put(reply.profile.contact)
-        tx.changes.account = true
+        try core.learn(.person(reply.profile.contact.id), tx) {
+            try tx.put(reply.profile.contact)
+            tx.changes.account = true
+        }
     }
 }

@@ -35,15 +35,22 @@ struct SaveDraftTask: ClientTask {
         if try tx.hasNewerDraft(in: ChatID(chat)) {
             return try tx.execute("UPDATE draft SET time = ? WHERE chat = ?", [reply.time, chat])
         }
-        try tx.execute(
-            """
-            INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
-              text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
-            WHERE excluded.time >= time
-            """,
-            [chat, text, replyTo, reply.time]
-        )
-        tx.changes.chats.insert(ChatID(chat))
+        try core.learn(.draft(ChatID(chat)), tx) {
+            try tx.execute(
+                """
+                INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+                  text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
+                WHERE excluded.time >= time
+                """,
+                [chat, text, replyTo, reply.time]
+            )
+            tx.changes.chats.insert(ChatID(chat))
+        }
+    }
+
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
+        // What others have saved meanwhile was not taken over.
+        try core.askAnew(.draft(ChatID(chat)), tx)
     }
 }
 
@@ -70,11 +77,13 @@ struct DiscardDraftTask: ClientTask {
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         // A login may have brought it back meanwhile. One without a time was not known to be saved.
         guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
-        try tx.execute(
-            "DELETE FROM draft WHERE chat = ? AND (time <= ? OR ? = 0)",
-            [chat, time, time]
-        )
-        tx.changes.chats.insert(ChatID(chat))
+        try core.learn(.draft(ChatID(chat)), tx) {
+            try tx.execute(
+                "DELETE FROM draft WHERE chat = ? AND (time <= ? OR ? = 0)",
+                [chat, time, time]
+            )
+            tx.changes.chats.insert(ChatID(chat))
+        }
     }
 }
 

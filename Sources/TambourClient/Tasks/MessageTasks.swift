@@ -101,29 +101,29 @@ extension ClientCore {
     func learnSent(_ reply: MsgSendReply, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
         if let described = reply.chat {
-            try learn(described, since: taskAsked.transactions, tx)
+            try learn(described, tx)
         } else {
             try noteMoved(reply.chatID, tx)
         }
         guard reply.message.status != .removed else { return }
-        try learn(reply.message, after: .known(reply.prevMessageID), in: reply.chatID, tx)
+        let (chat, id) = (reply.chatID, reply.message.id)
+        // Sent a second time it may be held, with reactions that the answer lacks.
+        let isCurrent = try isCurrent(id, in: chat, since: taskAsked.revision, tx)
+        try learn(reply.message, after: .known(reply.prevMessageID), in: chat, tx)
+        if !isCurrent { try askReactions(to: id, in: chat, tx) }
         // The answer to a second sending may come when the message is gone.
         let isThere = try tx.row(
             "SELECT 1 FROM message WHERE chat = ? AND id = ?",
-            [reply.chatID.rawValue, reply.message.id.rawValue]
+            [chat.rawValue, id.rawValue]
         )
-        let isNewest =
-            try isThere != nil && !tx.noteNew(reply.message, in: reply.chatID, me: me)
+        let isNewest = try isThere != nil && !tx.noteNew(reply.message, in: chat, me: me)
         if let mark = reply.mark {
-            _ = try tx.put(mark: mark, of: me, in: reply.chatID, isLowered: false, me: me)
+            _ = try tx.put(mark: mark, of: me, in: chat, isLowered: false, me: me)
         }
         guard let unread = reply.unread else { return }
         // It does not count what was pushed before the answer and said after the message.
-        guard isNewest else { return try refresh(reply.chatID, tx) }
-        try tx.execute(
-            "UPDATE chat SET unread = ? WHERE id = ?",
-            [unread, reply.chatID.rawValue]
-        )
+        guard isNewest else { return try refresh(chat, tx) }
+        try tx.execute("UPDATE chat SET unread = ? WHERE id = ?", [unread, chat.rawValue])
     }
 }
 
@@ -238,7 +238,7 @@ struct MarkTask: ClientTask {
     func succeeded(_ reply: ChatMarkReply, in core: ClientCore, _ tx: StoreTransaction) throws {
         let id = ChatID(chat)
         // It does not count what was said after the mark and pushed before the answer.
-        let isCurrent = core.isCurrent(id, since: core.taskAsked.transactions, tx)
+        let isCurrent = core.isCurrent(.chat(id), since: core.taskAsked.transactions, tx)
         try tx.execute(
             "UPDATE chat SET unread = ?, readMark = ? WHERE id = ?",
             [reply.unread, reply.mark, chat]

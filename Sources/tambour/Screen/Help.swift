@@ -7,6 +7,8 @@ enum Help {
             for entry in section.entries {
                 switch entry {
                 case .fixed(let key, let summary): lines.append(line(key, summary))
+                case .line(let key, let summary):
+                    if !keys.take(key, from: .line) { lines.append(line(key, summary)) }
                 case .actions(let actions, let summary):
                     let names = actions.map(keys.names).map { $0.isEmpty ? "no key" : $0 }
                     lines.append(line(names.joined(separator: " "), summary))
@@ -19,6 +21,8 @@ enum Help {
 
     private enum Entry {
         case fixed(String, String)
+        /// A key of the line that somebody may have chosen for something else.
+        case line(String, String)
         case actions([KeyAction], String)
 
         static func action(_ action: KeyAction) -> Entry { .actions([action], action.summary) }
@@ -29,11 +33,11 @@ enum Help {
             "Writing",
             [
                 .fixed("Enter", "send"),
-                .fixed("Alt-Enter", "new line; pasted line breaks never send"),
+                .line("Alt-Enter", "new line; pasted line breaks never send"),
                 .action(.editor),
                 .fixed("Tab", "take the suggestion: /command, @name, :emoji:"),
                 .fixed("//text", "a message that begins with a slash"),
-                .fixed("Ctrl-_", "undo; the other keys are those of readline"),
+                .line("Ctrl-_", "undo; the other keys are those of readline"),
             ]
         ),
         (

@@ -85,6 +85,12 @@ struct KeyBindings: Sendable {
         return bindings.first { $0.action.scope == scope && $0.keys.contains(press) }?.action
     }
 
+    /// Whether a key does something that it would do there, too.
+    func take(_ name: String, from scope: KeyAction.Scope) -> Bool {
+        guard let key = KeyPress(name: name) else { return false }
+        return bindings.contains { $0.action.scope.overlaps(scope) && $0.keys.contains(key) }
+    }
+
     func keys(of action: KeyAction) -> [KeyPress] {
         bindings.first { $0.action == action }?.keys ?? []
     }

@@ -69,7 +69,9 @@ final class ScreenController: @unchecked Sendable {
         state.theme = theme
         state.keys = preferences.keys
         if let mistake = preferences.mistakes.first {
-            state.notice = ("\(mistake) (`tambour keys` tells more)", true)
+            let others = preferences.mistakes.count - 1
+            let rest = others == 0 ? "tells more" : "tells of \(others) more"
+            state.notice = ("\(mistake) (`tambour keys` \(rest))", true)
         }
         me = try? client.me()
     }

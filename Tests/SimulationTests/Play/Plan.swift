@@ -15,6 +15,10 @@ struct Plan {
     static let firstWithObjects: UInt64 = 4_000_000
     /// Seeds below send no photos, and nobody does the same as others in the same moment.
     static let firstWithPhotos: UInt64 = 6_000_000
+    /// Seeds below have no two devices of one person change the same contact, profile, draft or setting at once.
+    static let firstWithOwnTogether: UInt64 = 7_000_000
+    /// The first seed that plays everything.
+    static let first = firstWithOwnTogether
 
     init(seed: UInt64) {
         self.seed = seed
@@ -58,6 +62,7 @@ struct Plan {
             addPhotos()
             addTogether()
         }
+        if seed >= Self.firstWithOwnTogether { addOwnTogether() }
     }
 
     var hasMoreMoves: Bool { seed >= Self.firstWithObjects }
@@ -96,6 +101,14 @@ struct Plan {
         var random = SeededRandom(seed: ~seed.byteSwapped)
         let kinds = (0..<random.below(6)).map { _ in
             Move.Kind.together[random.below(Move.Kind.together.count)]
+        }
+        spread(kinds, &random)
+    }
+
+    private mutating func addOwnTogether() {
+        var random = SeededRandom(seed: seed.byteSwapped &+ 1)
+        let kinds = (0..<random.below(8)).map { _ in
+            Move.Kind.ownTogether[random.below(Move.Kind.ownTogether.count)]
         }
         spread(kinds, &random)
     }
@@ -142,6 +155,7 @@ struct Move: CustomStringConvertible {
         case deleteNote, preference, editPreference, deletePreference, measure, resolve
         case photo, cancelPhoto, retryPhoto
         case reactTogether, editTogether, readTogether, leaveTogether
+        case contactTogether, profileTogether, draftTogether, muteTogether
 
         /// What people do; what stands more often is done more often.
         static let wishes: [Kind] = [
@@ -162,6 +176,10 @@ struct Move: CustomStringConvertible {
         /// What somebody does to photos.
         static let photos: [Kind] = [.photo, .cancelPhoto, .retryPhoto]
         /// What two do at once.
+        static let ownTogether: [Kind] = [
+            .contactTogether, .profileTogether, .draftTogether, .muteTogether,
+        ]
+
         static let together: [Kind] = [
             .reactTogether, .editTogether, .readTogether, .leaveTogether,
         ]

@@ -263,7 +263,10 @@ struct Truth {
     private var lines: [ChatID: Line] = [:]
     private var histories: [ChatID: [Shown]] = [:]
     private var drafts: [ChatID: String] = [:]
+    private var name = ""
     private var contacts: [Int64: String] = [:]
+    /// Contacts the user has added.
+    private var added: Set<Int64> = []
     private var muted: [ChatID: Int64] = [:]
     /// Up to where the other of a dialog has read.
     private var partnerMarks: [ChatID: Int64] = [:]
@@ -331,6 +334,13 @@ struct Truth {
         for (user, draft) in login.drafts?.users?.saved.pairs ?? [] {
             drafts[.dialog(me, user)] = "\(draft.text)"
         }
+        name = login.profile.contact.shownName
+        let added = try store.sql.prepare(
+            "SELECT user_id FROM contact WHERE owner = $1 AND added = 1"
+        )
+        added.bind(1, me.rawValue)
+        while try added.step() { self.added.insert(added.int(0)) }
+        added.reset()
         for user in login.contacts where user.status.map({ "\($0)" }) != "REMOVED" {
             contacts[user.id.rawValue] = user.shownName
         }
@@ -435,15 +445,14 @@ struct Truth {
                 ).compactMap { Message(stored: $0) }.map(Self.shown)
                 if messages != wanted { differs(difference(in: chat, messages, wanted)) }
             }
-            for muted in muted where isFresh && lines[muted.key] != nil && muted.value != 0 {
-                if heldMuted[muted.key] != muted.value {
-                    differs(
-                        "chat \(muted.key) is muted until \(String(describing: heldMuted[muted.key])), should be \(muted.value)"
-                    )
+            for chat in lines.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+                let (held, wanted) = (heldMuted[chat] ?? 0, muted[chat] ?? 0)
+                if held != wanted {
+                    differs("chat \(chat) is muted until \(held), should be \(wanted)")
                 }
             }
             try compareDrafts(db, differs)
-            if isFresh { try compareContacts(db, differs) }
+            try comparePeople(db, isFresh: isFresh, differs)
         }
     }
 
@@ -455,13 +464,22 @@ struct Truth {
         if heldDrafts != drafts { differs("drafts are \(heldDrafts), should be \(drafts)") }
     }
 
-    private func compareContacts(_ db: Database, _ differs: (String) -> Void) throws {
+    private func comparePeople(
+        _ db: Database,
+        isFresh: Bool,
+        _ differs: (String) -> Void
+    ) throws {
         var heldContacts: [Int64: String] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT id, name FROM person WHERE isContact") {
-            heldContacts[row[0]] = row[1]
+        for row in try Row.fetchAll(db, sql: "SELECT id, name, isContact FROM person") {
+            if row["isContact"] { heldContacts[row["id"]] = row["name"] }
+            if row["id"] == me.rawValue, row["name"] != name {
+                differs("its name is \(row["name"] as String), should be \(name)")
+            }
         }
         // A whole list names the people of dialogs as well, whether they are contacts or not.
-        let partners = lines.keys.compactMap { $0.partner(of: me)?.rawValue }
+        var partners = Set(lines.keys.compactMap { $0.partner(of: me)?.rawValue })
+        // That somebody became one by a dialog, which may be gone, is told to nobody.
+        if !isFresh { partners.formUnion(Set(contacts.keys).subtracting(added)) }
         for partner in partners { heldContacts[partner] = contacts[partner] }
         if heldContacts != contacts {
             differs("contacts are \(heldContacts), should be \(contacts)")

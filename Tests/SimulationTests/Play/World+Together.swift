@@ -75,7 +75,7 @@ extension World {
         want(LeaveChatTask(chat: chat.rawValue), on: device)
     }
 
-    private func behind(_ opcode: Opcode, _ body: @escaping (World) -> Void) {
+    func behind(_ opcode: Opcode, _ body: @escaping (World) -> Void) {
         behindNext[opcode, default: []].append { [weak self] in
             if let self { body(self) }
         }

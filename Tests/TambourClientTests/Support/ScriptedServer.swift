@@ -31,8 +31,12 @@ final class ScriptedServer: ClientHost {
     private(set) var asked: [Asked] = []
     /// How often the client has logged in.
     private(set) var logins = 0
-    /// The chats that each login brings, and its `time`.
-    var login: (chats: [Chat], time: Int64) = ([], 1_000_000)
+    /// What each login brings.
+    var login = LoginReply(
+        profile: Profile(contact: User(id: ScriptedServer.me)),
+        chats: [],
+        time: 1_000_000
+    )
     private var core: ClientCore?
     private var nowMs: Int64 = 1_000_000
     private var sent: [UInt8] = []
@@ -209,9 +213,7 @@ final class ScriptedServer: ClientHost {
             try? answer(opcode, SessionInitReply(callsSeed: 1))
         } else {
             logins += 1
-            let profile = Profile(contact: User(id: Self.me))
-            let reply = LoginReply(profile: profile, chats: login.chats, time: login.time)
-            try? answer(opcode, reply)
+            try? answer(opcode, login)
         }
     }
 

@@ -57,6 +57,17 @@ struct KeyBindingsTests {
         #expect(Help.lines(bindings).contains { $0.hasPrefix("  no key          go to a chat") })
     }
 
+    @Test("are not told to do in the line what they do no more")
+    func taken() {
+        let bindings = KeyBindings(["queue": "Alt-Enter Ctrl-_"])
+        #expect(bindings.mistakes.isEmpty)
+        for key in ["Alt-Enter", "Ctrl-_"] {
+            let usual = Help.lines(KeyBindings()).filter { $0.hasPrefix("  \(key) ") }
+            #expect(usual.count == 1)
+            #expect(Set(Help.lines(bindings)).isDisjoint(with: usual))
+        }
+    }
+
     @Test("are the same with and without the shift that made a character")
     func shift() {
         let bindings = KeyBindings()

@@ -244,7 +244,7 @@ struct TerminalDeviceTests {
 
     @Test("messages to the terminal carry no commands of others")
     func messages() throws {
-        var options = TerminalDevice.Options()
+        let options = TerminalDevice.Options()
         let session = try Session(options)
         let isCopied = session.on { device in
             device.notify(.osc777, title: "a;b\u{1B}", body: "x\u{7}\ny;z")

@@ -249,6 +249,21 @@ def test_another_vote(asked: Asked, bits: int) -> None:
         equal(counts(of(newest(bob, name["chatId"]))["state"]), [1, 0, 1, 0], "what is there")
 
 
+@case("MSG-32")
+def test_votes_at_once(asked: Asked) -> None:
+    """Votes that the server gets in one write are told apart by the times of their message."""
+    (alice, bob, _), name = asked(poll(REVOTE))
+    votes = [{**name, "answersIds": [answer]} for answer in (1, 2, 3, 1, 2, 3)]
+    packets = [bob.packet("SEND_VOTE", each) for each in votes]
+    bob.coalesce(*(packet for _, packet in packets))
+    states = [bob.reply(seq)["state"] for seq, _ in packets]
+    alice.fence()
+    pushed = [push["message"] for push in alice.pushes("NOTIF_MESSAGE")]
+    equal([of(each)["state"] for each in pushed], states, "the states that others are told, in order")
+    times = [each["updateTime"] for each in pushed]
+    equal(times, sorted(set(times)), "the times, each later than the one before")
+
+
 @case("POL-08")
 @pytest.mark.parametrize("bits", [0, REVOTE], ids=["for good", "to be changed"])
 def test_taken_back(asked: Asked, bits: int) -> None:

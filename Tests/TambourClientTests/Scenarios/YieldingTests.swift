@@ -1,0 +1,385 @@
+import Foundation
+import GRDB
+import TambourProtocol
+import Testing
+
+@testable import TambourClient
+
+/// Answers to what this device changed, behind pushes of what another one of the same person changed in the same
+/// moment: nothing that was pushed is lost, and what both did ends as the server has it.
+@Suite("An answer yields to what was pushed before it")
+struct YieldingTests {
+    private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
+
+    /// - Parameter name: the name the account has given; nil is none.
+    private static func user(
+        _ id: UserID = ScriptedServer.partner,
+        _ name: String? = nil,
+        at time: Int64 = 2_000_000,
+        isRemoved: Bool = false
+    ) -> User {
+        User(
+            id: id,
+            updateTime: time,
+            names: [UserName(name: name ?? "Partner", type: name == nil ? "ONEME" : "CUSTOM")],
+            status: isRemoved ? "REMOVED" : nil
+        )
+    }
+
+    private static func change(_ action: String, _ name: String? = nil) -> UpdateContactTask {
+        UpdateContactTask(user: ScriptedServer.partner.rawValue, action: action, firstName: name)
+    }
+
+    private static func contacts(_ server: ScriptedServer) throws -> [String] {
+        try server.store.read { try Reader($0).people().map(\.name) }
+    }
+
+    // MARK: - Contacts and the profile
+
+    @Test("a contact removed here and added elsewhere behind that stays")
+    func addedBehind() throws {
+        try withScriptedServer { server in
+            _ = try server.wish { try $0.queue(Self.change("ADD", "Here"), $1) }
+            try server.answer(
+                .contactUpdate,
+                ContactUpdateReply(
+                    contact: Self.user(ScriptedServer.partner, "Here", at: 1_500_000)
+                )
+            )
+            _ = try server.wish { try $0.queue(Self.change("REMOVE"), $1) }
+            server.push(
+                .notifContact,
+                NotifContact(contact: Self.user(ScriptedServer.partner, "There"))
+            )
+            try server.answer(
+                .contactUpdate,
+                ContactUpdateReply(contact: Self.user(at: 1_000_000))
+            )
+            let asked = try server.asked(SyncMoreRequest.self)
+            #expect(asked.map(\.kind) == [.contacts])
+            #expect(asked.map(\.since) == [server.login.time])
+            try server.answer(
+                .syncMore,
+                SyncMoreReply(contacts: [Self.user(ScriptedServer.partner, "There")])
+            )
+            #expect(try Self.contacts(server) == ["There"])
+        }
+    }
+
+    @Test("a contact added here and removed elsewhere behind that is gone")
+    func removedBehind() throws {
+        try withScriptedServer { server in
+            _ = try server.wish { try $0.queue(Self.change("ADD", "Here"), $1) }
+            server.push(.notifContact, NotifContact(contact: Self.user(isRemoved: true)))
+            try server.answer(
+                .contactUpdate,
+                ContactUpdateReply(contact: Self.user(ScriptedServer.partner, "Here"))
+            )
+            try server.answer(.syncMore, SyncMoreReply(contacts: [Self.user(isRemoved: true)]))
+            #expect(try Self.contacts(server) == [])
+        }
+    }
+
+    @Test("who is online now makes an answer about a contact no older")
+    func online() throws {
+        try withScriptedServer { server in
+            _ = try server.wish { try $0.queue(Self.change("ADD", "Here"), $1) }
+            server.push(
+                .notifPresence,
+                NotifPresence(userID: ScriptedServer.partner, presence: Presence(status: 1))
+            )
+            try server.answer(
+                .contactUpdate,
+                ContactUpdateReply(contact: Self.user(ScriptedServer.partner, "Here"))
+            )
+            #expect(try Self.contacts(server) == ["Here"])
+            #expect(!server.isAsked(.syncMore))
+        }
+    }
+
+    @Test("what is pushed while everything since the login is asked for is newer than the answer")
+    func pushedBehindTheQuestion() throws {
+        try withScriptedServer { server in
+            _ = try server.wish { try $0.queue(Self.change("ADD", "Here"), $1) }
+            server.push(
+                .notifContact,
+                NotifContact(contact: Self.user(ScriptedServer.partner, "There"))
+            )
+            try server.answer(
+                .contactUpdate,
+                ContactUpdateReply(contact: Self.user(ScriptedServer.partner, "Here"))
+            )
+            server.push(.notifContact, NotifContact(contact: Self.user(isRemoved: true)))
+            let many = SyncMoreReply(
+                contacts: [Self.user(ScriptedServer.partner, "There")],
+                upTo: 1_900_000
+            )
+            try server.answer(.syncMore, many)
+            #expect(try Self.contacts(server) == [])
+            let next = try server.asked(SyncMoreRequest.self)
+            #expect(next.map(\.upTo) == [1_900_000])
+        }
+    }
+
+    @Test("the account is called as it was renamed last")
+    func renamed() throws {
+        try withScriptedServer { server in
+            let me = ScriptedServer.me
+            _ = try server.wish { try $0.queue(UpdateProfileTask(firstName: "Here"), $1) }
+            let there = Self.user(me, "There")
+            server.push(.notifProfile, NotifProfile(profile: Profile(contact: there)))
+            let here = Self.user(me, "Here")
+            try server.answer(.profile, ProfileReply(profile: Profile(contact: here)))
+            let asked = try server.asked(ContactInfoRequest.self)
+            #expect(asked.map(\.contactIDs) == [[me]])
+            try server.answer(.contactInfo, ContactInfoReply(contacts: [there]))
+            let name = try server.store.read { try Reader($0).person(me)?.name }
+            #expect(name == "There")
+        }
+    }
+
+    // MARK: - Drafts
+
+    private static func drafts(_ server: ScriptedServer) throws -> [String] {
+        try server.store.read { try String.fetchAll($0, sql: "SELECT text FROM draft") }
+    }
+
+    private static func saved(_ text: Text, at time: Int64) -> NotifDraft {
+        let draft = Draft(text: text, time: time, saveTime: time)
+        return NotifDraft(chatID: chat, draft: draft)
+    }
+
+    private static func everything(_ push: NotifDraft) -> SyncMoreReply {
+        SyncMoreReply(drafts: Drafts(chats: ChatDrafts(saved: IDMap([(chat, push.draft)]))))
+    }
+
+    @Test("a draft saved elsewhere behind the one that is saved here takes its place")
+    func savedBehind() throws {
+        try withScriptedServer { server in
+            let task = SaveDraftTask(chat: Self.chat.rawValue, text: "here")
+            _ = try server.wish { try $0.queue(task, $1) }
+            let there = Self.saved("there", at: 2_000_000)
+            server.push(.notifDraft, there)
+            try server.answer(.draftSave, DraftSaveReply(time: 2_000_000))
+            #expect(try Self.drafts(server) == ["here"])
+            try server.answer(.syncMore, Self.everything(there))
+            #expect(try Self.drafts(server) == ["there"])
+        }
+    }
+
+    @Test("a draft saved elsewhere stays that is pushed while one is thrown away here")
+    func savedBehindDiscard() throws {
+        try withScriptedServer { server in
+            let task = DiscardDraftTask(chat: Self.chat.rawValue, time: 0)
+            _ = try server.wish { try $0.queue(task, $1) }
+            let there = Self.saved("there", at: 2_000_000)
+            server.push(.notifDraft, there)
+            try server.answer(.draftDiscard, DraftDiscardReply())
+            #expect(try Self.drafts(server) == ["there"])
+            try server.answer(.syncMore, Self.everything(there))
+            #expect(try Self.drafts(server) == ["there"])
+        }
+    }
+
+    @Test("a draft that cannot be saved here gives way to the one that was saved elsewhere")
+    func refusedDraft() throws {
+        try withScriptedServer { server in
+            let task = SaveDraftTask(chat: Self.chat.rawValue, text: "here")
+            _ = try server.wish { try $0.queue(task, $1) }
+            let there = Self.saved("there", at: 2_000_000)
+            server.push(.notifDraft, there)
+            try server.refuse(.draftSave, with: .notAllowed)
+            try server.answer(.syncMore, Self.everything(there))
+            #expect(try Self.drafts(server) == ["there"])
+        }
+    }
+
+    @Test("a draft that took the place of another one's takes that along when it is thrown away")
+    func discardedWithTheOther() throws {
+        try withScriptedServer { server in
+            server.push(.notifDraft, Self.saved("first", at: 2_000_000))
+            server.loseConnection()
+            let chat = Self.chat.rawValue
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "here"), $1) }
+            let time = try server.wish { _, tx in
+                let there = ChatDrafts(
+                    saved: IDMap([(Self.chat, Self.saved("there", at: 3_000_000).draft)])
+                )
+                try tx.put(Drafts(chats: there), me: ScriptedServer.me)
+                return try tx.int("SELECT time FROM draft")
+            }
+            #expect(time == 3_000_000)
+            #expect(try Self.drafts(server) == ["here"])
+        }
+    }
+
+    // MARK: - Settings
+
+    private static func settings(_ chat: ChatID = chat, until: Int64?) -> IDMap<ChatID, AnyValue> {
+        let names = until.map { [(Text("dontDisturbUntil"), AnyValue($0))] } ?? []
+        return IDMap([(chat, AnyValue(NameMap(names)))])
+    }
+
+    private static func pushed(until: Int64?) -> NotifConfig {
+        NotifConfig(config: LoginConfig(hash: "2", chats: settings(until: until)))
+    }
+
+    private static func mutedUntil(_ server: ScriptedServer) throws -> Int64 {
+        try server.store.read { try Int64.fetchOne($0, sql: "SELECT mutedUntil FROM chat") ?? -2 }
+    }
+
+    private static func mute(_ until: Int64) -> ConfigureChatTask {
+        ConfigureChatTask(chat: chat.rawValue, mutedUntil: until)
+    }
+
+    /// With the chat in the list.
+    private static func withChat(_ body: (ScriptedServer) throws -> Void) throws {
+        try withScriptedServer { server in
+            server.login.chats = [
+                Chat(
+                    id: chat,
+                    type: .dialog,
+                    status: .active,
+                    owner: ScriptedServer.me,
+                    participants: IDMap([(ScriptedServer.me, 1), (ScriptedServer.partner, 1)]),
+                    lastEventTime: 1,
+                    created: 1,
+                    joinTime: 1,
+                    modified: 1,
+                    newMessages: 0
+                )
+            ]
+            server.reconnect()
+            try body(server)
+        }
+    }
+
+    @Test(
+        "a chat is muted as it was set last, wherever that was",
+        arguments: [-1, 0] as [Int64]
+    )
+    func muted(until: Int64) throws {
+        try Self.withChat { server in
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            server.push(.notifConfig, Self.pushed(until: 0))
+            #expect(try Self.mutedUntil(server) == -1)
+            let reply = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
+            try server.answer(.config, reply)
+            let asked = try server.asked(ConfigRequest.self)
+            #expect(asked.map { $0.settings?.chats.pairs.map(\.1.isEmpty) } == [[true]])
+            let truth = Self.settings(until: until)
+            try server.answer(
+                .config,
+                ConfigReply(hash: "2", user: NameMap([]), chats: truth)
+            )
+            #expect(try Self.mutedUntil(server) == until)
+        }
+    }
+
+    @Test("a chat muted offline stays muted when a login brings older settings")
+    func mutedOffline() throws {
+        try Self.withChat { server in
+            server.login.config = LoginConfig(hash: "1", chats: Self.settings(until: 0))
+            server.loseConnection()
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            server.passTime()
+            #expect(server.isAsked(.config))
+            #expect(try Self.mutedUntil(server) == -1)
+        }
+    }
+
+    @Test("a setting that the server refuses is as it was")
+    func refusedSetting() throws {
+        try Self.withChat { server in
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            #expect(try Self.mutedUntil(server) == -1)
+            try server.refuse(.config, with: .chatNotFound)
+            #expect(try Self.mutedUntil(server) == 0)
+        }
+    }
+
+    @Test("a setting that a login does not name was taken away")
+    func takenAway() throws {
+        try Self.withChat { server in
+            server.push(.notifConfig, Self.pushed(until: -1))
+            let before = try Self.mutedUntil(server)
+            server.login.config = LoginConfig(hash: "3")
+            server.reconnect()
+            let after = try Self.mutedUntil(server)
+            #expect((before, after) == (-1, 0))
+        }
+    }
+
+    // MARK: - Messages
+
+    private static func message(_ reactions: ReactionInfo? = nil) -> Message {
+        Message(
+            id: MessageID(timeMs: 2_000_001, counter: 0),
+            time: 2_000_001,
+            type: "USER",
+            text: "hello",
+            sender: ScriptedServer.me,
+            cid: 5,
+            reactionInfo: reactions.map { Packed($0) }
+        )
+    }
+
+    private static func shown(_ server: ScriptedServer) throws -> ReactionInfo? {
+        let data = try server.store.read { try Data.fetchOne($0, sql: "SELECT data FROM message") }
+        return data.flatMap { Message(stored: $0) }?.reactionInfo?.stored
+    }
+
+    private static let others = ReactionInfo(
+        totalCount: 1,
+        counters: [ReactionCounter(count: 1, reaction: "🔥")]
+    )
+
+    @Test("a reaction of somebody else stays that was pushed before the own one was taken back")
+    func reactionTakenBack() throws {
+        try withScriptedServer { server in
+            let message = Self.message()
+            server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: message))
+            let task = CancelReactionTask(
+                chat: Self.chat.rawValue,
+                message: message.id.rawValue
+            )
+            _ = try server.wish { try $0.queue(task, $1) }
+            server.push(
+                .notifMsgReactionsChanged,
+                NotifMsgReactionsChanged(
+                    chatID: Self.chat,
+                    messageID: message.id,
+                    counters: Self.others.counters,
+                    totalCount: 1
+                )
+            )
+            try server.answer(
+                .msgCancelReaction,
+                MsgCancelReactionReply(reactionInfo: ReactionInfo())
+            )
+            let now = IDMap([(message.id, Self.others)])
+            try server.answer(
+                .msgGetReactions,
+                MsgGetReactionsReply(messagesReactions: now)
+            )
+            #expect(try Self.shown(server) == Self.others)
+        }
+    }
+
+    @Test("a reaction stays that was pushed before the answer to a message sent a second time")
+    func sentTwice() throws {
+        try withScriptedServer { server in
+            let task = SendTask(chat: Self.chat.rawValue, cid: 5, text: "hello")
+            _ = try server.wish { try $0.queue(task, $1) }
+            let message = Self.message(Self.others)
+            server.push(.notifMessage, NotifMessage(chatID: Self.chat, message: message))
+            try server.answer(
+                .msgSend,
+                MsgSendReply(chatID: Self.chat, message: Self.message())
+            )
+            let now = IDMap([(message.id, Self.others)])
+            try server.answer(.msgGetReactions, MsgGetReactionsReply(messagesReactions: now))
+            #expect(try Self.shown(server) == Self.others)
+        }
+    }
+}
