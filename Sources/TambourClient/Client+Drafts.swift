@@ -31,11 +31,14 @@ extension Client {
     }
 
     /// Keeps what was begun to be written, here and on the account's other devices; an empty text throws it away.
+    ///
+    /// - Throws: `ClientError.invalid` for more than a message may have.
     public func saveDraft(
         _ text: String,
         in chat: ChatID,
         replyingTo message: MessageID? = nil
     ) async throws(ClientError) {
+        try Self.requireRoom(for: text)
         let draft = Draft(text: text, replyTo: message)
         try await wish { core, tx in
             let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])

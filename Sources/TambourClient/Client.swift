@@ -327,7 +327,7 @@ public final class Client: Sendable {
         try await wish { core, tx in try core.cancel(outgoing, tx) }
     }
 
-    /// Tries again what the server refused.
+    /// Tries again what the server refused; what is tried already, or gone, is left alone.
     public func retry(_ outgoing: OutgoingID) async throws(ClientError) {
         try await wish { core, tx in try core.retry(outgoing, tx) }
     }

@@ -83,8 +83,8 @@ MUTANTS = [
      "where next[step]?.state.isFailed == true {",
      "where mutant != @ && next[step]?.state.isFailed == true {"),
     ("copies stay", ROWS,
-     "if photo != nil { endedPhotos",
-     "if mutant != @, photo != nil { endedPhotos"),
+     "case KeepPhotoTask.kind: endedPhotos.append(record.id)",
+     "case KeepPhotoTask.kind: if mutant != @ { endedPhotos.append(record.id) }"),
     ("copies go with the upload", ROWS,
      "            case .insert(let record), .update(let record): try put(record)",
      "            case .insert(let record), .update(let record):\n"

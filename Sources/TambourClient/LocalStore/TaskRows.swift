@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import TambourProtocol
 
 /// The rows of tasks.
 extension StoreTransaction {
@@ -10,13 +11,10 @@ extension StoreTransaction {
             switch change {
             case .insert(let record), .update(let record): try put(record)
             case .remove(let task):
-                let photo = try row(
-                    "SELECT 1 FROM task WHERE id = ? AND kind = ?",
-                    [task.rawValue, KeepPhotoTask.kind]
-                )
-                if photo != nil { endedPhotos.append(task) }
+                let record = try row("SELECT * FROM task WHERE id = ?", [task.rawValue])
                 try execute("DELETE FROM task WHERE id = ?", [task.rawValue])
                 try removeOverlays(of: task)
+                if let record { try ended(TaskRecord(record)) }
             case .insertDependency(let dependency):
                 try execute(
                     "INSERT INTO task_dependency VALUES (?, ?, ?)",
@@ -43,6 +41,17 @@ extension StoreTransaction {
             records: try rows("SELECT * FROM task").map { TaskRecord($0) },
             dependencies: dependencies
         )
+    }
+
+    /// Takes back what a task showed, and notes what was kept for it: it was done, refused or given up.
+    private func ended(_ record: TaskRecord) throws {
+        switch record.kind {
+        case KeepPhotoTask.kind: endedPhotos.append(record.id)
+        case ConfigureChatTask.kind:
+            guard let task = TaskKinds.read(record) as? ConfigureChatTask else { return }
+            try applySettings(of: ChatID(task.chat))
+        default: break
+        }
     }
 
     private func put(_ record: TaskRecord) throws {

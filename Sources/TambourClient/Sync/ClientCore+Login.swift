@@ -60,7 +60,7 @@ extension ClientCore {
                 try tx.set(.online, owner)
                 try wakeTasks(tx)
                 try syncEntities(tx)
-                try askAnew(tx)
+                try refreshDoubtful(tx)
                 try serveOthers(tx)
                 try syncRest(tx)
             case .failure(let error): try loginFailed(error, tx)
@@ -320,11 +320,12 @@ extension StoreTransaction {
         func put(_ draft: Draft, in chat: ChatID) throws {
             guard isWanted(chat) else { return }
             guard try !isSavingDraft(in: chat) else {
-                // What is written here takes its place, and goes with it when it is thrown away.
-                return try execute(
-                    "UPDATE draft SET time = max(time, ?) WHERE chat = ? AND time > 0",
-                    [draft.time, chat.rawValue]
-                )
+                // What is written here takes its place. If it does not after all, it is asked for.
+                skippedDrafts.insert(chat)
+                if let mark: Int64 = try value(of: .draftsMark) {
+                    try set(.draftsMark, min(mark, draft.time - 1))
+                }
+                return
             }
             try execute(
                 """

@@ -273,17 +273,17 @@ extension ClientCore {
     /// Asks for a chat as it is for this account, now and after each login until it has come.
     func refresh(_ chat: ChatID, _ tx: StoreTransaction) throws {
         try tx.execute("INSERT OR IGNORE INTO chat_refresh VALUES (?)", [chat.rawValue])
-        askAnew(chat)
+        ask(about: chat)
     }
 
     /// Asks for the chats that were in doubt when the connection or the program before ended.
-    func askAnew(_ tx: StoreTransaction) throws {
+    func refreshDoubtful(_ tx: StoreTransaction) throws {
         for row in try tx.rows("SELECT chat FROM chat_refresh ORDER BY chat") {
-            askAnew(ChatID(row[0]))
+            ask(about: ChatID(row[0]))
         }
     }
 
-    private func askAnew(_ chat: ChatID) {
+    private func ask(about chat: ChatID) {
         let asked = transactions
         call(ChatInfoRequest(chatIDs: [chat])) { [self] answer, tx in
             let chats: [Chat]

@@ -16,8 +16,8 @@ extension StoreTransaction {
     var allLearned: Set<Subject> { learned.union(changes.chats.map { .chat($0) }) }
 
     fileprivate func hasLearned(_ subject: Subject) -> Bool {
-        guard case .chat(let chat) = subject else { return learned.contains(subject) }
-        return changes.chats.contains(chat)
+        if case .chat(let chat) = subject, changes.chats.contains(chat) { return true }
+        return learned.contains(subject)
     }
 }
 
@@ -77,7 +77,7 @@ extension ClientCore {
             case .success(let reply):
                 guard isCurrent(.settings(chat), since: asked, tx) else { return }
                 if let settings = reply.chats { try tx.put(chatSettings: settings) }
-            // The chat is gone; whoever lets the account in again, a login tells of its settings.
+            // The chat is not the account's any more; should it be again, the next login tells of its settings.
             case .failure(.refused(_, _, nil)): break
             case .failure(let error): try syncFailed(error, tx)
             }

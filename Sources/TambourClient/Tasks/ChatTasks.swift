@@ -187,10 +187,6 @@ struct ConfigureChatTask: ClientTask {
             if let settings = reply.chats { try tx.put(chatSettings: settings) }
         }
     }
-
-    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.applySettings(of: ChatID(chat))
-    }
 }
 
 extension StoreTransaction {

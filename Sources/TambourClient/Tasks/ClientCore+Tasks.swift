@@ -54,10 +54,12 @@ extension ClientCore {
         tasks = next
     }
 
-    /// Tries again what the server refused.
+    /// Tries again what the server refused; nothing happens when it is tried already, or gone.
     func retry(_ outgoing: OutgoingID, _ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
-        try tx.apply(next.retry(TaskID(outgoing.rawValue)))
+        let id = TaskID(outgoing.rawValue)
+        guard next[id]?.state.isFailed == true else { return }
+        try tx.apply(next.retry(id))
         tasks = next
     }
 
@@ -164,7 +166,10 @@ extension ClientCore {
             try end(run, .never, error.description, nil, tx)
             if !task.staysWhenRefused {
                 var next = try scheduler(tx)
-                try tx.apply(next.discard(run.task))
+                // One that was cancelled or replaced meanwhile is gone already.
+                if next[run.task]?.state.isFailed == true {
+                    try tx.apply(next.discard(run.task))
+                }
                 tasks = next
                 try tx.removeOverlays(of: run.task)
                 publish(.refused(String(describing: error)))

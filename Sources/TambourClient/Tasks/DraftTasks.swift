@@ -15,7 +15,7 @@ struct SaveDraftTask: ClientTask {
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute(
             """
-            INSERT INTO draft VALUES (?, ?, ?, 0)
+            INSERT INTO draft VALUES (?, ?, ?, -1)
             ON CONFLICT (chat) DO UPDATE SET text = excluded.text, replyTo = excluded.replyTo
             """,
             [chat, text, replyTo]
@@ -35,6 +35,7 @@ struct SaveDraftTask: ClientTask {
         if try tx.hasNewerDraft(in: ChatID(chat)) {
             return try tx.execute("UPDATE draft SET time = ? WHERE chat = ?", [reply.time, chat])
         }
+        core.skippedDrafts.remove(ChatID(chat))
         try core.learn(.draft(ChatID(chat)), tx) {
             try tx.execute(
                 """
@@ -49,8 +50,7 @@ struct SaveDraftTask: ClientTask {
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        // What others have saved meanwhile was not taken over.
-        try core.askAnew(.draft(ChatID(chat)), tx)
+        try core.askForSkippedDraft(in: ChatID(chat), tx)
     }
 }
 
@@ -59,7 +59,8 @@ struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// The draft that is meant, a newer one of another device stays; 0 for whichever there is.
+    /// The draft that is meant, a newer one of another device stays; 0 for whichever there is, -1 for one that was
+    /// never sent.
     let time: Int64
 
     var lane: String? { draftLane(ChatID(chat)) }
@@ -71,7 +72,8 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftDiscardRequest {
-        DraftDiscardRequest(chatID: ChatID(chat), time: time)
+        // Before the first moment nobody has saved anything.
+        DraftDiscardRequest(chatID: ChatID(chat), time: time < 0 ? 1 : time)
     }
 
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {
@@ -84,6 +86,18 @@ struct DiscardDraftTask: ClientTask {
             )
             tx.changes.chats.insert(ChatID(chat))
         }
+        try core.askForSkippedDraft(in: ChatID(chat), tx)
+    }
+
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
+        try core.askForSkippedDraft(in: ChatID(chat), tx)
+    }
+}
+
+extension ClientCore {
+    /// What was written here has not taken the place of what another device saved meanwhile: that shows now.
+    fileprivate func askForSkippedDraft(in chat: ChatID, _ tx: StoreTransaction) throws {
+        if skippedDrafts.remove(chat) != nil { try askAnew(.draft(chat), tx) }
     }
 }
 

@@ -917,7 +917,8 @@ extension LoginRequest: WireRequest {
 
 /// Changes that a delta of LOGIN has left out, for clients with `sync-more`, the newest first. A client keeps
 /// the ranges that are still to be read, and the mark of its next login is the end of what it has without a
-/// gap. What changes while it reads leaves the range and comes by a push or with the next login.
+/// gap. What changes while it reads leaves the range and comes by a push or with the next login. Any other
+/// range may be asked for, too.
 package struct SyncMoreRequest: WirePayload, Hashable {
     /// What to read.
     package var kind: SyncKind

@@ -11,7 +11,7 @@ extension LoginSync {
 
     private typealias Changes = [(item: ChatChange, changed: Int64)]
 
-    /// Answers `SYNC_MORE` (1031): what changed in a range that LOGIN has named, the newest change first.
+    /// Answers `SYNC_MORE` (1031): what changed in a range, the newest change first.
     ///
     /// - Throws: `proto.payload` for a kind that is unknown, a count below 1, or a mark below 0.
     /// - Note: A query.

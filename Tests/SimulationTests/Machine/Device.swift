@@ -268,7 +268,13 @@ final class Device: ClientHost {
 
     func publish(_ event: ClientEvent) {
         guard !fate.isDead else { return }
-        if case .storeFailed = event { world.hit(.diskFull) }
+        if case .storeFailed(let reason) = event {
+            if reason.contains("\(DiskFull.self)") {
+                world.hit(.diskFull)
+            } else {
+                world.violated("the store of \(name) failed: \(reason)")
+            }
+        }
         if case .signedOut(let reason) = event {
             world.violated("\(name) was signed out: \(reason)")
         }

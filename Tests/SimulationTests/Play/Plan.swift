@@ -176,12 +176,12 @@ struct Move: CustomStringConvertible {
         /// What somebody does to photos.
         static let photos: [Kind] = [.photo, .cancelPhoto, .retryPhoto]
         /// What two do at once.
-        static let ownTogether: [Kind] = [
-            .contactTogether, .profileTogether, .draftTogether, .muteTogether,
-        ]
-
         static let together: [Kind] = [
             .reactTogether, .editTogether, .readTogether, .leaveTogether,
+        ]
+        /// What two devices of one person do at once.
+        static let ownTogether: [Kind] = [
+            .contactTogether, .profileTogether, .draftTogether, .muteTogether,
         ]
         /// What happens to them.
         static let faults: [Kind] = [

@@ -181,35 +181,77 @@ struct YieldingTests {
         }
     }
 
-    @Test("a draft that cannot be saved here gives way to the one that was saved elsewhere")
+    @Test("a draft that the server refuses stays, for all that this device has saved before")
     func refusedDraft() throws {
         try withScriptedServer { server in
-            let task = SaveDraftTask(chat: Self.chat.rawValue, text: "here")
-            _ = try server.wish { try $0.queue(task, $1) }
-            let there = Self.saved("there", at: 2_000_000)
-            server.push(.notifDraft, there)
-            try server.refuse(.draftSave, with: .notAllowed)
+            let chat = Self.chat.rawValue
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "first"), $1) }
+            try server.answer(.draftSave, DraftSaveReply(time: 2_000_000))
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "longer"), $1) }
+            try server.refuse(.draftSave, with: .protoPayload)
+            #expect(try Self.drafts(server) == ["longer"])
+            #expect(!server.isAsked(.syncMore))
+        }
+    }
+
+    @Test("a draft that the server refuses while a newer one waits costs nothing")
+    func refusedBeforeAnother() throws {
+        try withScriptedServer { server in
+            let chat = Self.chat.rawValue
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "long"), $1) }
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "short"), $1) }
+            try server.refuse(.draftSave, with: .protoPayload)
+            try server.answer(.draftSave, DraftSaveReply(time: 2_000_000))
+            #expect(try Self.drafts(server) == ["short"])
+            #expect(server.logins == 1)
+        }
+    }
+
+    @Test(
+        "what another device has saved while one is written here shows when that is refused or thrown away",
+        arguments: [false, true]
+    )
+    func skipped(isThrownAway: Bool) throws {
+        try withScriptedServer { server in
+            let chat = Self.chat.rawValue
+            let there = Self.saved("there", at: 900_000)
+            server.login.drafts = Self.everything(there).drafts
+            server.loseConnection()
+            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "here"), $1) }
+            server.passTime()
+            #expect(try Self.drafts(server) == ["here"])
+            try server.refuse(.draftSave, with: .overloaded)
+            if isThrownAway {
+                let task = DiscardDraftTask(chat: chat, time: -1)
+                _ = try server.wish { try $0.queue(task, $1) }
+                server.login.drafts = nil
+                server.reconnect()
+                let asked = try server.asked(DraftDiscardRequest.self)
+                #expect(asked.map(\.time) == [1])
+                try server.answer(.draftDiscard, DraftDiscardReply())
+            } else {
+                server.login.drafts = nil
+                server.reconnect()
+                try server.refuse(.draftSave, with: .protoPayload)
+            }
+            // The login has not brought it again: it is asked for from before it was saved.
+            let asked = try server.asked(SyncMoreRequest.self)
+            #expect(asked.map(\.kind) == [.drafts])
             try server.answer(.syncMore, Self.everything(there))
             #expect(try Self.drafts(server) == ["there"])
         }
     }
 
-    @Test("a draft that took the place of another one's takes that along when it is thrown away")
-    func discardedWithTheOther() throws {
+    @Test("a draft that never left goes alone when it is thrown away")
+    func neverSent() throws {
         try withScriptedServer { server in
-            server.push(.notifDraft, Self.saved("first", at: 2_000_000))
-            server.loseConnection()
             let chat = Self.chat.rawValue
-            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "here"), $1) }
-            let time = try server.wish { _, tx in
-                let there = ChatDrafts(
-                    saved: IDMap([(Self.chat, Self.saved("there", at: 3_000_000).draft)])
-                )
-                try tx.put(Drafts(chats: there), me: ScriptedServer.me)
+            server.loseConnection()
+            let time = try server.wish { core, tx in
+                try core.queue(SaveDraftTask(chat: chat, text: "here"), tx)
                 return try tx.int("SELECT time FROM draft")
             }
-            #expect(time == 3_000_000)
-            #expect(try Self.drafts(server) == ["here"])
+            #expect(time == -1)
         }
     }
 
@@ -285,6 +327,29 @@ struct YieldingTests {
             server.passTime()
             #expect(server.isAsked(.config))
             #expect(try Self.mutedUntil(server) == -1)
+        }
+    }
+
+    @Test("a chat muted and at once unmuted is not muted, whatever is answered in between")
+    func changedTwice() throws {
+        try Self.withChat { server in
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            _ = try server.wish { try $0.queue(Self.mute(0), $1) }
+            let muted = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
+            try server.answer(.config, muted)
+            #expect(try Self.mutedUntil(server) == 0)
+        }
+    }
+
+    @Test("a setting that is given up before it is sent is as it was")
+    func givenUp() throws {
+        try Self.withChat { server in
+            server.loseConnection()
+            let task = try #require(try server.wish { try $0.queue(Self.mute(-1), $1) })
+            let before = try Self.mutedUntil(server)
+            _ = try server.wish { try $0.cancel(task, $1) }
+            let after = try Self.mutedUntil(server)
+            #expect((before, after) == (-1, 0))
         }
     }
 

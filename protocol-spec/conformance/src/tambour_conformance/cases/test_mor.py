@@ -144,6 +144,29 @@ def test_change_meanwhile(login: LogIn, group: Group, cid: Cid) -> None:
     check(chats[2] in ids(login_again(alice, **marks(delta))["chats"]), "the change in the next delta", chats)
 
 
+@case("MOR-06")
+def test_since_the_login(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """What a device may have missed since it logged in is to be had without another login."""
+    account = newcomer("owner")
+    phone, laptop = login(account), login(account, "laptop")
+    other = login(newcomer("other"))
+    chat, since = group(phone, other), settled(phone)["time"]
+
+    def found(kind: str) -> Frame:
+        return more(phone, kind, since, END_OF_TIME)
+
+    laptop.call("CONTACT_UPDATE", {"contactId": other.user_id, "action": "ADD"})
+    equal([each.get("status") for each in found("CONTACTS")["contacts"]], [None], "a contact that was added")
+    laptop.call("CONTACT_UPDATE", {"contactId": other.user_id, "action": "REMOVE"})
+    equal([each.get("status") for each in found("CONTACTS")["contacts"]], ["REMOVED"], "one that was removed")
+    laptop.call("DRAFT_SAVE", {"chatId": chat, "draft": {"text": "a draft"}})
+    equal([*found("DRAFTS")["drafts"]["chats"]["saved"]], [str(chat)], "a draft that was saved")
+    laptop.call("DRAFT_DISCARD", {"chatId": chat})
+    equal([*found("DRAFTS")["drafts"]["chats"]["discarded"]], [str(chat)], "one that was thrown away")
+    say(other, chat, cid())
+    equal(ids(found("CHATS")["chats"]), [chat], "a chat")
+
+
 @case("MOR-04")
 @pytest.mark.parametrize("kind", ["CHATS", "CONTACTS", "DRAFTS"])
 def test_empty_range(login: LogIn, group: Group, kind: str) -> None:

@@ -143,6 +143,21 @@ def test_muted(login: LogIn, newcomer: Newcomer, group: Group) -> None:
     equal(login_again(nina)["config"].get("chats"), None, "settings of chats of the other member")
 
 
+@case("SET-13")
+def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """The settings of a chat are to be had by changing none of them."""
+    account = newcomer("owner")
+    owner = login(account)
+    chat, quiet = group(owner), group(owner)
+    put_chat(owner, chat, dontDisturbUntil=-1, favIndex=3)
+    laptop = login(account, "laptop")
+    for device in (owner, laptop):
+        muted = {"dontDisturbUntil": -1, "favIndex": 3}
+        equal(put_chat(device, chat)["chats"], {str(chat): muted}, f"what {device.name} gets")
+    equal(put_chat(owner, quiet)["chats"], {str(quiet): {}}, "those of a chat without any")
+    laptop.silence_by_fence()
+
+
 @case("SET-05")
 def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
     """A chat that one does not see has no settings."""
