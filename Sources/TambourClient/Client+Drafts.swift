@@ -43,7 +43,7 @@ extension Client {
         try await wish { core, tx in
             let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
             guard draft != .empty else {
-                if let known { try core.discardDraft(in: chat, known, tx) }
+                if known != nil { try core.queue(DiscardDraftTask(chat: chat.rawValue), tx) }
                 return
             }
             guard known.map(Draft.init) != draft else { return }
@@ -75,11 +75,6 @@ extension ClientCore {
     func discardDraft(_ draft: Client.Draft, in chat: ChatID, _ tx: StoreTransaction) throws {
         let known = try tx.row("SELECT * FROM draft WHERE chat = ?", [chat.rawValue])
         guard let known, Client.Draft(known) == draft else { return }
-        try discardDraft(in: chat, known, tx)
-    }
-
-    /// - Parameter known: the row of the draft.
-    fileprivate func discardDraft(in chat: ChatID, _ known: Row, _ tx: StoreTransaction) throws {
-        try queue(DiscardDraftTask(chat: chat.rawValue, time: known["time"]), tx)
+        try queue(DiscardDraftTask(chat: chat.rawValue), tx)
     }
 }

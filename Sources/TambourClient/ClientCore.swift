@@ -47,8 +47,6 @@ package final class ClientCore {
     private(set) var learnedAt: [Subject: Int] = [:]
     /// `transactions`, and the last revision, when the task was sent that is answered just now.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
-    /// Chats of whose drafts those of other devices were not taken over: what is being saved here comes later.
-    var skippedDrafts: Set<ChatID> = []
     /// Messages whose reactions are asked for just now.
     var reactionsAsked: Set<MessageID> = []
     /// People who were asked about on this connection.
@@ -299,15 +297,14 @@ package final class ClientCore {
     private func transaction<Value>(
         _ body: (StoreTransaction) throws -> Value
     ) throws(ClientError) -> Value {
-        let (value, changes): (Value, ChangeSet)
-        let (learned, skipped): (Set<Subject>, Set<ChatID>)
+        let (value, changes, learned): (Value, ChangeSet, Set<Subject>)
         let (knownVersion, open, waiting) = (dataVersion, requests, greetingWaiters)
         do {
-            (value, changes, learned, skipped) = try store.write { tx in
+            (value, changes, learned) = try store.write { tx in
                 let value = try body(tx)
                 try finish(tx)
                 removePhotos(tx.endedPhotos)
-                return (value, tx.changes, tx.allLearned, tx.skippedDrafts)
+                return (value, tx.changes, tx.allLearned)
             }
         } catch {
             outgoing = []
@@ -335,7 +332,6 @@ package final class ClientCore {
         }
         transactions += 1
         for subject in learned { learnedAt[subject] = transactions }
-        skippedDrafts.formUnion(skipped)
         let todo = afterCommit
         afterCommit = []
         for step in todo { step() }

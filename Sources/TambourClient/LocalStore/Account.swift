@@ -76,7 +76,8 @@ extension StoreTransaction {
         )
         for table in [
             "sync_range", "person", "chat", "message", "history_chunk", "history_tomb", "draft",
-            "task", "task_dependency", "overlay", "chat_setting", "entity", "entity_update",
+            "draft_saved", "draft_sent", "task", "task_dependency", "overlay", "chat_setting",
+            "entity", "entity_update",
             "entity_alias", "chat_refresh", "look", "errand",
         ] {
             try execute("DELETE FROM \(table)")

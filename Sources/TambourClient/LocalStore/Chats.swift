@@ -81,7 +81,17 @@ extension StoreTransaction {
         try execute("DELETE FROM message WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_chunk WHERE chat = ?", [chat.rawValue])
         try execute("DELETE FROM history_tomb WHERE chat = ?", [chat.rawValue])
-        if !keepsDraft { try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue]) }
+        if !keepsDraft { try forgetDraft(of: chat) }
+    }
+
+    func forgetDraft(of chat: ChatID) throws {
+        try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
+        try execute("DELETE FROM draft_saved WHERE chat = ?", [chat.rawValue])
+        try forgetSentDrafts(of: chat)
+    }
+
+    func forgetSentDrafts(of chat: ChatID) throws {
+        try execute("DELETE FROM draft_sent WHERE chat = ?", [chat.rawValue])
     }
 
     /// All settings of chats, as who is muted and what is pinned to the top of the list.

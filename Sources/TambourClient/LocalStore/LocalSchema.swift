@@ -15,6 +15,7 @@ enum LocalSchema {
             try db.execute(sql: threads)
             try noteAnswers(db)
         }
+        migrator.registerMigration("saved drafts") { try $0.execute(sql: savedDrafts) }
         return migrator
     }()
 
@@ -48,6 +49,23 @@ enum LocalSchema {
             )
         }
     }
+
+    /// What the server has apart from what is shown: something else may be written here meanwhile.
+    private static let savedDrafts = """
+        -- Drafts as the server has them. `isOwn`: it was shown here or came from here, so that it goes with what
+        -- takes its place.
+        CREATE TABLE draft_saved (
+          chat INTEGER PRIMARY KEY,
+          text TEXT NOT NULL,
+          replyTo INTEGER,
+          time INTEGER NOT NULL,
+          isOwn INTEGER NOT NULL
+        );
+        INSERT INTO draft_saved SELECT chat, text, replyTo, time, 1 FROM draft WHERE time > 0;
+        ALTER TABLE draft DROP COLUMN time;
+        -- What was sent to be saved and not answered: the server may have it.
+        CREATE TABLE draft_sent (chat INTEGER NOT NULL, text TEXT NOT NULL, replyTo INTEGER);
+        """
 
     /// Settings come before some of their chats do.
     private static let chatSettings = """

@@ -152,8 +152,6 @@ package final class StoreTransaction {
     var strangers: Set<UserID> = []
     /// What was told of by a push or an answer; of chats, what is among the changes counts as well.
     var learned: Set<Subject> = []
-    /// Chats of whose drafts those of other devices were not taken over, as one is being saved here.
-    var skippedDrafts: Set<ChatID> = []
     /// Messages of which something was learned while a page with other reactions was on its way.
     var outrun: [MessageID] = []
     /// Photos whose copies nobody needs any more once this is committed.

@@ -14,7 +14,7 @@ extension StoreTransaction {
                 let record = try row("SELECT * FROM task WHERE id = ?", [task.rawValue])
                 try execute("DELETE FROM task WHERE id = ?", [task.rawValue])
                 try removeOverlays(of: task)
-                if let record { try ended(TaskRecord(record)) }
+                if let record { try takeBack(TaskRecord(record)) }
             case .insertDependency(let dependency):
                 try execute(
                     "INSERT INTO task_dependency VALUES (?, ?, ?)",
@@ -44,7 +44,7 @@ extension StoreTransaction {
     }
 
     /// Takes back what a task showed, and notes what was kept for it: it was done, refused or given up.
-    private func ended(_ record: TaskRecord) throws {
+    private func takeBack(_ record: TaskRecord) throws {
         switch record.kind {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)
         case ConfigureChatTask.kind:

@@ -127,7 +127,7 @@ extension ClientCore {
         if (request.contactsSync ?? 0) <= 0 || resync.contains(.contacts) {
             try tx.execute("UPDATE person SET isContact = 0, isStale = 1")
         }
-        if resync.contains(.drafts) { try tx.execute("DELETE FROM draft") }
+        if resync.contains(.drafts) { try tx.forgetSavedDrafts() }
 
         // What is learned of histories below goes by what this login calls safe.
         for mark in [
@@ -312,6 +312,13 @@ extension SyncKind {
 }
 
 extension StoreTransaction {
+    /// No chat has a draft on the server but those that are put next.
+    func forgetSavedDrafts() throws {
+        let chats = try rows("SELECT chat FROM draft_saved")
+        try execute("DELETE FROM draft_saved")
+        for row in chats { try showDraft(of: ChatID(row[0])) }
+    }
+
     /// Drafts as other devices left them.
     ///
     /// - Parameter isWanted: of which chats they are taken over.
@@ -319,30 +326,27 @@ extension StoreTransaction {
     {
         func put(_ draft: Draft, in chat: ChatID) throws {
             guard isWanted(chat) else { return }
-            guard try !isSavingDraft(in: chat) else {
-                // What is written here takes its place. If it does not after all, it is asked for.
-                skippedDrafts.insert(chat)
-                if let mark: Int64 = try value(of: .draftsMark) {
-                    try set(.draftsMark, min(mark, draft.time - 1))
-                }
-                return
-            }
             try execute(
                 """
-                INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
+                INSERT INTO draft_saved VALUES (?1, ?2, ?3, ?4, EXISTS (
+                  SELECT 1 FROM draft_sent WHERE chat = ?1 AND text = ?2 AND replyTo IS ?3
+                )) ON CONFLICT (chat) DO UPDATE SET
+                  isOwn = excluded.isOwn
+                    OR isOwn AND text = excluded.text AND replyTo IS excluded.replyTo,
                   text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
                 WHERE excluded.time >= time
                 """,
                 [chat.rawValue, "\(draft.text)", draft.replyTo?.rawValue, draft.time]
             )
-            changes.drafts.insert(chat)
-            changes.chats.insert(chat)
+            try showDraft(of: chat)
         }
         func discard(_ time: Int64, in chat: ChatID) throws {
-            guard isWanted(chat), try !isSavingDraft(in: chat) else { return }
-            try execute("DELETE FROM draft WHERE chat = ? AND time <= ?", [chat.rawValue, time])
-            changes.drafts.insert(chat)
-            changes.chats.insert(chat)
+            guard isWanted(chat) else { return }
+            try execute(
+                "DELETE FROM draft_saved WHERE chat = ? AND time <= ?",
+                [chat.rawValue, time]
+            )
+            try showDraft(of: chat)
         }
         // A draft for a person is thrown away for one in the dialog when that begins.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }

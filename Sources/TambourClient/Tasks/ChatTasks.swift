@@ -112,9 +112,7 @@ struct LeaveChatTask: ClientTask {
         // Somebody may have added the account again, and that was pushed before the answer.
         let asked = core.taskAsked.transactions
         guard core.isCurrent(.chat(ChatID(chat)), since: asked, tx) else {
-            if try !tx.hasNewerDraft(in: ChatID(chat)) {
-                try tx.execute("DELETE FROM draft WHERE chat = ?", [chat])
-            }
+            if try !tx.isChangingDraft(in: ChatID(chat)) { try tx.forgetDraft(of: ChatID(chat)) }
             return try core.refresh(ChatID(chat), tx)
         }
         try tx.removeChat(ChatID(chat))

@@ -42,6 +42,7 @@ extension ClientCore {
         let id = TaskID(outgoing.rawValue)
         // What it needs was queued for it alone, and goes with it.
         let steps = next.needed(for: id)
+        let task = next[id].flatMap { TaskKinds.read($0) } as? any ClientTask
         if next[id]?.state.isFailed == true {
             try tx.apply(next.discard(id))
             for step in steps.reversed() where next[step]?.state.isFailed == true {
@@ -52,6 +53,7 @@ extension ClientCore {
             try tx.apply(next.cancel(steps + [id]))
         }
         tasks = next
+        if next[id] == nil { try task?.ended(in: self, tx) }
     }
 
     /// Tries again what the server refused; nothing happens when it is tried already, or gone.
@@ -138,6 +140,7 @@ extension ClientCore {
                 next = try scheduler(tx)
                 try tx.apply(next.completed(run))
                 tasks = next
+                try wanted.ended(in: self, tx)
             case .failure(let error): try failed(task, run, error, tx)
             }
         }

@@ -46,6 +46,9 @@ protocol ClientTask: QueuedTask {
     /// Takes over what the server answered, in the transaction that ends the task.
     func succeeded(_ reply: Request.Reply, in core: ClientCore, _ tx: StoreTransaction) throws
 
+    /// Shows what there is now that it is done or given up.
+    func ended(in core: ClientCore, _ tx: StoreTransaction) throws
+
     /// Takes back what `prepare` showed: the server refused.
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws
 }
@@ -68,6 +71,7 @@ extension ClientTask {
     }
 
     func needsNewInput(atHereMs: Int64) -> Bool { false }
+    func ended(in core: ClientCore, _ tx: StoreTransaction) throws {}
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {}
 }
 

@@ -1,7 +1,7 @@
 import GRDB
 import TambourProtocol
 
-/// What was begun to be written, for the account's other devices.
+/// What was begun to be written, for the account's other devices. What the server refuses stays here.
 struct SaveDraftTask: ClientTask {
     static let kind = "draft.save"
 
@@ -15,7 +15,7 @@ struct SaveDraftTask: ClientTask {
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute(
             """
-            INSERT INTO draft VALUES (?, ?, ?, -1)
+            INSERT INTO draft VALUES (?, ?, ?)
             ON CONFLICT (chat) DO UPDATE SET text = excluded.text, replyTo = excluded.replyTo
             """,
             [chat, text, replyTo]
@@ -24,33 +24,31 @@ struct SaveDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftSaveRequest {
-        // Until the answer is here the server may hold it, under a time that is not known.
-        try tx.execute("UPDATE draft SET time = 0 WHERE chat = ?", [chat])
+        try tx.execute("INSERT INTO draft_sent VALUES (?, ?, ?)", [chat, text, replyTo])
         let draft = NewDraft(text: Text(text), replyTo: replyTo.map(MessageID.init))
         return DraftSaveRequest(chatID: ChatID(chat), draft: draft)
     }
 
     func succeeded(_ reply: DraftSaveReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // What was written since stays as it is; what another device said before this is over.
-        if try tx.hasNewerDraft(in: ChatID(chat)) {
-            return try tx.execute("UPDATE draft SET time = ? WHERE chat = ?", [reply.time, chat])
-        }
-        core.skippedDrafts.remove(ChatID(chat))
-        try core.learn(.draft(ChatID(chat)), tx) {
-            try tx.execute(
-                """
-                INSERT INTO draft VALUES (?, ?, ?, ?) ON CONFLICT (chat) DO UPDATE SET
-                  text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
-                WHERE excluded.time >= time
-                """,
-                [chat, text, replyTo, reply.time]
-            )
-            tx.changes.chats.insert(ChatID(chat))
-        }
+        let subject = Subject.draft(ChatID(chat))
+        let isCurrent = core.isCurrent(subject, since: core.taskAsked.transactions, tx)
+        try tx.forgetSentDrafts(of: ChatID(chat))
+        // Also when another device has saved one in the same moment: this one was there.
+        try tx.execute(
+            """
+            INSERT INTO draft_saved VALUES (?, ?, ?, ?, 1) ON CONFLICT (chat) DO UPDATE SET
+              text = excluded.text, replyTo = excluded.replyTo, time = excluded.time, isOwn = 1
+            WHERE excluded.time >= time
+            """,
+            [chat, text, replyTo, reply.time]
+        )
+        tx.learned.insert(subject)
+        tx.changes.chats.insert(ChatID(chat))
+        if !isCurrent { try core.askAnew(subject, tx) }
     }
 
-    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.askForSkippedDraft(in: ChatID(chat), tx)
+    func ended(in core: ClientCore, _ tx: StoreTransaction) throws {
+        try tx.showDraft(of: ChatID(chat))
     }
 }
 
@@ -59,9 +57,6 @@ struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
-    /// The draft that is meant, a newer one of another device stays; 0 for whichever there is, -1 for one that was
-    /// never sent.
-    let time: Int64
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
@@ -72,51 +67,52 @@ struct DiscardDraftTask: ClientTask {
     }
 
     func request(_ tx: StoreTransaction) throws -> DraftDiscardRequest {
+        // What another device has saved meanwhile, and was not shown here, is not meant.
+        let meant = try tx.int("SELECT time FROM draft_saved WHERE chat = ? AND isOwn", [chat])
         // Before the first moment nobody has saved anything.
-        DraftDiscardRequest(chatID: ChatID(chat), time: time < 0 ? 1 : time)
+        return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? 1)
     }
 
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {
-        // A login may have brought it back meanwhile. One without a time was not known to be saved.
-        guard try !tx.hasNewerDraft(in: ChatID(chat)) else { return }
         try core.learn(.draft(ChatID(chat)), tx) {
-            try tx.execute(
-                "DELETE FROM draft WHERE chat = ? AND (time <= ? OR ? = 0)",
-                [chat, time, time]
-            )
-            tx.changes.chats.insert(ChatID(chat))
+            try tx.execute("DELETE FROM draft_saved WHERE chat = ? AND isOwn", [chat])
+            try tx.forgetSentDrafts(of: ChatID(chat))
         }
-        try core.askForSkippedDraft(in: ChatID(chat), tx)
+    }
+
+    func ended(in core: ClientCore, _ tx: StoreTransaction) throws {
+        try tx.showDraft(of: ChatID(chat))
     }
 
     func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
-        try core.askForSkippedDraft(in: ChatID(chat), tx)
-    }
-}
-
-extension ClientCore {
-    /// What was written here has not taken the place of what another device saved meanwhile: that shows now.
-    fileprivate func askForSkippedDraft(in chat: ChatID, _ tx: StoreTransaction) throws {
-        if skippedDrafts.remove(chat) != nil { try askAnew(.draft(chat), tx) }
+        try tx.showDraft(of: ChatID(chat))
     }
 }
 
 extension StoreTransaction {
-    /// Whether what is written here is saved or still has to be: then it is newer than what others have saved.
-    func isSavingDraft(in chat: ChatID) throws -> Bool {
+    /// Shows what the server has as the draft of a chat, unless something is done to the draft here.
+    func showDraft(of chat: ChatID) throws {
+        guard try !isChangingDraft(in: chat) else { return }
+        let shown = "SELECT text, replyTo FROM draft WHERE chat = ?"
+        let before = try row(shown, [chat.rawValue])
+        try execute("DELETE FROM draft WHERE chat = ?", [chat.rawValue])
+        try execute(
+            "INSERT INTO draft SELECT chat, text, replyTo FROM draft_saved WHERE chat = ?",
+            [chat.rawValue]
+        )
+        try execute("UPDATE draft_saved SET isOwn = 1 WHERE chat = ?", [chat.rawValue])
+        guard try before != row(shown, [chat.rawValue]) else { return }
+        changes.drafts.insert(chat)
+        changes.chats.insert(chat)
+    }
+
+    /// Whether a draft is saved or thrown away here, or still has to be.
+    func isChangingDraft(in chat: ChatID) throws -> Bool {
         try row(
             """
             SELECT 1 FROM task
-            WHERE lane = ? AND kind = ? AND state IN ('blocked', 'ready', 'waiting', 'running')
+            WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting', 'running')
             """,
-            [draftLane(chat), SaveDraftTask.kind]
-        ) != nil
-    }
-
-    /// Whether the draft was changed here again since the change that is under way.
-    func hasNewerDraft(in chat: ChatID) throws -> Bool {
-        try row(
-            "SELECT 1 FROM task WHERE lane = ? AND state IN ('blocked', 'ready', 'waiting')",
             [draftLane(chat)]
         ) != nil
     }

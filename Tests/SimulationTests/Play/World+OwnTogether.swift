@@ -65,9 +65,7 @@ extension World {
         }
         _ = device.wish { core, tx in
             if isDiscarded {
-                let known = try tx.row("SELECT time FROM draft WHERE chat = ?", [chat.rawValue])
-                let time: Int64 = known?["time"] ?? 0
-                try core.queue(DiscardDraftTask(chat: chat.rawValue, time: time), tx)
+                try core.queue(DiscardDraftTask(chat: chat.rawValue), tx)
             } else {
                 try core.queue(SaveDraftTask(chat: chat.rawValue, text: "draft \(move.c)"), tx)
             }

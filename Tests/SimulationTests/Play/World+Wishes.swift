@@ -168,10 +168,10 @@ extension World {
         let chat = chat(on: device, move.b)
         let text = move.c % 3 == 0 ? "" : "draft \(move.c)"
         _ = device.wish { core, tx in
-            let known = try tx.row("SELECT text, time FROM draft WHERE chat = ?", [chat.rawValue])
+            let known = try tx.row("SELECT text FROM draft WHERE chat = ?", [chat.rawValue])
             if text.isEmpty {
-                guard let known else { return }
-                try core.queue(DiscardDraftTask(chat: chat.rawValue, time: known["time"]), tx)
+                guard known != nil else { return }
+                try core.queue(DiscardDraftTask(chat: chat.rawValue), tx)
             } else {
                 try core.queue(SaveDraftTask(chat: chat.rawValue, text: text), tx)
             }

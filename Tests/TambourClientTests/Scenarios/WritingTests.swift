@@ -146,8 +146,10 @@ struct WritingTests {
             _ = try server.wish { core, tx in
                 try core.discardDraft(Client.Draft(text: "hey"), in: chat, tx)
             }
+            let draft = Draft(text: "he", time: 60, saveTime: 60)
+            server.login.drafts = Drafts(chats: ChatDrafts(saved: IDMap([(chat, draft)])))
             server.passTime()
-            #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [0])
+            #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [60])
         }
     }
 

@@ -170,7 +170,7 @@ struct YieldingTests {
     @Test("a draft saved elsewhere stays that is pushed while one is thrown away here")
     func savedBehindDiscard() throws {
         try withScriptedServer { server in
-            let task = DiscardDraftTask(chat: Self.chat.rawValue, time: 0)
+            let task = DiscardDraftTask(chat: Self.chat.rawValue)
             _ = try server.wish { try $0.queue(task, $1) }
             let there = Self.saved("there", at: 2_000_000)
             server.push(.notifDraft, there)
@@ -207,51 +207,108 @@ struct YieldingTests {
         }
     }
 
-    @Test(
-        "what another device has saved while one is written here shows when that is refused or thrown away",
-        arguments: [false, true]
-    )
-    func skipped(isThrownAway: Bool) throws {
-        try withScriptedServer { server in
-            let chat = Self.chat.rawValue
-            let there = Self.saved("there", at: 900_000)
-            server.login.drafts = Self.everything(there).drafts
-            server.loseConnection()
-            _ = try server.wish { try $0.queue(SaveDraftTask(chat: chat, text: "here"), $1) }
-            server.passTime()
-            #expect(try Self.drafts(server) == ["here"])
-            try server.refuse(.draftSave, with: .overloaded)
-            if isThrownAway {
-                let task = DiscardDraftTask(chat: chat, time: -1)
-                _ = try server.wish { try $0.queue(task, $1) }
-                server.login.drafts = nil
-                server.reconnect()
-                let asked = try server.asked(DraftDiscardRequest.self)
-                #expect(asked.map(\.time) == [1])
-                try server.answer(.draftDiscard, DraftDiscardReply())
+    /// What happens offline to the draft of a chat, and what is then asked of the server.
+    private static func discarded(
+        _ server: ScriptedServer,
+        loginBrings drafts: Drafts? = nil,
+        offline texts: String?...
+    ) throws -> [Int64?] {
+        server.loseConnection()
+        for text in texts { try write(text, server) }
+        server.login.drafts = drafts
+        server.passTime()
+        server.login.drafts = nil
+        return try server.asked(DraftDiscardRequest.self).map(\.time)
+    }
+
+    /// Writes a draft, or throws the one that is shown away.
+    private static func write(_ text: String?, _ server: ScriptedServer) throws {
+        _ = try server.wish { core, tx in
+            if let text {
+                try core.queue(SaveDraftTask(chat: chat.rawValue, text: text), tx)
             } else {
-                server.login.drafts = nil
-                server.reconnect()
-                try server.refuse(.draftSave, with: .protoPayload)
+                try core.queue(DiscardDraftTask(chat: chat.rawValue), tx)
             }
-            // The login has not brought it again: it is asked for from before it was saved.
-            let asked = try server.asked(SyncMoreRequest.self)
-            #expect(asked.map(\.kind) == [.drafts])
-            try server.answer(.syncMore, Self.everything(there))
+        }
+    }
+
+    @Test("a draft that never left goes alone, and what another device saved meanwhile shows")
+    func neverLeft() throws {
+        try withScriptedServer { server in
+            let there = Self.everything(Self.saved("there", at: 900_000)).drafts
+            let asked = try Self.discarded(server, loginBrings: there, offline: "here", nil)
+            #expect(asked == [1])
+            #expect(try Self.drafts(server) == [])
+            try server.answer(.draftDiscard, DraftDiscardReply())
+            #expect(try Self.drafts(server) == ["there"])
+            try Self.write(nil, server)
+            #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [900_000])
+        }
+    }
+
+    @Test("a draft goes whose throwing away was overtaken by another one, which never left")
+    func overtaken() throws {
+        try withScriptedServer { server in
+            try Self.write("first", server)
+            try server.answer(.draftSave, DraftSaveReply(time: 2_000_000))
+            let asked = try Self.discarded(server, offline: nil, "second", nil)
+            #expect(asked == [2_000_000])
+        }
+    }
+
+    @Test("a draft of which it is not known whether it was saved goes if it was")
+    func lostAnswer() throws {
+        try withScriptedServer { server in
+            try Self.write("here", server)
+            let here = Self.everything(Self.saved("here", at: 900_000)).drafts
+            let asked = try Self.discarded(server, loginBrings: here, offline: nil)
+            #expect(asked == [900_000])
+            try server.answer(.draftDiscard, DraftDiscardReply())
+            #expect(try Self.drafts(server) == [])
+        }
+    }
+
+    @Test("a draft of another device stays that took the place of one whose answer was lost")
+    func lostAnswerAndAnother() throws {
+        try withScriptedServer { server in
+            try Self.write("here", server)
+            let there = Self.everything(Self.saved("there", at: 900_000)).drafts
+            let asked = try Self.discarded(server, loginBrings: there, offline: nil)
+            #expect(asked == [1])
+            try server.answer(.draftDiscard, DraftDiscardReply())
             #expect(try Self.drafts(server) == ["there"])
         }
     }
 
-    @Test("a draft that never left goes alone when it is thrown away")
-    func neverSent() throws {
+    @Test(
+        "a draft that waits to be saved stays when the server was set back, and one that was saved goes"
+    )
+    func setBack() throws {
         try withScriptedServer { server in
-            let chat = Self.chat.rawValue
+            let other = ChatID.dialog(ScriptedServer.me, UserID(9))
+            server.push(
+                .notifDraft,
+                NotifDraft(chatID: other, draft: Self.saved("saved", at: 1).draft)
+            )
             server.loseConnection()
-            let time = try server.wish { core, tx in
-                try core.queue(SaveDraftTask(chat: chat, text: "here"), tx)
-                return try tx.int("SELECT time FROM draft")
-            }
-            #expect(time == -1)
+            try Self.write("here", server)
+            server.login.resync = [.drafts]
+            server.passTime()
+            #expect(try Self.drafts(server) == ["here"])
+        }
+    }
+
+    @Test("a draft that is given up in the queue is as the server has it")
+    func draftGivenUp() throws {
+        try withScriptedServer { server in
+            server.push(.notifDraft, Self.saved("there", at: 2_000_000))
+            server.loseConnection()
+            let save = SaveDraftTask(chat: Self.chat.rawValue, text: "here")
+            let task = try #require(try server.wish { try $0.queue(save, $1) })
+            let before = try Self.drafts(server)
+            _ = try server.wish { try $0.cancel(task, $1) }
+            let after = try Self.drafts(server)
+            #expect((before, after) == (["here"], ["there"]))
         }
     }
 
