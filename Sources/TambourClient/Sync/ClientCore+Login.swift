@@ -315,6 +315,10 @@ extension StoreTransaction {
     /// No chat has a draft on the server but those that are put next.
     func forgetSavedDrafts() throws {
         let chats = try rows("SELECT chat FROM draft_saved")
+        // What comes again is known by that it was sent.
+        try execute(
+            "INSERT INTO draft_sent SELECT chat, text, replyTo FROM draft_saved WHERE isOwn"
+        )
         try execute("DELETE FROM draft_saved")
         for row in chats { try showDraft(of: ChatID(row[0])) }
     }
@@ -324,33 +328,43 @@ extension StoreTransaction {
     /// - Parameter isWanted: of which chats they are taken over.
     func put(_ drafts: Drafts, me: UserID, where isWanted: (ChatID) -> Bool = { _ in true }) throws
     {
+        func change(_ chat: ChatID, _ body: () throws -> Void) throws {
+            let saved = "SELECT text, replyTo, time FROM draft_saved WHERE chat = ?"
+            let before = try row(saved, [chat.rawValue])
+            try body()
+            // What the server has refused stays until there is something new.
+            if try before != row(saved, [chat.rawValue]) { try showDraft(of: chat) }
+        }
         func put(_ draft: Draft, in chat: ChatID) throws {
             guard isWanted(chat) else { return }
-            try execute(
-                """
-                INSERT INTO draft_saved VALUES (?1, ?2, ?3, ?4, EXISTS (
-                  SELECT 1 FROM draft_sent WHERE chat = ?1 AND text = ?2 AND replyTo IS ?3
-                )) ON CONFLICT (chat) DO UPDATE SET
-                  isOwn = excluded.isOwn
-                    OR isOwn AND text = excluded.text AND replyTo IS excluded.replyTo,
-                  text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
-                WHERE excluded.time >= time
-                """,
-                [chat.rawValue, "\(draft.text)", draft.replyTo?.rawValue, draft.time]
-            )
-            try showDraft(of: chat)
+            try change(chat) {
+                try execute(
+                    """
+                    INSERT INTO draft_saved VALUES (?1, ?2, ?3, ?4, EXISTS (
+                      SELECT 1 FROM draft_sent WHERE chat = ?1 AND text = ?2 AND replyTo IS ?3
+                    )) ON CONFLICT (chat) DO UPDATE SET
+                      isOwn = excluded.isOwn
+                        OR isOwn AND text = excluded.text AND replyTo IS excluded.replyTo,
+                      text = excluded.text, replyTo = excluded.replyTo, time = excluded.time
+                    WHERE excluded.time >= time
+                    """,
+                    [chat.rawValue, "\(draft.text)", draft.replyTo?.rawValue, draft.time]
+                )
+            }
         }
         func discard(_ time: Int64, in chat: ChatID) throws {
             guard isWanted(chat) else { return }
-            try execute(
-                "DELETE FROM draft_saved WHERE chat = ? AND time <= ?",
-                [chat.rawValue, time]
-            )
-            try showDraft(of: chat)
+            try change(chat) {
+                try execute(
+                    "DELETE FROM draft_saved WHERE chat = ? AND time <= ?",
+                    [chat.rawValue, time]
+                )
+            }
         }
         // A draft for a person is thrown away for one in the dialog when that begins.
         for (chat, time) in drafts.chats?.discarded.pairs ?? [] { try discard(time, in: chat) }
-        for (user, time) in drafts.users?.discarded.pairs ?? [] {
+        for (user, time) in drafts.users?.discarded.pairs ?? []
+        where drafts.chats?.saved[.dialog(me, user)] == nil {
             try discard(time, in: .dialog(me, user))
         }
         for (chat, draft) in drafts.chats?.saved.pairs ?? [] { try put(draft, in: chat) }

@@ -42,7 +42,7 @@ extension ClientCore {
         let id = TaskID(outgoing.rawValue)
         // What it needs was queued for it alone, and goes with it.
         let steps = next.needed(for: id)
-        let task = next[id].flatMap { TaskKinds.read($0) } as? any ClientTask
+        let record = next[id]
         if next[id]?.state.isFailed == true {
             try tx.apply(next.discard(id))
             for step in steps.reversed() where next[step]?.state.isFailed == true {
@@ -53,7 +53,7 @@ extension ClientCore {
             try tx.apply(next.cancel(steps + [id]))
         }
         tasks = next
-        if next[id] == nil { try task?.ended(in: self, tx) }
+        try ended(record.map { [$0] } ?? [], tx)
     }
 
     /// Tries again what the server refused; nothing happens when it is tried already, or gone.
@@ -77,9 +77,11 @@ extension ClientCore {
     func adoptTasks(_ tx: StoreTransaction) throws {
         var next = try scheduler(tx)
         let me = owner
+        let givenUp = next.tasks.filter(\.isCancelRequested)
         try tx.apply(next.recover(nowMs: environment.wallMs(), isDead: { $0 != me }))
         try tx.apply(next.review { TaskKinds.read($0) == nil ? .unknown : .known })
         tasks = next
+        try ended(givenUp, tx)
         removeStrayPhotos(next)
     }
 
@@ -180,6 +182,8 @@ extension ClientCore {
             try task.refused(in: self, tx)
         case .disconnected, .timedOut:
             try end(run, .networkLost, error.description, nil, tx)
+            // Whether a draft was saved has to be known before it is thrown away: a login tells.
+            if error == .timedOut, task is SaveDraftTask { try breakConnection(tx) }
         default:
             try end(run, .later, error.description, nil, tx)
         }
@@ -208,7 +212,7 @@ extension ClientCore {
         _ tx: StoreTransaction
     ) throws {
         var next = try scheduler(tx)
-        guard next[run.task]?.run == run else { return }
+        guard let record = next[run.task], record.run == run else { return }
         try tx.apply(
             next.failed(
                 run,
@@ -220,6 +224,15 @@ extension ClientCore {
             )
         )
         tasks = next
+        try ended([record], tx)
+    }
+
+    /// Has tasks that were given up while they ran show what there is without them.
+    private func ended(_ records: [TaskRecord], _ tx: StoreTransaction) throws {
+        guard let tasks else { return }
+        for record in records where tasks[record.id] == nil {
+            try (TaskKinds.read(record) as? any ClientTask)?.ended(in: self, tx)
+        }
     }
 
     /// In how many milliseconds time alone changes something; nil for never.

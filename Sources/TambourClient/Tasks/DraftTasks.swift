@@ -50,6 +50,11 @@ struct SaveDraftTask: ClientTask {
     func ended(in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.showDraft(of: ChatID(chat))
     }
+
+    func refused(in core: ClientCore, _ tx: StoreTransaction) throws {
+        // Of a group that the account is not in any more, nothing stays.
+        if ChatID(chat).isGroup { try core.refresh(ChatID(chat), tx) }
+    }
 }
 
 /// What was begun to be written is thrown away, or sent.
@@ -57,6 +62,8 @@ struct DiscardDraftTask: ClientTask {
     static let kind = "draft.discard"
 
     let chat: Int64
+    /// Of tasks that were queued when nothing else told which draft is meant: up to which one, 0 for any.
+    var time: Int64?
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
@@ -70,7 +77,7 @@ struct DiscardDraftTask: ClientTask {
         // What another device has saved meanwhile, and was not shown here, is not meant.
         let meant = try tx.int("SELECT time FROM draft_saved WHERE chat = ? AND isOwn", [chat])
         // Before the first moment nobody has saved anything.
-        return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? 1)
+        return DraftDiscardRequest(chatID: ChatID(chat), time: meant ?? time ?? 1)
     }
 
     func succeeded(_ reply: DraftDiscardReply, in core: ClientCore, _ tx: StoreTransaction) throws {

@@ -298,6 +298,72 @@ struct YieldingTests {
         }
     }
 
+    @Test("a draft that was thrown away goes though a login brings it again, as begun in a dialog")
+    func broughtAgain() throws {
+        try withScriptedServer { server in
+            try Self.write("hi", server)
+            try server.answer(.draftSave, DraftSaveReply(time: 900_000))
+            let hi = Self.saved("hi", at: 900_000).draft
+            let drafts = Drafts(
+                chats: ChatDrafts(saved: IDMap([(Self.chat, hi)])),
+                users: UserDrafts(discarded: IDMap([(ScriptedServer.partner, 950_000)]))
+            )
+            #expect(try Self.discarded(server, loginBrings: drafts, offline: nil) == [900_000])
+        }
+    }
+
+    @Test("a draft that was thrown away goes though the server was set back meanwhile")
+    func setBackMeanwhile() throws {
+        try withScriptedServer { server in
+            try Self.write("hi", server)
+            try server.answer(.draftSave, DraftSaveReply(time: 900_000))
+            server.login.resync = [.drafts]
+            let hi = Self.everything(Self.saved("hi", at: 900_000)).drafts
+            #expect(try Self.discarded(server, loginBrings: hi, offline: nil) == [900_000])
+        }
+    }
+
+    @Test("a draft that the server refuses stays when a login brings again what is known")
+    func refusedAndKnown() throws {
+        try withScriptedServer { server in
+            try Self.write("first", server)
+            try server.answer(.draftSave, DraftSaveReply(time: 900_000))
+            try Self.write("longer", server)
+            try server.refuse(.draftSave, with: .protoPayload)
+            server.login.drafts = Self.everything(Self.saved("first", at: 900_000)).drafts
+            server.reconnect()
+            #expect(try Self.drafts(server) == ["longer"])
+        }
+    }
+
+    @Test("a draft whose end is given up while it is under way shows again")
+    func endGivenUp() throws {
+        try withScriptedServer { server in
+            server.push(.notifDraft, Self.saved("there", at: 2_000_000))
+            let discard = DiscardDraftTask(chat: Self.chat.rawValue)
+            let task = try #require(try server.wish { try $0.queue(discard, $1) })
+            _ = try server.wish { try $0.cancel(task, $1) }
+            let before = try Self.drafts(server)
+            server.reconnect()
+            let after = try Self.drafts(server)
+            #expect((before, after) == ([], ["there"]))
+        }
+    }
+
+    @Test("a draft whose answer takes too long is asked about before it is thrown away")
+    func slowAnswer() throws {
+        try withScriptedServer { server in
+            try Self.write("here", server)
+            try Self.write(nil, server)
+            server.login.drafts = Self.everything(Self.saved("here", at: 900_000)).drafts
+            // The answer is overdue; then it is time to connect again.
+            server.passTime()
+            server.passTime()
+            #expect(server.logins == 2)
+            #expect(try server.asked(DraftDiscardRequest.self).map(\.time) == [900_000])
+        }
+    }
+
     @Test("a draft that is given up in the queue is as the server has it")
     func draftGivenUp() throws {
         try withScriptedServer { server in
