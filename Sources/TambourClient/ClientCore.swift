@@ -47,6 +47,8 @@ package final class ClientCore {
     private(set) var learnedAt: [Subject: Int] = [:]
     /// `transactions`, and the last revision, when the task was sent that is answered just now.
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
+    /// Chats that were left while their settings were asked for.
+    var settingsInDoubt: Set<ChatID> = []
     /// Messages whose reactions are asked for just now.
     var reactionsAsked: Set<MessageID> = []
     /// People who were asked about on this connection.

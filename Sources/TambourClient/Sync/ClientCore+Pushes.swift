@@ -114,6 +114,7 @@ extension ClientCore {
             forgetHistory(of: chat.id)
             return false
         }
+        if settingsInDoubt.remove(chat.id) != nil { askSettings(of: chat.id) }
         if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
             try tx.execute(
                 "UPDATE chat SET historyGeneration = ? WHERE id = ?",

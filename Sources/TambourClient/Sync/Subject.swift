@@ -68,7 +68,7 @@ extension ClientCore {
         }
     }
 
-    private func askSettings(of chat: ChatID) {
+    func askSettings(of chat: ChatID) {
         let asked = transactions
         // A change of nothing is answered with what there is.
         let nothing = SettingsChange(chats: IDMap([(chat, NameMap([]))]))
@@ -77,8 +77,8 @@ extension ClientCore {
             case .success(let reply):
                 guard isCurrent(.settings(chat), since: asked, tx) else { return }
                 if let settings = reply.chats { try tx.put(chatSettings: settings) }
-            // The chat is not the account's any more; should it be again, the next login tells of its settings.
-            case .failure(.refused(_, _, nil)): break
+            // The chat is not the account's any more; should it be again, its settings are asked for.
+            case .failure(.refused(_, _, nil)): settingsInDoubt.insert(chat)
             case .failure(let error): try syncFailed(error, tx)
             }
         }

@@ -441,6 +441,22 @@ struct YieldingTests {
         }
     }
 
+    @Test("a chat that was left before its settings were told has them when it is there again")
+    func leftMeanwhile() throws {
+        try Self.withChat { server in
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            server.push(.notifConfig, Self.pushed(until: 0))
+            let muted = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
+            try server.answer(.config, muted)
+            try server.refuse(.config, with: .chatNotFound)
+            let before = try Self.mutedUntil(server)
+            server.push(.notifChat, NotifChat(chat: server.login.chats[0]))
+            try server.answer(.config, muted)
+            let after = try Self.mutedUntil(server)
+            #expect((before, after) == (0, -1))
+        }
+    }
+
     @Test("a chat muted offline stays muted when a login brings older settings")
     func mutedOffline() throws {
         try Self.withChat { server in
