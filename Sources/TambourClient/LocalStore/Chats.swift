@@ -67,7 +67,7 @@ extension StoreTransaction {
                 others, unread, merged.storedBytes,
             ]
         )
-        if known == nil { try applySettings(of: chat.id) }
+        if known == nil { try applySettings(of: [chat.id]) }
         return true
     }
 
@@ -94,8 +94,9 @@ extension StoreTransaction {
         try execute("DELETE FROM draft_sent WHERE chat = ?", [chat.rawValue])
     }
 
-    /// All settings of chats, as who is muted and what is pinned to the top of the list.
+    /// All settings of chats, as who is muted and what is pinned to the top of the list; a chat may not be in the list yet.
     func put(chatSettings: IDMap<ChatID, AnyValue>) throws {
+        var changed: Set<ChatID> = []
         for (chat, settings) in chatSettings.pairs {
             guard let names = NameMap<AnyValue>(stored: Data(settings.bytes.array)) else {
                 continue
@@ -103,42 +104,41 @@ extension StoreTransaction {
             // What is not named was taken away, or never set.
             let muted = names["dontDisturbUntil"]?.int ?? 0
             let favourite = names["favIndex"]?.int ?? 0
-            try put(mutedUntil: muted, favourite: favourite, of: chat)
+            try execute(
+                "INSERT OR REPLACE INTO chat_setting VALUES (?, ?, ?)",
+                [chat.rawValue, muted, favourite]
+            )
+            changed.insert(chat)
         }
+        try applySettings(of: changed)
     }
 
     /// No chat has settings but those that are put next.
     func forgetChatSettings() throws {
         let chats = try rows("SELECT chat FROM chat_setting")
         try execute("DELETE FROM chat_setting")
-        for row in chats { try applySettings(of: ChatID(row[0])) }
+        try applySettings(of: Set(chats.map { ChatID($0[0]) }))
     }
 
-    /// Settings of a chat, as the server has them; the chat may not be in the list yet.
-    private func put(mutedUntil: Int64, favourite: Int64, of chat: ChatID) throws {
-        try execute(
-            "INSERT OR REPLACE INTO chat_setting VALUES (?, ?, ?)",
-            [chat.rawValue, mutedUntil, favourite]
-        )
-        try applySettings(of: chat)
-    }
-
-    /// Has a chat be as the server has it set, and then as it will be set from here.
-    func applySettings(of chat: ChatID) throws {
-        let held = try row(
-            "SELECT mutedUntil, favourite FROM chat_setting WHERE chat = ?",
-            [chat.rawValue]
-        )
-        var (mutedUntil, favourite): (Int64, Int64) = (held?[0] ?? 0, held?[1] ?? 0)
-        for change in try settingsUnderWay(of: chat) {
-            mutedUntil = change.mutedUntil ?? mutedUntil
-            favourite = change.favourite ?? favourite
+    /// Has chats be as the server has them set, and then as they will be set from here.
+    func applySettings(of chats: Set<ChatID>) throws {
+        let underWay = Dictionary(grouping: try settingsUnderWay()) { ChatID($0.chat) }
+        for chat in chats {
+            let held = try row(
+                "SELECT mutedUntil, favourite FROM chat_setting WHERE chat = ?",
+                [chat.rawValue]
+            )
+            var (mutedUntil, favourite): (Int64, Int64) = (held?[0] ?? 0, held?[1] ?? 0)
+            for change in underWay[chat] ?? [] {
+                mutedUntil = change.mutedUntil ?? mutedUntil
+                favourite = change.favourite ?? favourite
+            }
+            try execute(
+                "UPDATE chat SET mutedUntil = ?, favourite = ? WHERE id = ?",
+                [mutedUntil, favourite, chat.rawValue]
+            )
+            changes.chats.insert(chat)
         }
-        try execute(
-            "UPDATE chat SET mutedUntil = ?, favourite = ? WHERE id = ?",
-            [mutedUntil, favourite, chat.rawValue]
-        )
-        changes.chats.insert(chat)
     }
 
     /// Somebody has read a chat up to a time.

@@ -49,7 +49,7 @@ extension StoreTransaction {
         case KeepPhotoTask.kind: endedPhotos.append(record.id)
         case ConfigureChatTask.kind:
             guard let task = TaskKinds.read(record) as? ConfigureChatTask else { return }
-            try applySettings(of: ChatID(task.chat))
+            try applySettings(of: [ChatID(task.chat)])
         default: break
         }
     }

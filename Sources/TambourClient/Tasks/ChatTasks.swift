@@ -167,7 +167,7 @@ struct ConfigureChatTask: ClientTask {
     var lane: String? { Self.lane }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
-        try tx.applySettings(of: ChatID(chat))
+        try tx.applySettings(of: [ChatID(chat)])
     }
 
     func request(_ tx: StoreTransaction) throws -> ConfigRequest {
@@ -189,7 +189,7 @@ struct ConfigureChatTask: ClientTask {
 
 extension StoreTransaction {
     /// Settings of chats that are changed here and that the server has not answered yet, oldest first.
-    func settingsUnderWay(of chat: ChatID) throws -> [ConfigureChatTask] {
+    func settingsUnderWay() throws -> [ConfigureChatTask] {
         try rows(
             """
             SELECT * FROM task
@@ -198,7 +198,6 @@ extension StoreTransaction {
             [ConfigureChatTask.lane]
         )
         .compactMap { TaskKinds.read(TaskRecord($0)) as? ConfigureChatTask }
-        .filter { $0.chat == chat.rawValue }
     }
 }
 

@@ -182,8 +182,7 @@ extension ClientCore {
             try task.refused(in: self, tx)
         case .disconnected, .timedOut:
             try end(run, .networkLost, error.description, nil, tx)
-            // Whether a draft was saved has to be known before it is thrown away: a login tells.
-            if error == .timedOut, task is SaveDraftTask { try breakConnection(tx) }
+            if error == .timedOut, task.mustBeAnswered { try breakConnection(tx) }
         default:
             try end(run, .later, error.description, nil, tx)
         }

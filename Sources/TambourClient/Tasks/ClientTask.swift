@@ -35,6 +35,8 @@ protocol ClientTask: QueuedTask {
     var changedChat: ChatID? { get }
     /// Whether it stays in sight when the server refuses it, for somebody to try again or drop.
     var staysWhenRefused: Bool { get }
+    /// Whether what became of it has to be known: when no answer comes in time, a login tells.
+    var mustBeAnswered: Bool { get }
 
     /// Whether what a task before it has left for it is of no use any more: then that one is run again.
     func needsNewInput(atHereMs: Int64) -> Bool
@@ -65,6 +67,7 @@ extension QueuedTask {
 extension ClientTask {
     var changedChat: ChatID? { nil }
     var staysWhenRefused: Bool { false }
+    var mustBeAnswered: Bool { false }
 
     func start(_ run: TaskRun, in core: ClientCore, _ tx: StoreTransaction) throws {
         try core.send(self, run, tx)

@@ -11,6 +11,8 @@ struct SaveDraftTask: ClientTask {
 
     var lane: String? { draftLane(ChatID(chat)) }
     var coalescingKey: String? { "draft" }
+    // It can only be thrown away by who knows whether it was saved.
+    var mustBeAnswered: Bool { true }
 
     func prepare(_ task: TaskID, in core: ClientCore, _ tx: StoreTransaction) throws {
         try tx.execute(

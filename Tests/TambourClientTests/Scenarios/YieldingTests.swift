@@ -389,31 +389,37 @@ struct YieldingTests {
         NotifConfig(config: LoginConfig(hash: "2", chats: settings(until: until)))
     }
 
-    private static func mutedUntil(_ server: ScriptedServer) throws -> Int64 {
-        try server.store.read { try Int64.fetchOne($0, sql: "SELECT mutedUntil FROM chat") ?? -2 }
+    private static func mutedUntil(_ server: ScriptedServer, in chat: ChatID = chat) throws -> Int64
+    {
+        try server.store.read {
+            let select = "SELECT mutedUntil FROM chat WHERE id = ?"
+            return try Int64.fetchOne($0, sql: select, arguments: [chat.rawValue]) ?? -2
+        }
     }
 
     private static func mute(_ until: Int64) -> ConfigureChatTask {
         ConfigureChatTask(chat: chat.rawValue, mutedUntil: until)
     }
 
+    private static func dialog(with partner: UserID) -> Chat {
+        Chat(
+            id: .dialog(ScriptedServer.me, partner),
+            type: .dialog,
+            status: .active,
+            owner: ScriptedServer.me,
+            participants: IDMap([(ScriptedServer.me, 1), (partner, 1)]),
+            lastEventTime: 1,
+            created: 1,
+            joinTime: 1,
+            modified: 1,
+            newMessages: 0
+        )
+    }
+
     /// With the chat in the list.
     private static func withChat(_ body: (ScriptedServer) throws -> Void) throws {
         try withScriptedServer { server in
-            server.login.chats = [
-                Chat(
-                    id: chat,
-                    type: .dialog,
-                    status: .active,
-                    owner: ScriptedServer.me,
-                    participants: IDMap([(ScriptedServer.me, 1), (ScriptedServer.partner, 1)]),
-                    lastEventTime: 1,
-                    created: 1,
-                    joinTime: 1,
-                    modified: 1,
-                    newMessages: 0
-                )
-            ]
+            server.login.chats = [dialog(with: ScriptedServer.partner)]
             server.reconnect()
             try body(server)
         }
@@ -466,6 +472,21 @@ struct YieldingTests {
             server.passTime()
             #expect(server.isAsked(.config))
             #expect(try Self.mutedUntil(server) == -1)
+        }
+    }
+
+    @Test("a chat muted offline mutes no other one that a login brings settings of")
+    func mutedAlone() throws {
+        try Self.withChat { server in
+            let other = Self.dialog(with: UserID(9))
+            server.loseConnection()
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            server.login.chats.append(other)
+            let settings = Self.settings(until: 0).pairs + Self.settings(other.id, until: 5).pairs
+            server.login.config = LoginConfig(hash: "1", chats: IDMap(settings))
+            server.passTime()
+            #expect(try Self.mutedUntil(server) == -1)
+            #expect(try Self.mutedUntil(server, in: other.id) == 5)
         }
     }
 
