@@ -5,7 +5,8 @@
     Tests/mutants/simulation.py 4 7        these two
 
 Works on the sources where they are: they must be committed, and are put back at the end. All mutants
-are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each.
+are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one short run for each, and
+one without the mutant of the seed that noticed it.
 The result is the table for README.md; the exit code is 1 when one was not noticed.
 """
 import os
@@ -19,7 +20,7 @@ CLIENT = "Sources/TambourClient/"
 SERVER = "Sources/TambourServer/"
 STORE = "Sources/TambourStore/"
 #: Seeds that are played for each mutant, until one fails; TAMBOUR_SEED and TAMBOUR_RUNS play others.
-SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 400))
+SEED, RUNS = int(os.environ.get("TAMBOUR_SEED", 7_000_000)), int(os.environ.get("TAMBOUR_RUNS", 2000))
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("client: a message takes another cid at each attempt", CLIENT + "Tasks/MessageTasks.swift",
@@ -111,35 +112,35 @@ def mutants():
     return [Mutant(name, [], file, old, new) for name, file, old, new in MUTANTS]
 
 
-def noticed(number):
-    """The seed that noticed the mutant, and how; empty when none did."""
-    environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(SEED), TAMBOUR_RUNS=str(RUNS))
+def noticed(number, first=SEED, runs=RUNS):
+    """The seed that failed, and how; the seed is None for a crash, and both are when none failed."""
+    environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_SEED=str(first), TAMBOUR_RUNS=str(runs))
     environment.pop("TAMBOUR_SOAK", None)
     run = subprocess.run(
         ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
          "--filter", "SimulationTests.SimulationTests/converge"],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if run.returncode == 0:
-        return ""
+        return None, None
     found = re.search(r"↳ TAMBOUR_SEED=(\d+): (.{0,110})", run.stdout)
-    return f"seed {found[1]}: `{found[2]}`" if found else "a crash"
+    return (int(found[1]), found[2]) if found else (None, "a crash")
 
 
 def main():
-    chosen = {int(number) for number in sys.argv[1:]} or set(range(len(MUTANTS) + 1))
+    chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
     missed = 0
     # Of the modules that all of these import.
     with switched(mutants(), module="Sources/TambourProtocol"):
         subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
         print("| mutant: what is broken | noticed by |\n| --- | --- |", flush=True)
-        for number in sorted(chosen):
-            if number == 0:
-                if how := noticed(0):
-                    sys.exit(f"red without any mutant: {how}")
-                continue
-            how = noticed(number)
+        for number in chosen:
+            seed, how = noticed(number)
+            _, alone = noticed(0, seed or SEED, 1 if seed else RUNS) if how else (None, None)
+            if alone:
+                sys.exit(f"red without any mutant: TAMBOUR_SEED={seed or SEED}: {alone}")
             missed += not how
-            print(f"| {number}. {MUTANTS[number - 1][0]} | {how or 'NOTHING'} |", flush=True)
+            by = f"seed {seed}: `{how}`" if seed else how or "NOTHING"
+            print(f"| {number}. {MUTANTS[number - 1][0]} | {by} |", flush=True)
     sys.exit(1 if missed else 0)
 
 
