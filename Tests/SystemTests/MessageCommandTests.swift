@@ -1,5 +1,6 @@
 import Foundation
 import TambourProtocol
+import TambourServer
 import TambourTesting
 import Testing
 
@@ -218,6 +219,29 @@ struct MessageCommandTests {
                 #expect(listed.lines.map { $0.hasSuffix("name=Home") } == [true])
             }
             #expect(objects < .seconds(15), "it waited for nothing")
+        }
+    }
+
+    @Test("what came meanwhile comes in one page")
+    func onePage() async throws {
+        try await withWorld { world in
+            func history(_ count: Int) async throws -> (texts: [String], pages: Int) {
+                let metrics = world.server.server.metrics
+                let before = metrics.requestCounts[Opcode.chatHistory.rawValue] ?? 0
+                let arguments = ["history", "\(world.chat)", "-n", "\(count)", "--json"]
+                let history = try await world.device.run(arguments)
+                #expect(history.status == 0, "\(history.errors)")
+                let after = metrics.requestCounts[Opcode.chatHistory.rawValue] ?? 0
+                return (try texts(history.lines), after - before)
+            }
+            try world.hear(1...10)
+            #expect(try await world.device.run(["chats", "--sync"]).status == 0)
+            #expect(try await history(10).pages == 1)
+            try world.hear(11...110)
+            let missed = try await history(100)
+            #expect(missed.texts == (11...110).map { "b\($0)" })
+            #expect(missed.pages == 1)
+            #expect(try await history(100).pages == 0)
         }
     }
 

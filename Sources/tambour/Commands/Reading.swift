@@ -114,7 +114,9 @@ extension Client {
         guard let page = try? history(of: chat, .newest, count: count) else { return false }
         let isWhole = !page.rows.contains { $0.isGapAfter }
         if isWhole, page.rows.count >= count || !page.isGapBefore { return true }
-        look(at: chat, rowsOnScreen: count, visible: page.rows.compactMap(\.message))
+        // Back from the newest one, in one page where that is enough: to name the rows around a gap would have that
+        // filled by pages of the usual size.
+        look(at: chat, rowsOnScreen: count)
         return false
     }
 }
