@@ -21,10 +21,13 @@ extension ClientCore {
             deviceID: try tx.deviceID(random: environment.random),
             capabilities: Self.capabilities.names
         )
+        let isSignedIn = try tx.value(of: .token) as String? != nil
         call(hello) { [self] answer, tx in
             switch answer {
             case .success:
                 isGreeted = true
+                // Who has signed in since the greeting was sent had no login sent with it.
+                if !isSignedIn { try logIn(tx) }
                 let waiters = greetingWaiters
                 greetingWaiters = []
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }

@@ -31,6 +31,19 @@ struct SignOutTests {
         )
     }
 
+    @Test("who signs in again while the greeting is on its way is logged in when it is answered")
+    func signedInDuringGreeting() throws {
+        try withScriptedServer { server in
+            try server.signOut()
+            server.isSlow = true
+            server.reconnect()
+            try server.signIn()
+            #expect(server.isAsked(.sessionInit) && !server.isAsked(.login))
+            try server.answer(.sessionInit, SessionInitReply(callsSeed: 1))
+            #expect(try server.asked(LoginRequest.self).map(\.token) == ["token"])
+        }
+    }
+
     @Test("ends the session of the connected process, and nothing late comes into the store")
     func byAnotherProcess() throws {
         try withScriptedServer { server in
