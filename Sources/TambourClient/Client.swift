@@ -67,6 +67,9 @@ public final class Client: Sendable {
     /// Why this account was signed out, by the server or by another process; nil when it was not since the client was made.
     public var signedOutReason: String? { listeners.signedOutReason }
 
+    /// `signedOutReason` of who could sign in if nothing were held here.
+    public static let holdsAnother = "this device holds the messages of another account"
+
     /// Bytes sent and received since the client was made.
     public func traffic() async -> (sent: Int, received: Int) {
         let both = try? await driver.call { [$0.bytesSent, $0.bytesReceived] }

@@ -26,6 +26,12 @@ extension StoreTransaction {
         changes.people.insert(user.id)
     }
 
+    /// What is held of a user; nil when nothing is.
+    func person(_ user: UserID) throws -> User? {
+        let row = try row("SELECT data FROM person WHERE id = ?", [user.rawValue])
+        return row.flatMap { User(stored: $0["data"]) }
+    }
+
     /// Notes whether users are online, or when they were last.
     func put(_ presence: Presence, of user: UserID) throws {
         try execute(

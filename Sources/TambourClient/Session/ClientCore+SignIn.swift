@@ -34,10 +34,16 @@ extension ClientCore {
     func signIn(token: String, phone: String?) throws(ClientError) {
         if isElsewhere { throw Self.isTaken }
         try attempt { tx in
+            let held: String? = try tx.value(of: .token)
             try tx.set(.token, token)
             try tx.set(.phone, phone)
-            signedIn()
-            if isGreeted { try logIn(tx) }
+            if let held {
+                // This connection logs in, or has, with the other one.
+                if held != token, hasSession { try breakConnection(tx) }
+            } else {
+                signedIn()
+                if isGreeted { try logIn(tx) }
+            }
         }
     }
 

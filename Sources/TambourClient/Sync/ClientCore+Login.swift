@@ -55,9 +55,7 @@ extension ClientCore {
         call(request) { [self] answer, tx in
             switch answer {
             case .success(let reply):
-                if let before = try tx.userID(), before != reply.profile.contact.id {
-                    return try refuseOther(tx)
-                }
+                guard try isOurs(reply.profile.contact, tx) else { return try refuseOther(tx) }
                 try apply(reply, to: request, tx)
                 loggedIn()
                 try tx.set(.online, owner)
@@ -71,12 +69,22 @@ extension ClientCore {
         }
     }
 
+    /// Whether what is held here is of that account. Another server, or the same one set up anew, gives the
+    /// same ids to other people, who have registered at another time.
+    private func isOurs(_ account: User, _ tx: StoreTransaction) throws -> Bool {
+        guard let held = try tx.userID() else { return true }
+        guard held == account.id else { return false }
+        guard let made = try tx.person(held)?.registrationTime, let told = account.registrationTime
+        else { return true }
+        return made == told
+    }
+
     /// The token is of another account: what is held here stays, and with nobody else's.
     private func refuseOther(_ tx: StoreTransaction) throws {
         try tx.set(.token, nil)
         tx.changes.account = true
         awaitsSignIn()
-        publish(.signedOut(reason: "this device holds the messages of another account"))
+        publish(.signedOut(reason: Client.holdsAnother))
         try closeSession(tx)
     }
 

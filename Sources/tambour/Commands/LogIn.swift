@@ -26,7 +26,6 @@ struct LogIn: AsyncParsableCommand {
             throw Failure("somebody is signed in already: `tambour logout` ends that")
         }
         let client = try account.client(server: server)
-        let before = try client.me().map { try client.person($0)?.name ?? "\($0)" }
         client.start()
         for await state in client.states() where state != .stopped {
             if state == .elsewhere {
@@ -45,12 +44,9 @@ struct LogIn: AsyncParsableCommand {
         }
         do {
             try await client.becomeOnline()
-        } catch let failure as Failure {
+        } catch {
             await client.stop()
-            guard let before else { throw failure }
-            throw Failure(
-                "\(failure); who is not \(before) can sign in after `tambour logout`, which erases what is held"
-            )
+            throw error
         }
         let name = try client.me().flatMap { try client.person($0)?.name } ?? ""
         remark("Signed in as \(printable(name)), with \(try client.chats().count) chats.")

@@ -108,11 +108,16 @@ extension ScreenView {
     func draw(_ form: SignInForm, _ theme: Theme, _ size: Size) -> Surface {
         var surface = Surface(size: size)
         let columns = min(66, size.columns - 2)
-        let rows = form.fields.count * 2 + 7
-        guard columns >= 30, size.rows >= rows else {
+        let fewest = form.fields.count * 2 + 7
+        guard columns >= 30, size.rows >= fewest else {
             surface.draw("too small", at: Position(column: 0, row: 0))
             return surface
         }
+        let error = form.error.map {
+            TextLayout(shortening: $0.oneLine, to: size.rows - fewest + 1, width: columns - 6)
+        }
+        let errorRows = error?.lines.count ?? 1
+        let rows = fewest - 1 + errorRows
         let box = Rect(
             column: (size.columns - columns) / 2,
             row: (size.rows - rows) / 3,
@@ -146,10 +151,15 @@ extension ScreenView {
                 line
             )
         }
-        let place = Position(column: left, row: box.endRow - 3)
-        if let error = form.error {
-            let text = Width.shortened(error.oneLine, to: inner.columns)
-            surface.draw(text, at: place, style: theme[.error], in: inner)
+        let place = Position(column: left, row: box.endRow - 2 - errorRows)
+        if let error {
+            error.draw(
+                on: &surface,
+                at: place,
+                style: theme[.error],
+                theme: theme,
+                in: inner
+            )
         } else if let working = form.working {
             surface.draw("\(working)…", at: place, style: theme[.accent], in: inner)
         }
@@ -160,5 +170,24 @@ extension ScreenView {
             in: inner
         )
         return surface
+    }
+}
+
+extension TextLayout {
+    /// Longer texts are not looked at to their end.
+    private static let longest = 1000
+
+    /// A text in `rows` lines at most, with an ellipsis where there is more of it.
+    fileprivate init(shortening text: String, to rows: Int, width: Int) {
+        let text = text.prefix(Self.longest)
+        let options = Options(width: width)
+        let whole = TextLayout(String(text), options: options)
+        guard whole.lines.count > rows else {
+            self = whole
+            return
+        }
+        let start = whole.lines[rows - 1].range.lowerBound
+        let last = Width.shortened(text.dropFirst(start), to: width)
+        self.init(text.prefix(start) + last, options: options)
     }
 }

@@ -156,6 +156,12 @@ final class SignInScreen: @unchecked Sendable {
     }
 
     private func askForCode(server: String, phone: String) {
+        if server != self.server, let client, (try? client.isSignedIn()) ?? false {
+            // The token is for that server alone.
+            form.error =
+                "\(self.server) has let this account in: leave and start again, or `tambour logout`"
+            return
+        }
         let old = server == self.server ? nil : client
         let known = server == self.server ? client : nil
         self.server = server
@@ -260,10 +266,13 @@ extension Client {
     /// - Throws: `Failure` when the server does not.
     func becomeOnline() async throws {
         for await state in states() where state == .online || state == .signedOut {
-            if state == .signedOut {
-                throw Failure(signedOutReason ?? "the server does not let this account in")
+            guard state == .signedOut else { return }
+            let reason = signedOutReason ?? "the server does not let this account in"
+            guard reason == Self.holdsAnother, let holder = try me() else {
+                throw Failure(reason)
             }
-            return
+            let name = try person(holder)?.name ?? "\(holder)"
+            throw Failure("\(reason), \(name); `tambour logout` erases it, and anybody can sign in")
         }
     }
 }

@@ -294,4 +294,38 @@ struct ClientTests {
             #expect(client.signedOutReason == nil)
         }
     }
+
+    @Test("lets in nobody who has the same id on a server set up anew")
+    func sameID() async throws {
+        try await withWorld { world in
+            let (alice, _, chat) = try world.aliceAndBob()
+            let client = try await world.onlineClient(of: alice)
+            try await client.send("mine", to: chat)
+            try await client.until("sent") { try $0.queueLength() == 0 }
+            await client.stop()
+            try await world.restartServer {
+                try FileManager.default.removeItem(atPath: world.directory + "/server")
+            }
+
+            let (mallory, _, same) = try world.aliceAndBob()
+            #expect(mallory.userID == alice.userID && same == chat)
+            let again = try world.open("tambour")
+            again.start()
+            // Its token is unknown here.
+            try await again.until("signed out") { $0.state == .signedOut }
+            let reason = again.signedOutReason
+            let session = try world.server.signIn(phoneOf: mallory, device: "tambour")
+            try await again.signIn(token: session.token)
+            try await again.until("refused") {
+                try $0.signedOutReason != reason && !$0.isSignedIn()
+            }
+            #expect(try again.texts(of: chat) == ["mine"])
+
+            try await again.signOut()
+            let next = try world.server.signIn(phoneOf: mallory, device: "tambour")
+            try await again.signIn(token: next.token)
+            try await again.until("signed in") { $0.state == .online }
+            #expect(try again.texts(of: chat) == [])
+        }
+    }
 }

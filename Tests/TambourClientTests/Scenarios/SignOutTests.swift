@@ -44,6 +44,22 @@ struct SignOutTests {
         }
     }
 
+    @Test("who signs in with another token while one is tried is logged in with the other")
+    func otherToken() throws {
+        try withScriptedServer { server in
+            server.isSlow = true
+            server.reconnect()
+            #expect(try server.asked(LoginRequest.self).map(\.token) == ["token"])
+            try server.signIn(token: "other")
+            #expect(!server.isAsked(.login))
+            server.passTime()
+            #expect(try server.asked(LoginRequest.self).map(\.token) == ["other"])
+            // Once more, that changes nothing.
+            try server.signIn(token: "other")
+            #expect(try server.asked(LoginRequest.self).map(\.token) == ["other"])
+        }
+    }
+
     @Test("ends the session of the connected process, and nothing late comes into the store")
     func byAnotherProcess() throws {
         try withScriptedServer { server in

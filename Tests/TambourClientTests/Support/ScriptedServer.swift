@@ -42,6 +42,8 @@ final class ScriptedServer: ClientHost {
     private var core: ClientCore?
     private var nowMs: Int64 = 1_000_000
     private var sent: [UInt8] = []
+    /// What is said in one piece, as far as it has been said.
+    private var piece: [UInt8]?
     /// What follows from a call of the core, done when that call has returned.
     private var todo: [() -> Void] = []
 
@@ -83,6 +85,15 @@ final class ScriptedServer: ClientHost {
         say(.request, 1000, opcode, payload.encoded())
     }
 
+    /// Lets all that `body` says come at once.
+    func inOnePiece(_ body: () throws -> Void) rethrows {
+        piece = []
+        try body()
+        let bytes = piece ?? []
+        piece = nil
+        hear(bytes)
+    }
+
     /// Answers the oldest open question of a kind.
     func answer(_ opcode: Opcode, _ reply: some WirePayload) throws {
         let asked = try take(opcode)
@@ -95,8 +106,8 @@ final class ScriptedServer: ClientHost {
         say(.error, asked.sequence, opcode, reply.encoded())
     }
 
-    func signIn() throws {
-        try core?.signIn(token: "token", phone: nil)
+    func signIn(token: String = "token") throws {
+        try core?.signIn(token: token, phone: nil)
         proceed()
     }
 
@@ -140,8 +151,7 @@ final class ScriptedServer: ClientHost {
 
     /// The connection breaks.
     func loseConnection() {
-        asked = []
-        sent = []
+        disconnect()
         core?.connectionClosed()
     }
 
@@ -152,8 +162,8 @@ final class ScriptedServer: ClientHost {
     }
 
     /// So long that whoever is not connected tries again.
-    func passTime() {
-        nowMs += 600_000
+    func passTime(ms: Int64 = 600_000) {
+        nowMs += ms
         core?.wake()
         proceed()
     }
@@ -183,7 +193,15 @@ final class ScriptedServer: ClientHost {
             payload: payload,
             into: &packet
         )
-        packet.withUnsafeBytes { core?.connectionReceived($0) }
+        if piece != nil {
+            piece? += packet
+        } else {
+            hear(packet)
+        }
+    }
+
+    private func hear(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { core?.connectionReceived($0) }
         proceed()
     }
 
@@ -228,7 +246,11 @@ final class ScriptedServer: ClientHost {
         todo.append { [unowned self] in core?.connectionOpened() }
     }
 
-    func disconnect() { sent = [] }
+    func disconnect() {
+        asked = []
+        sent = []
+    }
+
     func wake(afterMs: Int64?) {}
     func begin(_ work: PhotoWork) {}
     func giveUp(_ run: TaskRun) {}

@@ -56,6 +56,47 @@ struct SignInScreenTests {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
+    @Test("shows no other server the token of one")
+    func otherServer() async throws {
+        let directory = try TestServer.temporaryDirectory()
+        let before = try Client(store: "\(directory)/held.db", server: "127.0.0.1:1")
+        try await before.signIn(token: "a secret")
+        await before.stop()
+        let display = LookedAtDisplay()
+        let screen = SignInScreen(server: "127.0.0.1:1", theme: .none) {
+            try Client(store: "\(directory)/held.db", server: $0)
+        }
+        func type(_ keys: [KeyPress]) {
+            screen.queue.sync { display.handlers.input(keys.map { .key($0) }) }
+        }
+        let phone = "79990000001".unicodeScalars.map { KeyPress(.character($0)) }
+        let outcome = Task { try await screen.run(on: display) }
+        try await display.waits(for: "Welcome to Tambour")
+        type(phone + [KeyPress(.enter)])
+        try await display.waits(for: "127.0.0.1:1 cannot be reached")
+        type([KeyPress(.up), KeyPress(.character("2")), KeyPress(.enter)])
+        try await display.waits(for: "127.0.0.1:1 has let this account in")
+        type([.control("q")])
+        _ = try await outcome.value
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test("says all of an error, over as many lines as there is room for")
+    func longError() {
+        var form = SignInForm(server: "127.0.0.1:1")
+        func rows(_ size: Size) -> String {
+            let surface = ScreenView(layouts: MessageLayouts()).draw(form, .none, size)
+            return (0..<size.rows).map { surface.text(ofRow: $0) }.joined(separator: "\n")
+        }
+        form.error = "not now"
+        #expect(rows(Size(columns: 80, rows: 11)).contains("not now"))
+        form.error = String(repeating: "for many reasons ", count: 8) + "at last"
+        #expect(rows(Size(columns: 80, rows: 24)).contains("at last"))
+        let small = rows(Size(columns: 80, rows: 11))
+        #expect(small.contains("for many reasons") && small.contains("Ctrl-Q leaves"))
+        #expect(small.contains("…") && !rows(Size(columns: 80, rows: 24)).contains("…"))
+    }
+
     @Test("leaves without an account when it is asked to")
     func leaving() async throws {
         let display = LookedAtDisplay()
