@@ -20,7 +20,7 @@ package final class ClientCore {
     private var link: LinkStateMachine
     private var decoder: FrameDecoder
     private var received: [UInt8] = []
-    private var requests = RequestTable()
+    private(set) var requests = RequestTable()
     private var sentAt: [UInt16: Int64] = [:]
     /// What leaves when the transaction under way is committed.
     private var outgoing: [UInt8] = []
@@ -49,8 +49,6 @@ package final class ClientCore {
     var taskAsked: (transactions: Int, revision: Int64) = (0, 0)
     /// Chats that were left while their settings were asked for.
     var settingsInDoubt: Set<ChatID> = []
-    /// Messages whose reactions are asked for just now.
-    var reactionsAsked: Set<MessageID> = []
     /// People who were asked about on this connection.
     var introduced: Set<UserID> = []
     /// How many pages of history were asked for.
@@ -180,7 +178,13 @@ package final class ClientCore {
             return
         }
         guard !packets.isEmpty else { return scheduleWake() }
-        run { tx in for packet in packets { try self.handle(packet, tx) } }
+        run { tx in
+            for packet in packets {
+                // What one of them made end is not listened to any more.
+                guard self.link.isConnected else { break }
+                try self.handle(packet, tx)
+            }
+        }
     }
 
     private func cutPackets() throws -> [Packet] {
@@ -203,12 +207,7 @@ package final class ClientCore {
     }
 
     private func connectionLost(_ tx: StoreTransaction) throws {
-        isGreeted = false
-        isForeign = false
-        introduced = []
-        entitiesDisconnected()
-        received = []
-        outgoing = []
+        forgetConnection()
         // Beside a process that is connected it says who is online.
         if try tx.value(of: .online) == owner {
             try tx.set(.online, nil)
@@ -218,6 +217,16 @@ package final class ClientCore {
         let waiters = greetingWaiters
         greetingWaiters = []
         whenCommitted { for waiter in waiters { waiter(.failure(.disconnected)) } }
+    }
+
+    /// Forgets what was true of the connection alone.
+    private func forgetConnection() {
+        isGreeted = false
+        isForeign = false
+        introduced = []
+        entitiesDisconnected()
+        received = []
+        outgoing = []
     }
 
     /// What is still answered is not listened to.
@@ -320,10 +329,7 @@ package final class ClientCore {
                 host.publish(.storeFailed(reason: reason))
                 if link.phase != .stopped { host.disconnect() }
                 link.closed(nowMs: environment.nowMs(), random: environment.random())
-                isGreeted = false
-                isForeign = false
-                received = []
-                entitiesDisconnected()
+                forgetConnection()
                 for entry in requests.takeAll() { entry.abandoned?(error) }
                 for waiter in greetingWaiters { waiter(.failure(error)) }
                 greetingWaiters = []
@@ -413,10 +419,11 @@ package final class ClientCore {
     /// the store has failed.
     func call<Request: WireRequest>(
         _ request: Request,
+        as question: RequestTable.Question? = nil,
         abandoned: ((ClientError) -> Void)? = nil,
         then: @escaping (Result<Request.Reply, ClientError>, StoreTransaction) throws -> Void
     ) {
-        call(Request.opcode, request.encoded(), abandoned: abandoned) { answer, tx in
+        call(Request.opcode, request.encoded(), as: question, abandoned: abandoned) { answer, tx in
             switch answer {
             case .failure(let error): try then(.failure(error), tx)
             case .success(let payload):
@@ -435,12 +442,14 @@ package final class ClientCore {
     func call(
         _ opcode: Opcode,
         _ payload: [UInt8],
+        as question: RequestTable.Question? = nil,
         abandoned: ((ClientError) -> Void)? = nil,
         then: @escaping (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
     ) {
         let now = environment.nowMs()
         let entry = RequestTable.Entry(
             opcode: opcode,
+            question: question,
             dueMs: now + options.requestTimeoutMs,
             answer: then,
             abandoned: abandoned
@@ -520,10 +529,5 @@ package final class ClientCore {
     var isForSomebody: Bool { link.phase != .stopped && !link.awaitsPerson }
 
     /// Whether the server has let somebody in on this connection, or is about to.
-    var hasSession: Bool {
-        switch link.phase {
-        case .open, .live: isForSomebody
-        case .stopped, .waiting, .connecting: false
-        }
-    }
+    var hasSession: Bool { link.isConnected && isForSomebody }
 }

@@ -244,7 +244,7 @@ extension ClientCore {
         )
         let history = try histories[chat] ?? tx.history(of: chat)
         histories[chat] = history
-        if row["changesWanted"], !screen.hasAskedChanges {
+        if row["changesWanted"], !screen.hasAskedChanges, !requests.isOpen(.changes(chat)) {
             screen.hasAskedChanges = true
             try askChanges(of: chat, tx)
         }
@@ -350,7 +350,7 @@ extension ClientCore {
             since: asked.sinceMs,
             messageID: asked.behind.map { MessageID($0.rawValue) }
         )
-        call(request) { [self] answer, tx in
+        call(request, as: .changes(chat)) { [self] answer, tx in
             let reply: ChatChangesReply
             switch answer {
             case .success(let success): reply = success
@@ -397,8 +397,7 @@ extension ClientCore {
             ORDER BY lastEventTime DESC LIMIT 20
             """
         )
-        let looked = Set(screens.keys.map(\.chat))
-        for row in chats where !looked.contains(ChatID(row[0])) {
+        for row in chats where !requests.isOpen(.changes(ChatID(row[0]))) {
             try askChanges(of: ChatID(row[0]), tx)
         }
     }

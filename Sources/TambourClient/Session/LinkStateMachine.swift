@@ -56,6 +56,13 @@ package struct LinkStateMachine: Sendable {
         self.policy = policy
     }
 
+    package var isConnected: Bool {
+        switch phase {
+        case .stopped, .waiting, .connecting: false
+        case .open, .live: true
+        }
+    }
+
     /// When something is due; nil when nothing is until somebody calls.
     package var nextWakeMs: Int64? {
         switch phase {

@@ -2,8 +2,17 @@ import TambourProtocol
 
 /// The requests of one connection that are not answered yet.
 struct RequestTable {
+    /// What need not be asked again while it is asked.
+    enum Question: Equatable {
+        /// What became of a chat's messages.
+        case changes(ChatID)
+        /// The reactions to a message.
+        case reactions(MessageID)
+    }
+
     struct Entry {
         let opcode: Opcode
+        let question: Question?
         let dueMs: Int64
         let answer: (Result<[UInt8], ClientError>, StoreTransaction) throws -> Void
         /// Told instead when the store has failed and no transaction can be had.
@@ -14,6 +23,11 @@ struct RequestTable {
     private var lastSequence: UInt16 = 0
 
     var count: Int { entries.count }
+
+    /// Whether that is asked just now.
+    func isOpen(_ question: Question) -> Bool {
+        entries.values.contains { $0.question == question }
+    }
 
     /// When the first of them is overdue.
     var nextDueMs: Int64? { entries.values.lazy.map(\.dueMs).min() }

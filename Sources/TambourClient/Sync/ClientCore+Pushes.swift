@@ -114,7 +114,10 @@ extension ClientCore {
             forgetHistory(of: chat.id)
             return false
         }
-        if settingsInDoubt.remove(chat.id) != nil { askSettings(of: chat.id) }
+        if settingsInDoubt.contains(chat.id) {
+            askSettings(of: chat.id)
+            whenCommitted { [self] in settingsInDoubt.remove(chat.id) }
+        }
         if hasRejoined, let generation = known?["historyGeneration"] as Int64? {
             try tx.execute(
                 "UPDATE chat SET historyGeneration = ? WHERE id = ?",
@@ -241,12 +244,10 @@ extension ClientCore {
 
     /// Asks for the reactions to a message, once at a time. When nobody answers, the next login does.
     func askReactions(to message: MessageID, in chat: ChatID, _ tx: StoreTransaction) throws {
-        guard reactionsAsked.insert(message).inserted else { return }
+        guard !requests.isOpen(.reactions(message)) else { return }
         let asked = try tx.lastRevision()
         let request = MsgGetReactionsRequest(chatID: chat, messageIDs: [message])
-        let abandoned = { [self] (_: ClientError) -> Void in reactionsAsked.remove(message) }
-        call(request, abandoned: abandoned) { [self] answer, tx in
-            reactionsAsked.remove(message)
+        call(request, as: .reactions(message)) { [self] answer, tx in
             switch answer {
             case .success(let reply):
                 guard let info = reply.messagesReactions[message] else { return }

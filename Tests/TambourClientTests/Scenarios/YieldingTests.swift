@@ -463,6 +463,23 @@ struct YieldingTests {
         }
     }
 
+    @Test("such a chat has them also when it could not be stored at first")
+    func leftMeanwhileWithFullDisk() throws {
+        try Self.withChat { server in
+            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
+            server.push(.notifConfig, Self.pushed(until: 0))
+            let muted = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
+            try server.answer(.config, muted)
+            try server.refuse(.config, with: .chatNotFound)
+            server.withFullDisk {
+                server.push(.notifChat, NotifChat(chat: server.login.chats[0]))
+            }
+            server.passTime()
+            try server.answer(.config, muted)
+            #expect(try Self.mutedUntil(server) == -1)
+        }
+    }
+
     @Test("a chat muted offline stays muted when a login brings older settings")
     func mutedOffline() throws {
         try Self.withChat { server in
