@@ -59,6 +59,25 @@ extension StoreTransaction {
             try put(message, in: chat, revision: revision, isPushed: isPushed)
         }
         try store(effects, of: chat)
+        for position in effects.store {
+            guard let message = byPosition[position] else { continue }
+            try forgetFormer(message, in: chat)
+        }
+    }
+
+    /// Forgets a message that has come once more under another id: a server that was set back got it again from
+    /// who had sent it. What is proved stays, for two devices of one person may choose the same `cid`.
+    private func forgetFormer(_ message: Message, in chat: ChatID) throws {
+        guard let cid = message.cid else { return }
+        let others = try rows(
+            "SELECT id FROM message WHERE chat = ? AND cid = ? AND sender IS ? AND id <> ?",
+            [chat.rawValue, cid, message.sender?.rawValue, message.id.rawValue]
+        )
+        guard !others.isEmpty else { return }
+        let held = try history(of: chat)
+        for row in others where !held.covers(Position(row[0])) {
+            try removeMessage(MessageID(row[0]), in: chat)
+        }
     }
 
     private func store(_ effects: HistoryEffects, of chat: ChatID) throws {

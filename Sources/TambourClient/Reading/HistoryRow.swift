@@ -9,7 +9,7 @@ public struct HistoryRow: Hashable, Sendable, Identifiable {
         case own(Int64)
     }
 
-    public let id: ID
+    public internal(set) var id: ID
     /// Nil until the server has it.
     public let message: MessageID?
     /// Names what waits to be sent, to cancel or retry it; nil for others.

@@ -44,9 +44,12 @@ extension Reader {
         var overlays = try Overlays(of: chat, db)
         let context = Context(chat: chat, title: known?["title"] ?? "", readMark: readMark)
         var rows: [HistoryRow] = []
+        var ids: Set<HistoryRow.ID> = []
         for (index, message) in messages.enumerated() {
             if overlays.isDeleted(message.id) { continue }
             var row = row(message, context, &overlays)
+            // Two devices of one person may choose the same `cid`.
+            if !ids.insert(row.id).inserted { row.id = .message(message.id) }
             let isLast = index == messages.count - 1
             row.isGapAfter = isLast ? isEnd && gaps.behind : gaps.between[index]
             rows.append(row)

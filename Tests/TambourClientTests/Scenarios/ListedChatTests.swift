@@ -77,6 +77,44 @@ struct ListedChatTests {
         }
     }
 
+    @Test(
+        "a message that a restored server got once more is shown once, and one of another device beside it"
+    )
+    func sentAgain() throws {
+        try withScriptedServer { server in
+            func mine(_ number: Int64) -> Message {
+                var message = Self.message(number)
+                message.sender = ScriptedServer.me
+                message.cid = -5
+                return message
+            }
+            func push(_ message: Message, behind previous: Message?) {
+                server.push(
+                    .notifMessage,
+                    NotifMessage(
+                        chatID: Self.chat,
+                        message: message,
+                        prevMessageID: previous?.id
+                    )
+                )
+            }
+            server.login.chats = [Self.described(last: Self.message(1))]
+            server.reconnect()
+            push(mine(2), behind: Self.message(1))
+            push(mine(3), behind: mine(2))
+            #expect(try Self.shown(server) == ["message 1", "message 2", "message 3"])
+            let ids = try server.store.read { db in
+                try Reader(db).history(of: Self.chat, .newest, count: 100).rows.map(\.id)
+            }
+            #expect(Set(ids).count == 3)
+
+            server.login.resync = [.chats]
+            server.reconnect()
+            push(mine(4), behind: Self.message(1))
+            #expect(try Self.shown(server) == ["message 1", "message 4"])
+        }
+    }
+
     @Test("an answer without it takes it out of the list")
     func gone() throws {
         try withScriptedServer { server in
