@@ -75,19 +75,26 @@ extension Client {
     }
 
     /// Makes the account of a new phone, and signs in.
+    ///
+    /// - Throws: `ClientError.invalid` for a name that the server does not take, as one that is too long.
     public func register(
         _ registration: Registration,
         firstName: String,
         lastName: String? = nil
     ) async throws(ClientError) {
-        let reply = try await ask(
-            AuthConfirmRequest(
-                firstName: Text(firstName),
-                lastName: lastName.map { Text($0) },
-                token: registration.token,
-                tokenType: "REGISTER"
+        let reply: AuthConfirmReply
+        do {
+            reply = try await ask(
+                AuthConfirmRequest(
+                    firstName: Text(firstName),
+                    lastName: lastName.map { Text($0) },
+                    token: registration.token,
+                    tokenType: "REGISTER"
+                )
             )
-        )
+        } catch  where error.code == .protoPayload {
+            throw .invalid(reason: "the server does not take this name")
+        }
         try await signIn(token: reply.token, phone: registration.phone)
     }
 

@@ -1,4 +1,5 @@
 import GRDB
+import TambourNet
 public import TambourProtocol
 
 /// A messenger account on this device: works from disk, and treats the network as a detail.
@@ -23,12 +24,19 @@ public final class Client: Sendable {
     /// - Parameters:
     ///   - path: the account's file, which is made if need be. Its folder must be there.
     ///   - server: `HOST:PORT`, remembered in the file; nil for the one remembered.
-    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known.
+    /// - Throws: `ClientError.store`; `ClientError.invalid` when no server is known, or that is no address.
     public init(
         store path: String,
         server: String? = nil,
         options: ClientOptions = ClientOptions()
     ) throws(ClientError) {
+        if let server {
+            do {
+                _ = try ListenAddress(server)
+            } catch {
+                throw .invalid(reason: "\(error)")
+            }
+        }
         let store = try LocalStore(path: path)
         try store.write { tx in
             if let server { try tx.set(.server, server) }
@@ -42,6 +50,14 @@ public final class Client: Sendable {
         driver = ClientDriver(store: store, options: options) { listeners.tell($0) }
     }
 
+    deinit {
+        // Who was not stopped is still at work on its lane.
+        driver.stop { [listeners, store] in
+            listeners.finish()
+            store.close()
+        }
+    }
+
     // MARK: - Life
 
     /// Connects, and keeps connected until `stop`.
@@ -51,7 +67,9 @@ public final class Client: Sendable {
 
     /// Closes the connection and the file; the client is of no use afterwards.
     public func stop() async {
-        await driver.stop()
+        await withCheckedContinuation { continuation in
+            driver.stop { continuation.resume() }
+        }
         listeners.finish()
         store.close()
     }

@@ -73,16 +73,12 @@ struct AccountOptions: ParsableArguments {
 
     /// The account's client; nothing is connected yet.
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
-        let path = try path()
-        if server == nil, !FileManager.default.fileExists(atPath: path) {
-            throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
-        }
         var options = ClientOptions()
         options.appName = "tambour"
         options.tapsFrames = tapsFrames
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""
-        return try Client(store: path, server: server, options: options)
+        return try Client(store: path(), server: server, options: options)
     }
 
     /// What to say when the server has signed the device out.
@@ -91,9 +87,16 @@ struct AccountOptions: ParsableArguments {
     /// The client of an account that is held here; whom the server has signed out still reads, and
     /// what they write waits.
     func signedIn(tapsFrames: Bool = false) throws -> Client {
-        let client = try client(tapsFrames: tapsFrames)
-        guard try client.me() != nil else {
+        guard let client = try knownClient(tapsFrames: tapsFrames), try client.me() != nil else {
             throw Failure("nobody is signed in: `tambour login HOST:PORT PHONE` does that")
+        }
+        let events = client.events()
+        Task {
+            var told: String?
+            for await case .storeFailed(let reason) in events where reason != told {
+                told = reason
+                remark(printable("Nothing can be stored: \(reason)"))
+            }
         }
         return client
     }

@@ -76,17 +76,22 @@ extension Client {
     /// A beginning will do when it fits only one.
     func chat(named name: String) throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
-        throw Failure("there is no chat “\(ChatName.plain(name))”: see `tambour chats`")
+        throw Failure("there is no chat “\(ChatName.plain(name))”: see `tambour chats --sync`")
     }
 
-    /// The chat that somebody means; the server is asked for a phone that nobody here has.
-    func chat(named name: String, orFoundWithin isAsking: Bool) async throws -> ChatID {
+    /// How long a name that nobody here has is waited for.
+    private static let patience = 10
+
+    /// The chat that somebody means; the server is asked for a phone or a name that nobody here has.
+    ///
+    /// - Parameter seconds: how long that may take; 0 asks nobody.
+    func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
-        guard isAsking, ChatName.phone(name) != nil, let me = try me() else {
-            return try chat(named: name)
-        }
+        guard seconds > 0, let me = try me() else { return try chat(named: name) }
         start()
-        return .dialog(me, try await find(phone: name).id)
+        if ChatName.phone(name) != nil { return .dialog(me, try await find(phone: name).id) }
+        _ = await within(.seconds(min(seconds, Self.patience))) { await self.waitUntilOnline() }
+        return try chat(named: name)
     }
 
     private func knownChat(named name: String) throws -> ChatID? {

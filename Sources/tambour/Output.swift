@@ -51,6 +51,43 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
     return readLine()
 }
 
+/// The lines of standard input, as they come; `readLine` would mend what is no UTF-8.
+struct InputLines {
+    /// Longer lines come in pieces.
+    private static let longest = 1 << 20
+
+    private var held: ArraySlice<UInt8> = []
+    private var isAtEnd = false
+
+    /// The next line without its end; nil when there is none.
+    mutating func next() -> ArraySlice<UInt8>? {
+        while true {
+            if let end = held.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { held = held[(end + 1)...] }
+                let line = held[..<end]
+                return line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            }
+            if isAtEnd || held.count > Self.longest {
+                defer { held = [] }
+                return held.isEmpty ? nil : held
+            }
+            held += readMore()
+        }
+    }
+
+    private mutating func readMore() -> [UInt8] {
+        let more = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
+            var read = 0
+            repeat {
+                read = Glibc.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+            } while read < 0 && errno == EINTR
+            count = max(0, read)
+        }
+        isAtEnd = more.isEmpty
+        return more
+    }
+}
+
 /// Text of others for one line of a terminal: nothing in it can command the terminal, nor begin
 /// another line or column.
 func printable(_ text: String) -> String {

@@ -23,6 +23,13 @@ struct Tambour: AsyncParsableCommand {
     /// Groups have negative numbers for ids, and ArgumentParser takes what begins with a minus for an option.
     static func main() async {
         do {
+            // Swift would take what is no UTF-8 for something else.
+            for index in 0..<Int(CommandLine.argc) {
+                guard let argument = CommandLine.unsafeArgv[index] else { break }
+                guard String(validatingCString: argument) != nil else {
+                    throw Failure("an argument is no UTF-8")
+                }
+            }
             let arguments = CommandLine.arguments.dropFirst().map { ChatName.marked($0) }
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {

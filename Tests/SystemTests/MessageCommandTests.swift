@@ -97,6 +97,51 @@ struct MessageCommandTests {
         }
     }
 
+    @Test("whoever is signed in for the first time finds chats that began before, by their names")
+    func firstNames() async throws {
+        try await withWorld { world in
+            try world.hear(1...1)
+            let offline = try await world.device.run(["history", "Bob", "--offline"])
+            #expect(offline.status == 1 && offline.errors.contains("no chat"), "\(offline.errors)")
+            let history = try await world.device.run(["history", "Bob", "--json"])
+            #expect(history.status == 0, "\(history.errors)")
+            #expect(try texts(history.lines) == ["b1"])
+        }
+    }
+
+    @Test("what is no text is refused and named, and the other lines are sent")
+    func noText() async throws {
+        try await withWorld { world in
+            let (device, chat) = (world.device, "Bob")
+            try world.hear(1...1)
+            let lines = Data("one\r\n".utf8) + [0xFF, 0x0A] + Data("\ntwo".utf8)
+            let sent = try await device.run(["send", chat, "--lines"], saying: lines)
+            #expect(sent.errors.contains("line 2: it is no UTF-8"), "\(sent.errors)")
+            let held = try await device.run(["export", chat])
+            #expect(try texts(held.lines) == ["b1", "one", "two"])
+        }
+    }
+
+    @Test("a sign-in that fails says why")
+    func failedLogIn() async throws {
+        try await withWorld { world in
+            let other = TambourAccount(directory: world.directory, name: "other")
+            let phone = world.server.freshPhone()
+            let address = world.server.address
+            let attempts = [
+                (address, "", "no code"),
+                (address, "wrong\n", "Error: "),
+                ("127.0.0.1:1", "", "127.0.0.1:1 cannot be reached"),
+                ("127.0.0.1:70000", "", "above 65535"),
+            ]
+            for (address, input, words) in attempts {
+                let result = try await other.run(["login", address, "+\(phone)"], saying: input)
+                #expect(result.status == 1 && result.errors.contains(words), "\(result.errors)")
+                #expect(!result.errors.contains("Fatal"))
+            }
+        }
+    }
+
     @Test("tail shows all that came while nobody was connected, in order")
     func tailFills() async throws {
         try await withWorld { world in

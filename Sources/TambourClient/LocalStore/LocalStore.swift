@@ -46,7 +46,7 @@ package final class LocalStore: Sendable {
         } catch let error as ClientError {
             throw error
         } catch {
-            throw .store(reason: "\(path): \(error)")
+            throw Self.failure(error, path)
         }
     }
 
@@ -78,7 +78,7 @@ package final class LocalStore: Sendable {
         } catch let error as ClientError {
             throw error
         } catch {
-            throw .store(reason: "\(error)")
+            throw Self.failure(error, path)
         }
     }
 
@@ -89,7 +89,17 @@ package final class LocalStore: Sendable {
         } catch let error as ClientError {
             throw error
         } catch {
-            throw .store(reason: "\(error)")
+            throw Self.failure(error, path)
+        }
+    }
+
+    /// What SQLite says, for people as far as they can do something about it.
+    private static func failure(_ error: any Error, _ path: String) -> ClientError {
+        switch (error as? DatabaseError)?.resultCode {
+        case .SQLITE_FULL?: .store(reason: "\(path): the disk is full")
+        case .SQLITE_NOTADB?, .SQLITE_CORRUPT?:
+            .store(reason: "\(path) is damaged; with the file moved away one can sign in anew")
+        default: .store(reason: "\(path): \(error)")
         }
     }
 

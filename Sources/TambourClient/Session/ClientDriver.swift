@@ -17,6 +17,7 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
     private let lock: StoreLock
     private let photos: PhotoWorker
     private var isStarted = false
+    private var isOver = false
 
     /// How often it looks whether another process that shares the store has written, or is gone.
     private static let pollInterval: Duration = .milliseconds(250)
@@ -92,15 +93,19 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         return try result.get()
     }
 
-    /// Closes the connection and gives up the lane; nothing may be called afterwards.
-    func stop() async {
-        await withCheckedContinuation { continuation in
-            perform { [self] core in
-                isStarted = false
+    /// Closes the connection and gives up the lane, once; nothing may be called afterwards.
+    ///
+    /// - Parameter completion: called when that is done, also when it was before.
+    func stop(completion: @escaping @Sendable () -> Void) {
+        lane.queue.async { [self] in
+            guard !isOver else { return completion() }
+            isOver = true
+            isStarted = false
+            lane.round {
                 core.stop()
                 lock.release()
-                lane.stop { continuation.resume() }
             }
+            lane.stop(completion: completion)
         }
     }
 

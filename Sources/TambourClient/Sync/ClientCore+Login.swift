@@ -85,7 +85,12 @@ extension ClientCore {
         tx.changes.account = true
         awaitsSignIn()
         publish(.signedOut(reason: Client.holdsAnother))
-        try closeSession(tx)
+        // A session that was made by a code is of no use to anybody; who had a token goes on elsewhere with it.
+        if try tx.value(of: .phone) as String? != nil {
+            try closeSession(tx)
+        } else {
+            try breakConnection(tx)
+        }
     }
 
     private func loginFailed(_ error: ClientError, _ tx: StoreTransaction) throws {

@@ -23,7 +23,9 @@ struct LogIn: AsyncParsableCommand {
     func run() async throws {
         if let client = try await account.clientIfSignedIn() {
             await client.stop()
-            throw Failure("somebody is signed in already: `tambour logout` ends that")
+            throw Failure(
+                "somebody is signed in already: `tambour logout` ends that and erases what is held, `--account NAME` is for another account"
+            )
         }
         let client = try account.client(server: server)
         client.start()
@@ -40,7 +42,11 @@ struct LogIn: AsyncParsableCommand {
             try await client.signIn(token: token)
         } else {
             guard let phone else { throw ValidationError("a phone is missing") }
-            try await signIn(client, phone)
+            do {
+                try await signIn(client, phone)
+            } catch ClientError.disconnected {
+                throw Failure("\(server) cannot be reached")
+            }
         }
         do {
             try await client.becomeOnline()
@@ -61,14 +67,14 @@ struct LogIn: AsyncParsableCommand {
         switch try await client.signIn(code: code, for: request) {
         case .done: break
         case .nameWanted(let registration):
-            guard let name = askPerson("Your name: "), !name.isEmpty else {
+            guard let name = askPerson("Your name: ")?.trimmed, !name.isEmpty else {
                 throw Failure("no name")
             }
-            let parts = name.split(separator: " ", maxSplits: 1).map(String.init)
+            let names = Names(name)
             try await client.register(
                 registration,
-                firstName: parts[0],
-                lastName: parts.count > 1 ? parts[1] : nil
+                firstName: names.first,
+                lastName: names.last
             )
         case .passwordWanted(let wanted):
             let hint = wanted.hint.map { " (\($0))" } ?? ""
@@ -95,9 +101,8 @@ struct LogOut: AsyncParsableCommand {
         let client = try account.signedIn()
         let waiting = try client.queueLength()
         if waiting > 0, !force {
-            throw Failure(
-                "\(waiting) things wait to be done, and would be lost: --force does it all the same"
-            )
+            let what = waiting == 1 ? "something waits" : "\(waiting) things wait"
+            throw Failure("\(what) to be done, and would be lost: --force does it all the same")
         }
         if try client.isSignedIn() {
             client.start()

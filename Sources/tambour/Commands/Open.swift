@@ -34,12 +34,14 @@ struct Open: AsyncParsableCommand {
         options.renderer.depth = depth
         options.hasMouse = mouse
         options.environment = environment
-        guard let client = try await signedIn(theme, options) else { return }
-        let screen = ScreenController(client: client, preferences: preferences, theme: theme)
-        let device = try terminal(options, screen.queue)
-        let code = try await screen.run(on: device)
-        await client.stop()
-        if code != 0 { throw ExitCode(code) }
+        while let client = try await signedIn(theme, options) {
+            let screen = ScreenController(client: client, preferences: preferences, theme: theme)
+            let device = try terminal(options, screen.queue)
+            let code = try await screen.run(on: device)
+            await client.stop()
+            if code != 0 { throw ExitCode(code) }
+            guard screen.wantsSignIn else { return }
+        }
     }
 
     /// The account's client; who is not signed in yet is asked to on the screen.

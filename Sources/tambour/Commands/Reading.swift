@@ -75,7 +75,7 @@ struct History: AsyncParsableCommand {
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try client.chat(named: chat)
+        let id = try await client.chat(named: chat, within: offline ? 0 : wait)
         var isWhole = true
         if !offline { isWhole = await fetch(id, client) }
         let page = try client.history(of: id, .newest, count: count)
@@ -175,7 +175,7 @@ struct Export: AsyncParsableCommand {
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try client.chat(named: chat)
+        let id = try await client.chat(named: chat, within: whole ? wait : 0)
         if whole, await !fetch(id, client) {
             remark("Some of the chat is not here yet.")
             await client.stop()

@@ -39,16 +39,20 @@ struct Send: AsyncParsableCommand {
 
     func run() async throws {
         let client = try account.signedIn()
-        let id = try await client.chat(named: chat, orFoundWithin: wait > 0)
+        let id = try await client.chat(named: chat, within: wait)
         var outgoing: [OutgoingID] = []
         var refused = 0
         if lines {
             if wait > 0 { client.start() }
             var number = 0
-            while let line = readLine() {
+            var input = InputLines()
+            while let bytes = input.next() {
                 number += 1
-                if line.isEmpty { continue }
+                if bytes.isEmpty { continue }
                 do {
+                    guard let line = String(validating: bytes, as: UTF8.self) else {
+                        throw ClientError.invalid(reason: "it is no UTF-8")
+                    }
                     outgoing.append(try await send(line, to: id, client))
                 } catch ClientError.invalid(let reason) {
                     remark("line \(number): \(reason)")

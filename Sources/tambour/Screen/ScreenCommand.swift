@@ -19,6 +19,7 @@ struct ScreenCommand: Equatable {
         .init("hide", "", "puts the chat away until it has news"),
         .init("leave", "", "leaves the group"),
         .init("links", "", "the links of the chat, to open or copy"),
+        .init("login", "", "signs in again after being signed out"),
         .init("members", "", "who is in the group; add, remove, roles"),
         .init("mentions", "", "where you were named or answered"),
         .init("mute", "", "no alerts of the chat; again: alerts"),

@@ -9,6 +9,7 @@ extension ScreenController {
         switch parts.first {
         case "quit", "q": end(0)
         case "help": state.help = 0
+        case "login": signInAgain()
         case "debug": state.frames = state.frames == nil ? [] : nil
         case "theme": changeTheme(rest)
         case "notify": changeNotification(rest)
@@ -26,6 +27,15 @@ extension ScreenController {
         case "search": openSearch(in: state.open, for: rest)
         default: chatCommand(parts.first ?? "", rest)
         }
+    }
+
+    private func signInAgain() {
+        guard state.connection == .signedOut else {
+            state.notice = ("you are signed in; `tambour open --account NAME` is for others", true)
+            return
+        }
+        wantsSignIn = true
+        end(0)
     }
 
     /// Commands for the open chat.

@@ -44,6 +44,8 @@ final class ScreenController: @unchecked Sendable {
     private var scrolledWidth = 0
     private var isDrawPosted = false
     private var isLeaving = false
+    /// Whether the person leaves to sign in again.
+    var wantsSignIn = false
     private var listening: [Task<Void, Never>] = []
     private var onEnd: ((Int32) -> Void)?
 
@@ -177,7 +179,7 @@ final class ScreenController: @unchecked Sendable {
                 self?.draw()
             }
         case .refused(let reason): state.notice = (reason, true)
-        case .signedOut(let reason): state.notice = ("signed out: \(reason)", true)
+        case .signedOut(let reason): state.notice = ("signed out, /login signs in: \(reason)", true)
         case .storeFailed(let reason): state.notice = (reason, true)
         case .frame(let frame):
             guard state.frames != nil else { return }

@@ -32,7 +32,7 @@ extension ScreenView {
         }
         let connection =
             switch state.connection {
-            case .signedOut: "signed out"
+            case .signedOut: "signed out, /login"
             case .stopped: "offline"
             case .elsewhere: "connected by another tambour"
             case .connecting(let attempt):

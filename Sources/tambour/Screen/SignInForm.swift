@@ -163,8 +163,9 @@ extension ScreenView {
         } else if let working = form.working {
             surface.draw("\(working)…", at: place, style: theme[.accent], in: inner)
         }
+        let keys = "Enter goes on   Tab changes field   Esc back   Ctrl-Q leaves"
         surface.draw(
-            "Enter goes on   Tab changes field   Esc back   Ctrl-Q leaves",
+            Width.of(keys) > inner.columns ? "Enter  Tab  Esc  Ctrl-Q leaves" : keys,
             at: Position(column: left, row: box.endRow - 2),
             style: theme[.secondary],
             in: inner

@@ -272,7 +272,9 @@ extension Client {
                 throw Failure(reason)
             }
             let name = try person(holder)?.name ?? "\(holder)"
-            throw Failure("\(reason), \(name); `tambour logout` erases it, and anybody can sign in")
+            throw Failure(
+                "\(reason), \(name), who may be the same person before the server was set up anew: `--account NAME` keeps both, `tambour logout` erases what is held"
+            )
         }
     }
 }

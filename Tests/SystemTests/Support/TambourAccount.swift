@@ -34,8 +34,13 @@ struct TambourAccount {
 
     /// Runs a program whose standard input says something.
     func run(_ arguments: [String], saying input: String) async throws -> Outcome {
+        try await run(arguments, saying: Data(input.utf8))
+    }
+
+    /// Runs a program whose standard input says something that need not be text.
+    func run(_ arguments: [String], saying input: Data) async throws -> Outcome {
         let file = directory.appendingPathComponent("\(name).input")
-        try Data(input.utf8).write(to: file)
+        try input.write(to: file)
         return try await run(arguments, input: file.path)
     }
 

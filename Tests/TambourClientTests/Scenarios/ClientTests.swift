@@ -276,7 +276,8 @@ struct ClientTests {
 
             let reason = client.signedOutReason
             let session = try world.server.signIn(phoneOf: bob, device: "tambour")
-            try await client.signIn(token: session.token)
+            // As a code makes a session, which nobody else has.
+            try await client.signIn(token: session.token, phone: "79990000001")
             try await client.until("refused") {
                 try $0.signedOutReason != reason && !$0.isSignedIn()
             }
@@ -322,10 +323,33 @@ struct ClientTests {
             #expect(try again.texts(of: chat) == ["mine"])
 
             try await again.signOut()
-            let next = try world.server.signIn(phoneOf: mallory, device: "tambour")
-            try await again.signIn(token: next.token)
+            // It was refused by this device, not by the server.
+            try await again.signIn(token: session.token)
             try await again.until("signed in") { $0.state == .online }
             #expect(try again.texts(of: chat) == [])
+        }
+    }
+
+    @Test("lets go of everything when nobody needs it any more, whatever is under way")
+    func dropped() async throws {
+        try await withWorld { world in
+            let (alice, _, _) = try world.aliceAndBob()
+            let session = try world.server.signIn(phoneOf: alice, device: "tambour")
+            for round in 0..<12 {
+                // The world would keep it.
+                let client = try Client(
+                    store: world.directory + "/tambour.db",
+                    server: world.server.address
+                )
+                client.start()
+                if round == 0 { try await client.signIn(token: session.token) }
+                if round % 2 == 0 { try await client.until("online") { $0.state == .online } }
+            }
+            let last = try world.open("tambour")
+            last.start()
+            try await last.until("online") { $0.state == .online }
+            await last.stop()
+            await last.stop()
         }
     }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 import TambourClient
 import TambourProtocol
@@ -361,6 +362,19 @@ struct ScreenFlowTests {
             desk.press(KeyPress(.character("a")))
             desk.type("down the hole\n")
             try await desk.display.waits(for: "down the hole")
+        }
+    }
+
+    @Test("who was signed out from elsewhere is told how to sign in again")
+    func signedOut() async throws {
+        try await atDesk { desk in
+            desk.type("/login\n")
+            try await desk.display.waits(for: "you are signed in")
+            try desk.alice.call(SessionsCloseRequest())
+            try await desk.display.waits(for: "signed out, /login")
+            desk.type("/login\n")
+            await desk.waitForEnd()
+            #expect(desk.look { _ in desk.screen.wantsSignIn })
         }
     }
 
