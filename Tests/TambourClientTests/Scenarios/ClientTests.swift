@@ -330,6 +330,22 @@ struct ClientTests {
         }
     }
 
+    @Test("may be dropped as soon as it has answered, while its lane is not done with that")
+    func droppedWithAnswer() async throws {
+        try await withWorld { world in
+            for _ in 0..<60 {
+                let client = try Client(
+                    store: world.directory + "/tambour.db",
+                    server: world.server.address
+                )
+                client.start()
+                await #expect(throws: ClientError.self) {
+                    try await client.requestCode(phone: "0")
+                }
+            }
+        }
+    }
+
     @Test("lets go of everything when nobody needs it any more, whatever is under way")
     func dropped() async throws {
         try await withWorld { world in
