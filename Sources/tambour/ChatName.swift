@@ -84,13 +84,21 @@ extension Client {
 
     /// The chat that somebody means; the server is asked for a phone or a name that nobody here has.
     ///
-    /// - Parameter seconds: how long that may take; 0 asks nobody.
+    /// - Parameter seconds: so long at most a name is waited for; 0 asks nobody.
     func chat(named name: String, within seconds: Int) async throws -> ChatID {
         if let chat = try knownChat(named: name) { return chat }
         guard seconds > 0, let me = try me() else { return try chat(named: name) }
+        let changes = changes()
         start()
         if ChatName.phone(name) != nil { return .dialog(me, try await find(phone: name).id) }
-        _ = await within(.seconds(min(seconds, Self.patience))) { await self.waitUntilOnline() }
+        _ = await within(.seconds(min(seconds, Self.patience))) {
+            guard await self.waitUntilOnline() else { return false }
+            // A long list comes in parts. A name that fits several is told below.
+            func isKnown() -> Bool { (try? self.knownChat(named: name) == nil) != true }
+            if isKnown() { return true }
+            for await _ in changes where isKnown() { return true }
+            return false
+        }
         return try chat(named: name)
     }
 

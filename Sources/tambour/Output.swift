@@ -53,21 +53,28 @@ func askPerson(_ question: String, isSecret: Bool = false) -> String? {
 
 /// The lines of standard input, as they come; `readLine` would mend what is no UTF-8.
 struct InputLines {
-    /// Longer lines come in pieces.
+    /// What is longer is no message: the rest of such a line is passed over.
     private static let longest = 1 << 20
 
     private var held: ArraySlice<UInt8> = []
     private var isAtEnd = false
+    private var isPassingOver = false
 
     /// The next line without its end; nil when there is none.
     mutating func next() -> ArraySlice<UInt8>? {
         while true {
             if let end = held.firstIndex(of: UInt8(ascii: "\n")) {
-                defer { held = held[(end + 1)...] }
                 let line = held[..<end]
+                held = held[(end + 1)...]
+                if isPassingOver {
+                    isPassingOver = false
+                    continue
+                }
                 return line.last == UInt8(ascii: "\r") ? line.dropLast() : line
             }
+            if isPassingOver { held = [] }
             if isAtEnd || held.count > Self.longest {
+                isPassingOver = !isAtEnd
                 defer { held = [] }
                 return held.isEmpty ? nil : held
             }

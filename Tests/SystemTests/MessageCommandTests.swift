@@ -119,6 +119,12 @@ struct MessageCommandTests {
             #expect(sent.errors.contains("line 2: it is no UTF-8"), "\(sent.errors)")
             let held = try await device.run(["export", chat])
             #expect(try texts(held.lines) == ["b1", "one", "two"])
+            // Longer than what is held of a line at once.
+            let long = Data(repeating: 0x61, count: 2_000_000) + Data("\nthree\n".utf8)
+            let last = try await device.run(["send", chat, "--lines"], saying: long)
+            #expect(last.errors.contains("line 1: ") && !last.errors.contains("line 2: "))
+            let after = try await device.run(["export", chat])
+            #expect(try texts(after.lines).suffix(2) == ["two", "three"])
         }
     }
 

@@ -30,7 +30,8 @@ extension ScreenController {
     }
 
     private func signInAgain() {
-        guard state.connection == .signedOut else {
+        // Also offline, where the connection does not say so.
+        guard (try? client.isSignedIn()) == false else {
             state.notice = ("you are signed in; `tambour open --account NAME` is for others", true)
             return
         }

@@ -372,6 +372,8 @@ struct ScreenFlowTests {
             try await desk.display.waits(for: "you are signed in")
             try desk.alice.call(SessionsCloseRequest())
             try await desk.display.waits(for: "signed out, /login")
+            // The connection says nothing of it.
+            try await desk.loseServer()
             desk.type("/login\n")
             await desk.waitForEnd()
             #expect(desk.look { _ in desk.screen.wantsSignIn })
