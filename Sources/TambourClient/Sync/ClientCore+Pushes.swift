@@ -92,7 +92,7 @@ extension ClientCore {
     /// Takes over a chat as the answer to the task describes it that has just ended.
     func learn(_ chat: Chat, _ tx: StoreTransaction) throws {
         guard let me = try tx.userID() else { return }
-        try learn(.chat(chat.id), tx) { try tx.put(chat, from: .own, me: me) }
+        try learn(.chat(chat.id), tx) { _ = try putOwn(chat, tx, me) }
     }
 
     /// Stores a chat as it is for this account.

@@ -51,14 +51,15 @@ package struct Dispatcher: Sendable {
         polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits)
         folders = FoldersHandler(limits: limits)
-        entities = EntitiesHandler(limits: limits, restored: restored, clock: clock)
+        let marks = RestoredMarks(last: restored)
+        entities = EntitiesHandler(limits: limits, restored: marks, clock: clock)
         search = SearchHandler(limits: limits)
         reports = ReportsHandler(limits: limits)
         sync = LoginSync(
             limits: limits,
             presence: presence,
             settings: settings,
-            restored: restored
+            restored: marks
         )
         self.report = report
     }

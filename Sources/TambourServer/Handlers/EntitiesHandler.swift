@@ -8,11 +8,10 @@ struct EntitiesHandler: Sendable {
     private let limits: Limits
     private let schema: EntitySchema
     private let rules: ObjectRules
-    /// Marks up to it are from before a backup was restored, commit clock; 0 for never.
-    private let restored: Int64
+    private let restored: RestoredMarks
     private let clock: CommitClock
 
-    init(limits: Limits, restored: Int64, clock: CommitClock) {
+    init(limits: Limits, restored: RestoredMarks, clock: CommitClock) {
         self.limits = limits
         self.restored = restored
         self.clock = clock
@@ -41,7 +40,7 @@ struct EntitiesHandler: Sendable {
         if let range = request.series {
             return try elements(range, after: request.after, count, time, caller, snapshot)
         }
-        let isEverything = request.since == 0 || request.since <= restored
+        let isEverything = request.since == 0 || restored.contains(request.since, at: time)
         let isFirst = request.after == 0
         let since = isEverything && isFirst ? 0 : min(request.since, time)
         let found = try snapshot.objects(

@@ -6,8 +6,7 @@ struct LoginSync: Sendable {
     let limits: Limits
     let presence: PresenceRegistry
     let settings: ServiceConfig
-    /// Marks up to it are from before a backup was restored, commit clock; 0 for never.
-    var restored: Int64 = 0
+    var restored = RestoredMarks(last: 0)
 
     /// Answers `LOGIN` (19).
     ///
@@ -83,7 +82,7 @@ struct LoginSync: Sendable {
         let reply = LoginReply(
             profile: try snapshot.profile(of: account),
             chats: chats,
-            resync: resync(request),
+            resync: resync(request, time),
             more: room.more.isEmpty ? nil : room.more,
             chatMarker: marker,
             contacts: contacts.map { $0.user(showingRemoval: true) },
@@ -110,7 +109,9 @@ struct LoginSync: Sendable {
             throw RequestError.loginToken
         }
         var contacts: [User] = []
-        let since = isForgotten(request.contactsSync) ? 0 : request.contactsSync ?? 0
+        let asked = request.contactsSync ?? 0
+        // Of the marks of this answer's clients, which has none, nobody knows the latest.
+        let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
             var budget = limits.maxReplyBytes
             let changed =
@@ -156,23 +157,17 @@ struct LoginSync: Sendable {
 
     /// Nil for a mark that asks for everything.
     private func mark(_ asked: Int64?, _ time: Int64) -> Int64? {
-        guard let asked, asked > 0, !isForgotten(asked) else { return nil }
+        guard let asked, asked > 0, !restored.contains(asked, at: time) else { return nil }
         return min(asked, time)
     }
 
-    /// Whether the store may have forgotten what a client with that mark holds.
-    private func isForgotten(_ asked: Int64?) -> Bool {
-        guard let asked else { return false }
-        return asked > 0 && asked <= restored
-    }
-
     /// What comes whole though its mark did not ask for that; nil when nothing does.
-    private func resync(_ request: LoginRequest) -> [SyncKind]? {
+    private func resync(_ request: LoginRequest, _ time: Int64) -> [SyncKind]? {
         let marks: [(SyncKind, Int64?)] = [
             (.chats, request.chatsSync), (.contacts, request.contactsSync),
             (.drafts, request.draftsSync),
         ]
-        let kinds = marks.filter { isForgotten($0.1) }.map(\.0)
+        let kinds = marks.filter { restored.contains($0.1 ?? 0, at: time) }.map(\.0)
         return kinds.isEmpty ? nil : kinds
     }
 

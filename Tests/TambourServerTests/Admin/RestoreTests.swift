@@ -52,6 +52,9 @@ struct RestoreTests {
             #expect(told.contacts.map(\.id) == [bob.userID])
         }
         let told = try login(since: after, ["resync"])
+        // Later than anything was since: the store had another life that came so far.
+        let ahead = try login(since: told.time + 3_600_000, ["resync"])
+        #expect(ahead.resync == told.resync)
         let classic = try login(since: after, [])
         #expect(classic.resync == nil)
         #expect(classic.chats.map(\.id) == told.chats.map(\.id))
