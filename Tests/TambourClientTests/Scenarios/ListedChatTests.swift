@@ -116,6 +116,21 @@ struct ListedChatTests {
         }
     }
 
+    @Test("who was taken out and let in again, as a task's answer says, keeps nothing of before")
+    func joinedAnew() throws {
+        try withScriptedServer { server in
+            server.login.chats = [Self.described(last: Self.message(1))]
+            server.reconnect()
+            let task = UpdateChatTask(chat: Self.chat.rawValue, title: "new")
+            _ = try server.wish { try $0.queue(task, $1) }
+            #expect(try Self.shown(server) == ["message 1"])
+            var chat = Self.described(last: Self.message(1))
+            chat.joinTime = 3_000_000
+            try server.answer(.chatUpdate, ChatUpdateReply(chat: chat))
+            #expect(try Self.shown(server) == [])
+        }
+    }
+
     @Test("an answer without it takes it out of the list")
     func gone() throws {
         try withScriptedServer { server in
