@@ -6,34 +6,7 @@ import Testing
 /// What is believed of a chat whose list entry and whose messages do not come together.
 @Suite("A chat and its place in the list")
 struct ListedChatTests {
-    private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
-
-    private static func message(_ number: Int64) -> Message {
-        Message(
-            id: MessageID(timeMs: 2_000_000 + number, counter: 0),
-            time: 2_000_000 + number,
-            type: "USER",
-            text: Text("message \(number)"),
-            sender: ScriptedServer.partner
-        )
-    }
-
-    private static func described(last: Message?, before previous: Message? = nil) -> Chat {
-        Chat(
-            id: chat,
-            type: .dialog,
-            status: .active,
-            owner: ScriptedServer.me,
-            participants: IDMap([(ScriptedServer.me, 1), (ScriptedServer.partner, 1)]),
-            lastMessage: last,
-            lastEventTime: last?.time ?? 0,
-            created: 1,
-            joinTime: 1,
-            modified: 1,
-            newMessages: 1,
-            prevMessageID: previous?.id
-        )
-    }
+    private static let chat = ScriptedServer.dialog
 
     private static func shown(_ server: ScriptedServer) throws -> [String] {
         try server.store.read { db in
@@ -59,18 +32,21 @@ struct ListedChatTests {
     )
     func refused(code: RequestError.Code) throws {
         try withScriptedServer { server in
-            server.login.chats = [Self.described(last: Self.message(1))]
+            server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
             server.reconnect()
             #expect(try Self.isListed(server))
             server.push(
                 .notifMsgDelete,
-                NotifMsgDelete(chatID: Self.chat, messageIDs: [Self.message(1).id])
+                NotifMsgDelete(chatID: Self.chat, messageIDs: [ScriptedServer.message(1).id])
             )
             try server.refuse(.chatInfo, with: code)
             #expect(try Self.isListed(server))
             server.login.chats = []
             server.reconnect()
-            try server.answer(.chatInfo, ChatInfoReply(chats: [Self.described(last: nil)]))
+            try server.answer(
+                .chatInfo,
+                ChatInfoReply(chats: [ScriptedServer.described(last: nil)])
+            )
             #expect(!server.isAsked(.chatInfo))
             #expect(try Self.isListed(server))
             #expect(try Self.shown(server) == [])
@@ -83,7 +59,7 @@ struct ListedChatTests {
     func sentAgain() throws {
         try withScriptedServer { server in
             func mine(_ number: Int64) -> Message {
-                var message = Self.message(number)
+                var message = ScriptedServer.message(number)
                 message.sender = ScriptedServer.me
                 message.cid = -5
                 return message
@@ -98,9 +74,9 @@ struct ListedChatTests {
                     )
                 )
             }
-            server.login.chats = [Self.described(last: Self.message(1))]
+            server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
             server.reconnect()
-            push(mine(2), behind: Self.message(1))
+            push(mine(2), behind: ScriptedServer.message(1))
             push(mine(3), behind: mine(2))
             #expect(try Self.shown(server) == ["message 1", "message 2", "message 3"])
             let ids = try server.store.read { db in
@@ -111,7 +87,7 @@ struct ListedChatTests {
             server.login.resync = [.chats]
             server.reconnect()
             // Behind one that is not here: the push says nothing of those before it.
-            push(mine(5), behind: Self.message(4))
+            push(mine(5), behind: ScriptedServer.message(4))
             #expect(try Self.shown(server) == ["message 1", "message 5"])
         }
     }
@@ -119,12 +95,12 @@ struct ListedChatTests {
     @Test("who was taken out and let in again, as a task's answer says, keeps nothing of before")
     func joinedAnew() throws {
         try withScriptedServer { server in
-            server.login.chats = [Self.described(last: Self.message(1))]
+            server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
             server.reconnect()
             let task = UpdateChatTask(chat: Self.chat.rawValue, title: "new")
             _ = try server.wish { try $0.queue(task, $1) }
             #expect(try Self.shown(server) == ["message 1"])
-            var chat = Self.described(last: Self.message(1))
+            var chat = ScriptedServer.described(last: ScriptedServer.message(1))
             chat.joinTime = 3_000_000
             try server.answer(.chatUpdate, ChatUpdateReply(chat: chat))
             #expect(try Self.shown(server) == [])
@@ -134,11 +110,11 @@ struct ListedChatTests {
     @Test("an answer without it takes it out of the list")
     func gone() throws {
         try withScriptedServer { server in
-            server.login.chats = [Self.described(last: Self.message(1))]
+            server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
             server.reconnect()
             server.push(
                 .notifMsgDelete,
-                NotifMsgDelete(chatID: Self.chat, messageIDs: [Self.message(1).id])
+                NotifMsgDelete(chatID: Self.chat, messageIDs: [ScriptedServer.message(1).id])
             )
             try server.answer(.chatInfo, ChatInfoReply(chats: []))
             #expect(try !Self.isListed(server))
@@ -148,8 +124,10 @@ struct ListedChatTests {
     @Test("a page that has a message before its push does not keep it from being counted")
     func pageFirst() throws {
         try withScriptedServer { server in
-            let (older, first, second) = (Self.message(0), Self.message(1), Self.message(2))
-            server.login.chats = [Self.described(last: first, before: older)]
+            let (older, first, second) = (
+                ScriptedServer.message(0), ScriptedServer.message(1), ScriptedServer.message(2)
+            )
+            server.login.chats = [ScriptedServer.described(last: first, before: older)]
             server.reconnect()
             #expect(try Self.unread(server) == 1)
             _ = try server.wish { core, tx in
@@ -174,14 +152,14 @@ struct ListedChatTests {
     @Test("an answer to an own message does not take away what was said and pushed since")
     func answerLast() throws {
         try withScriptedServer { server in
-            let first = Self.message(1)
-            server.login.chats = [Self.described(last: first)]
+            let first = ScriptedServer.message(1)
+            server.login.chats = [ScriptedServer.described(last: first)]
             server.reconnect()
             _ = try server.wish { core, tx in
                 let task = SendTask(chat: Self.chat.rawValue, cid: 5, text: "message 2")
                 return try core.queue(task, tx)
             }
-            var (own, third) = (Self.message(2), Self.message(3))
+            var (own, third) = (ScriptedServer.message(2), ScriptedServer.message(3))
             (own.sender, own.cid) = (ScriptedServer.me, 5)
             server.push(
                 .notifMessage,
@@ -199,7 +177,7 @@ struct ListedChatTests {
             // It is not known how many, so it is asked.
             try server.answer(
                 .chatInfo,
-                ChatInfoReply(chats: [Self.described(last: third, before: own)])
+                ChatInfoReply(chats: [ScriptedServer.described(last: third, before: own)])
             )
             #expect(try Self.unread(server) == 1)
             #expect(try Self.shown(server) == ["message 1", "message 2", "message 3"])
@@ -209,8 +187,8 @@ struct ListedChatTests {
     @Test("an answer to a mark does not take away what was said and pushed since")
     func answerToMarkLast() throws {
         try withScriptedServer { server in
-            let (first, second) = (Self.message(1), Self.message(2))
-            server.login.chats = [Self.described(last: first)]
+            let (first, second) = (ScriptedServer.message(1), ScriptedServer.message(2))
+            server.login.chats = [ScriptedServer.described(last: first)]
             server.reconnect()
             let mark = MarkTask(
                 chat: Self.chat.rawValue,
@@ -226,7 +204,7 @@ struct ListedChatTests {
             // It is not known whether it was counted, so it is asked.
             try server.answer(
                 .chatInfo,
-                ChatInfoReply(chats: [Self.described(last: second, before: first)])
+                ChatInfoReply(chats: [ScriptedServer.described(last: second, before: first)])
             )
             #expect(try Self.unread(server) == 1)
             // Where nothing was said since, the answer is all there is to know.
@@ -252,8 +230,8 @@ struct ListedChatTests {
             )
         }
         try withScriptedServer { server in
-            let first = Self.message(1)
-            server.login.chats = [Self.described(last: first)]
+            let first = ScriptedServer.message(1)
+            server.login.chats = [ScriptedServer.described(last: first)]
             server.reconnect()
             let task = ReactTask(
                 chat: Self.chat.rawValue,
@@ -320,7 +298,7 @@ struct ListedChatTests {
     @Test("a message that comes before it, and is deleted, does not come back with an older answer")
     func deletedMeanwhile() throws {
         try withScriptedServer { server in
-            let (first, second) = (Self.message(1), Self.message(2))
+            let (first, second) = (ScriptedServer.message(1), ScriptedServer.message(2))
             server.push(
                 .notifMessage,
                 NotifMessage(chatID: Self.chat, message: second, prevMessageID: first.id)
@@ -332,7 +310,7 @@ struct ListedChatTests {
             )
             try server.answer(
                 .chatInfo,
-                ChatInfoReply(chats: [Self.described(last: second, before: first)])
+                ChatInfoReply(chats: [ScriptedServer.described(last: second, before: first)])
             )
             #expect(try Self.shown(server) == [])
             #expect(try Self.isListed(server))

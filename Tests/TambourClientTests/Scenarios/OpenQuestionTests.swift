@@ -6,37 +6,11 @@ import Testing
 /// What is asked once at a time, however many want to know.
 @Suite("Open questions")
 struct OpenQuestionTests {
-    private static let chat = ChatID.dialog(ScriptedServer.me, ScriptedServer.partner)
-
-    private static func message(_ number: Int64) -> Message {
-        Message(
-            id: MessageID(timeMs: 2_000_000 + number, counter: 0),
-            time: 2_000_000 + number,
-            type: "USER",
-            text: Text("message \(number)"),
-            sender: ScriptedServer.partner
-        )
-    }
-
-    private static func described(last: Message) -> Chat {
-        Chat(
-            id: chat,
-            type: .dialog,
-            status: .active,
-            owner: ScriptedServer.me,
-            participants: IDMap([(ScriptedServer.me, 1), (ScriptedServer.partner, 1)]),
-            lastMessage: last,
-            lastEventTime: last.time,
-            created: 1,
-            joinTime: 1,
-            modified: 1,
-            newMessages: 1
-        )
-    }
+    private static let chat = ScriptedServer.dialog
 
     /// One login brings the chat, and the next says that it has changed.
     private static func bringChat(_ server: ScriptedServer) {
-        server.login.chats = [described(last: message(1))]
+        server.login.chats = [ScriptedServer.described(last: ScriptedServer.message(1))]
         server.reconnect()
         server.reconnect()
     }
@@ -78,7 +52,7 @@ struct OpenQuestionTests {
         try withScriptedServer { server in
             Self.bringChat(server)
             #expect(server.isAsked(.chatChanges))
-            let chat = Self.described(last: Self.message(1))
+            let chat = ScriptedServer.described(last: ScriptedServer.message(1))
             server.push(.notifChat, NotifChat(chat: chat))
             let asked = try server.asked(ChatChangesRequest.self)
             #expect(asked.count == 2)
@@ -93,7 +67,10 @@ struct OpenQuestionTests {
             server.reconnect()
             try server.inOnePiece {
                 try server.refuse(.sessionInit, with: .tooManyRequests)
-                server.push(.notifChat, NotifChat(chat: Self.described(last: Self.message(1))))
+                server.push(
+                    .notifChat,
+                    NotifChat(chat: ScriptedServer.described(last: ScriptedServer.message(1)))
+                )
             }
             #expect(!server.isAsked(.chatChanges))
             server.isSlow = false
@@ -107,7 +84,10 @@ struct OpenQuestionTests {
     private static let done = MsgCancelReactionReply(reactionInfo: ReactionInfo())
 
     private static func takeReactionBack(_ server: ScriptedServer) throws {
-        let task = CancelReactionTask(chat: chat.rawValue, message: message(1).id.rawValue)
+        let task = CancelReactionTask(
+            chat: chat.rawValue,
+            message: ScriptedServer.message(1).id.rawValue
+        )
         _ = try server.wish { try $0.queue(task, $1) }
     }
 
@@ -117,7 +97,7 @@ struct OpenQuestionTests {
             .notifMsgReactionsChanged,
             NotifMsgReactionsChanged(
                 chatID: chat,
-                messageID: message(1).id,
+                messageID: ScriptedServer.message(1).id,
                 counters: [ReactionCounter(count: count, reaction: "🔥")],
                 totalCount: count
             )
@@ -125,7 +105,7 @@ struct OpenQuestionTests {
     }
 
     private static func bringMessage(_ server: ScriptedServer) {
-        server.push(.notifMessage, NotifMessage(chatID: chat, message: message(1)))
+        server.push(.notifMessage, NotifMessage(chatID: chat, message: ScriptedServer.message(1)))
     }
 
     @Test("the reactions to a message are asked for once at a time")

@@ -447,14 +447,22 @@ struct YieldingTests {
         }
     }
 
+    /// What the chat's settings are is asked for, and refused as it was left.
+    ///
+    /// - Returns: what is answered when it is there again.
+    private static func leaveBeforeAnswer(_ server: ScriptedServer) throws -> ConfigReply {
+        _ = try server.wish { try $0.queue(mute(-1), $1) }
+        server.push(.notifConfig, pushed(until: 0))
+        let muted = ConfigReply(hash: "2", user: NameMap([]), chats: settings(until: -1))
+        try server.answer(.config, muted)
+        try server.refuse(.config, with: .chatNotFound)
+        return muted
+    }
+
     @Test("a chat that was left before its settings were told has them when it is there again")
     func leftMeanwhile() throws {
         try Self.withChat { server in
-            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
-            server.push(.notifConfig, Self.pushed(until: 0))
-            let muted = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
-            try server.answer(.config, muted)
-            try server.refuse(.config, with: .chatNotFound)
+            let muted = try Self.leaveBeforeAnswer(server)
             let before = try Self.mutedUntil(server)
             server.push(.notifChat, NotifChat(chat: server.login.chats[0]))
             try server.answer(.config, muted)
@@ -466,11 +474,7 @@ struct YieldingTests {
     @Test("such a chat has them also when it could not be stored at first")
     func leftMeanwhileWithFullDisk() throws {
         try Self.withChat { server in
-            _ = try server.wish { try $0.queue(Self.mute(-1), $1) }
-            server.push(.notifConfig, Self.pushed(until: 0))
-            let muted = ConfigReply(hash: "2", user: NameMap([]), chats: Self.settings(until: -1))
-            try server.answer(.config, muted)
-            try server.refuse(.config, with: .chatNotFound)
+            let muted = try Self.leaveBeforeAnswer(server)
             server.withFullDisk {
                 server.push(.notifChat, NotifChat(chat: server.login.chats[0]))
             }

@@ -259,6 +259,40 @@ final class ScriptedServer: ClientHost {
     func publish(_ event: ClientEvent) {}
 }
 
+/// What there is to talk about.
+extension ScriptedServer {
+    static let dialog = ChatID.dialog(me, partner)
+
+    /// A message of the partner's in the dialog.
+    static func message(_ number: Int64) -> Message {
+        Message(
+            id: MessageID(timeMs: 2_000_000 + number, counter: 0),
+            time: 2_000_000 + number,
+            type: "USER",
+            text: Text("message \(number)"),
+            sender: partner
+        )
+    }
+
+    /// The dialog as a login describes it.
+    static func described(last: Message?, before previous: Message? = nil) -> Chat {
+        Chat(
+            id: dialog,
+            type: .dialog,
+            status: .active,
+            owner: me,
+            participants: IDMap([(me, 1), (partner, 1)]),
+            lastMessage: last,
+            lastEventTime: last?.time ?? 0,
+            created: 1,
+            joinTime: 1,
+            modified: 1,
+            newMessages: 1,
+            prevMessageID: previous?.id
+        )
+    }
+}
+
 /// Runs `body` with a client that is logged in at a server which says what the test wants.
 func withScriptedServer(_ body: (ScriptedServer) throws -> Void) throws {
     let server = try ScriptedServer()
