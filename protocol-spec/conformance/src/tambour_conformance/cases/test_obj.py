@@ -322,6 +322,8 @@ def test_clock_a_year_ahead(desk: Desk) -> None:
     ahead = NOW + 31_536_000_000
     wrong = laptop.op("UPDATE", "preference", ident, base=1, fields={"value": "lb"}, modified=ahead)
     equal(laptop.push(wrong, now=ahead)[0]["status"], "APPLIED", "the wrong clock's")
+    # Of changes within one millisecond of the server's clock the device decides.
+    settled_pull(phone.device)
     right = phone.op("UPDATE", "preference", ident, base=1, fields={"value": "g"}, modified=NOW)
     (result,) = phone.push(right, now=NOW)
     equal((result["status"], result["loser"]["fields"]["value"]), ("APPLIED", "lb"), "what came after it")
