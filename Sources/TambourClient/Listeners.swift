@@ -21,28 +21,35 @@ final class Listeners: Sendable {
 
     var signedOutReason: String? { guarded.withLock { $0.signedOutReason } }
 
+    /// On the lane only, so what listeners get keeps its order.
+    ///
+    /// Nobody is told with the lock held: who ends listening takes it while it holds one that telling needs.
     func tell(_ notice: ClientDriver.Notice) {
-        guarded.withLock { guarded in
-            switch notice {
-            case .changes(let changes):
-                for (id, listener) in guarded.changes {
-                    // What it did not take is replaced by it and this together, so nothing is missing.
-                    var whole = guarded.untold[id] ?? ChangeSet()
-                    whole.formUnion(changes)
-                    if case .dropped = listener.yield(whole) {
-                        guarded.untold[id] = whole
-                    } else {
-                        guarded.untold[id] = changes
-                    }
-                }
-            case .state(let state):
+        switch notice {
+        case .changes(let changes):
+            let (listeners, untold) = guarded.withLock { ($0.changes, $0.untold) }
+            for (id, listener) in listeners {
+                // What it did not take is replaced by it and this together, so nothing is missing.
+                var whole = untold[id] ?? ChangeSet()
+                whole.formUnion(changes)
+                var isDropped = false
+                if case .dropped = listener.yield(whole) { isDropped = true }
+                let left = isDropped ? whole : changes
+                guarded.withLock { if $0.changes[id] != nil { $0.untold[id] = left } }
+            }
+        case .state(let state):
+            let listeners = guarded.withLock { guarded in
                 guarded.state = state
                 if state == .online { guarded.signedOutReason = nil }
-                for listener in guarded.states.values { listener.yield(state) }
-            case .event(let event):
-                if case .signedOut(let reason) = event { guarded.signedOutReason = reason }
-                for listener in guarded.events.values { listener.yield(event) }
+                return Array(guarded.states.values)
             }
+            for listener in listeners { listener.yield(state) }
+        case .event(let event):
+            let listeners = guarded.withLock { guarded in
+                if case .signedOut(let reason) = event { guarded.signedOutReason = reason }
+                return Array(guarded.events.values)
+            }
+            for listener in listeners { listener.yield(event) }
         }
     }
 
