@@ -262,7 +262,7 @@ extension WriteTransaction {
         attach.version = (attach.version ?? 0) + 1
         var changed = record
         changed.setPoll(attach)
-        changed.updated = nextUpdate(after: record.updated)
+        changed.updated = nextUpdate(of: record)
         let statement = store.polls.setState
         statement.bind(1, record.chat.rawValue)
         statement.bind(2, record.id.rawValue)

@@ -131,7 +131,7 @@ extension WriteTransaction {
         writes += 1
         var edited = new
         edited.status = .edited
-        edited.updated = nextUpdate(after: old.updated)
+        edited.updated = nextUpdate(of: old)
         try reindex(old, as: edited)
         let statement = store.messages.edit
         statement.bind(1, old.chat.rawValue)
@@ -148,6 +148,11 @@ extension WriteTransaction {
         }
         touch(chat)
         return edited
+    }
+
+    /// When a message changes: not before it was sent, which runs ahead where many are sent within a millisecond.
+    func nextUpdate(of record: MessageRecord) -> Int64 {
+        max(nextUpdate(after: record.updated), record.id.timeMs)
     }
 
     /// When a message changes that has changed before: later than then, also in the same transaction, for

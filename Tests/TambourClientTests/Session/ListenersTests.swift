@@ -6,25 +6,60 @@ import Testing
 /// Whoever listens may end that at any time.
 @Suite("Listeners")
 struct ListenersTests {
+    private static let listening = 300
+    private static let patience = 60
+
     @Test("are told while others end listening, and neither waits for the other")
     func ending() async {
         let listeners = Listeners()
-        let done = DispatchSemaphore(value: 0)
-        let lane = DispatchQueue(label: "tambour.listeners")
-        Task {
-            for _ in 0..<5000 {
-                let task = Task { for await _ in listeners.changes() {} }
-                lane.async { for _ in 0..<3 { listeners.tell(.changes(ChangeSet())) } }
-                await Task.yield()
-                task.cancel()
-            }
-            lane.async { done.signal() }
-        }
-        let isDone = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(returning: done.wait(timeout: .now() + 60) == .success)
-            }
-        }
+        let isDone = await race(
+            each: { listeners.changes() },
+            telling: { listeners.tell(.changes(ChangeSet())) }
+        )
         #expect(isDone, "telling waits for who ends listening, who waits for telling")
+    }
+
+    @Test("are told of the state and of events while others end listening")
+    func endingOthers() async {
+        let listeners = Listeners()
+        let states = await race(
+            each: { listeners.states() },
+            telling: { listeners.tell(.state(.online)) }
+        )
+        #expect(states)
+        let events = await race(
+            each: { listeners.events() },
+            telling: { listeners.tell(.event(.signedOut(reason: "elsewhere"))) }
+        )
+        #expect(events)
+    }
+
+    /// Tells many who wait for something once, while another thread ends them from the last to be told on.
+    ///
+    /// - Returns: whether both came to their end.
+    private func race<Item: Sendable>(
+        each: () -> AsyncStream<Item>,
+        telling: @escaping @Sendable () -> Void
+    ) async -> Bool {
+        let waiting = DispatchSemaphore(value: 0)
+        let tasks = (0..<Self.listening).map { _ in
+            let stream = each()
+            return Task { for await _ in stream { waiting.signal() } }
+        }
+        return await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let deadline = DispatchTime.now() + .seconds(Self.patience)
+                telling()
+                for _ in tasks where waiting.wait(timeout: deadline) == .timedOut {
+                    return continuation.resume(returning: false)
+                }
+                let both = DispatchGroup()
+                DispatchQueue(label: "tambour.listeners.told").async(group: both, execute: telling)
+                DispatchQueue(label: "tambour.listeners.ended").async(group: both) {
+                    for task in tasks { task.cancel() }
+                }
+                continuation.resume(returning: both.wait(timeout: deadline) == .success)
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Cid, Connect, Group, LogIn, Newcomer
 from tambour_conformance.people import Device
 from tambour_conformance.settings import Settings
-from tambour_conformance.talk import login_again, only, say
+from tambour_conformance.talk import login_again, only, say, settled
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
@@ -68,6 +68,8 @@ def test_fields_of_a_capability(
     for _ in range(2):
         chat = group(devices[0][0], devices[-1][0])
         say(devices[0][0], chat, cid())
+        # The next change is another moment: those of one come together, however few are asked for.
+        settled(devices[-1][0])
     for device, expected in devices:
         reply = device.call(opcode, request_with(opcode, key, device, chat, settings))
         check((key in reply.value) == expected, f"{key}: {expected}", reply.value)

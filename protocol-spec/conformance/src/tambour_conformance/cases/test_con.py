@@ -284,10 +284,13 @@ def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid)
     """Groups in common come, the most recent first; others, and dialogs, do not."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     both = group(owner, nina, olga)
+    # Of one moment none is the most recent.
+    settled(owner)
     one = group(owner, nina)
     group(owner, olga)
     group(nina, olga)
     say(owner, dialog(owner, nina), cid())
+    settled(owner)
 
     def common(*users: int) -> list[int]:
         reply = owner.call("CHAT_SEARCH_COMMON_PARTICIPANTS", {"userIds": list(users)})

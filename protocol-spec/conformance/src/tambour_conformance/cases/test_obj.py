@@ -369,7 +369,7 @@ def test_what_stands_below(desk: Desk) -> None:
     phone, laptop, profile = desk
     notes = {phone.create("note", profile) for _ in range(3)}
     phone.create("measurement", profile, at=1)
-    mark = pull(laptop.device)["time"]
+    mark = settled_pull(laptop.device)["time"]
     forget(laptop.device)
     phone.delete("profile", profile, 1)
     found = objects(pull(laptop.device, since=mark))

@@ -9,7 +9,7 @@ import pytest
 
 from tambour_conformance.fixtures import Cid, Group, LogIn, Newcomer
 from tambour_conformance.people import Device
-from tambour_conformance.talk import begin, dialog, ids, say
+from tambour_conformance.talk import begin, dialog, ids, say, settled
 from tambour_conformance.verdict import case, check, equal
 from tambour_conformance.wire import Frame
 
@@ -56,7 +56,11 @@ def test_everywhere(login: LogIn, group: Group, cid: Cid) -> None:
     alice, bob = login("alice"), login("bob")
     chats = [dialog(alice, bob), group(alice, bob), dialog(alice, alice)]
     key = word()
-    said = [say(alice, chat, cid(), f"{key} here")["id"] for chat in chats]
+    said: list[int] = []
+    for chat in chats:
+        said.append(say(alice, chat, cid(), f"{key} here")["id"])
+        # Of one moment none is the newest.
+        settled(alice)
     results = search(alice, key)
     equal([each["message"]["id"] for each in results], said[::-1], "messages found")
     equal([each["chatId"] for each in results], chats[::-1], "their chats")
