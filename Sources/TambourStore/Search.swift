@@ -182,7 +182,7 @@ extension ReadTransaction {
                 below: marker,
                 limit: limit + 1,
                 // Older ones than the page holds need not be looked for; those of its last id do.
-                above: last.map { MessageID($0.rawValue - 1) }
+                above: last?.before
             )
             guard !found.isEmpty else { continue }
             page.messages += found
@@ -217,7 +217,7 @@ extension ReadTransaction {
         above: MessageID? = nil
     ) throws -> [SearchHit] {
         let floor = max(view.floor, above ?? MessageID(0))
-        let top = marker.map { MessageID($0.rawValue - 1) } ?? MessageID(.max)
+        let top = marker?.before ?? MessageID(.max)
         guard limit > 0, top > floor else { return [] }
         var search = ChatSearch(query: query, view: view, top: top, floor: floor, limit: limit)
         // What the index does not know yet.

@@ -199,7 +199,7 @@ extension WriteTransaction {
         let start = index > 0 ? ends[index - 1] : try reader.end(before: part, in: chat)
         // Around the message itself.
         var words: Set<[UInt8]> = []
-        for (after, upTo) in [(start, MessageID(id.rawValue - 1)), (id, ends[index])] {
+        for (after, upTo) in [(start, id.before), (id, ends[index])] {
             let (masks, _) = try masks(
                 of: chat,
                 after: after,

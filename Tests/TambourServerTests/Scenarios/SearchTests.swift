@@ -71,6 +71,24 @@ struct ChatSearchTests {
         }
     }
 
+    @Test("any marker is answered", arguments: [Int64.min, .min + 1, -1, 0, 1, .max])
+    func anyMarker(number: Int64) throws {
+        try withPair { server, alice, bob, dialog in
+            try alice.send("word", to: dialog, cid: 1)
+            let marker = MessageID(number)
+            let found = number == .max ? 1 : 0
+            for isIndexed in [false, true] {
+                if isIndexed { try server.indexWords() }
+                let everywhere = try alice.call(ChatSearchRequest(query: "word", marker: marker))
+                #expect(everywhere.result.count == found)
+                let inChat = try alice.call(
+                    MsgSearchRequest(chatID: dialog, query: "word", marker: marker)
+                )
+                #expect(inChat.result.count == found)
+            }
+        }
+    }
+
     @Test("a reply that would be too long is a shorter page")
     func budget() throws {
         try withPair(limits: ["maxReplyBytes": 2_000]) { server, alice, bob, dialog in
