@@ -33,7 +33,6 @@ package final class ClientTimings: Sendable {
     package static let bounds: [Int64] = [
         10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
     ]
-    private static let longestMs: Int64 = 86_400_000
     static let other = "other"
 
     private struct State {
@@ -61,7 +60,8 @@ package final class ClientTimings: Sendable {
     /// - Parameter version: what the client called itself; nil for who has not logged in, or a stranger
     ///   could fill the list of versions.
     func count(_ events: [LogEvent], version: AppVersion?) {
-        let spans = events.flatMap(Self.spans)
+        var spans: [LogSpanReader.Span] = []
+        for event in events { LogSpanReader.append(spansOf: event, to: &spans) }
         guard !spans.isEmpty else { return }
         state.withLock { state in
             let version = state.label(of: version, max: maxVersions)
@@ -72,33 +72,6 @@ package final class ClientTimings: Sendable {
     }
 
     package var histograms: [Key: Histogram] { state.withLock { $0.histograms } }
-
-    /// What an event says took how long; what has another shape is skipped.
-    private static func spans(of event: LogEvent) -> [(span: String, ms: Int64)] {
-        guard let params = event.params, let map = try? SettingRules.map(params),
-            let spans = map["spans"]?.list
-        else { return [] }
-        return spans.compactMap { span in
-            guard let span = try? SettingRules.map(span), let name = span["name"]?.text,
-                let ms = span["duration"]?.int, (0...longestMs).contains(ms)
-            else { return nil }
-            return (label(of: name), ms)
-        }
-    }
-
-    private static func label(of name: Text) -> String {
-        if case .other = LogSpan(name: name) { return other }
-        return String(name)
-    }
-}
-
-extension AnyValue {
-    fileprivate var list: [AnyValue]? {
-        try? MessagePackReader.read(bytes, limits: .standard) {
-            (reader: inout MessagePackReader) throws(PayloadError) in
-            try [AnyValue].read(from: &reader)
-        }
-    }
 }
 
 extension ClientTimings.Histogram {
