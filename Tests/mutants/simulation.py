@@ -80,9 +80,9 @@ MUTANTS = [
      "        touch(chat)\n        touch(member, in: chat)\n        return (record, previous)",
      "        if mutant != @ { touch(chat) }\n        touch(member, in: chat)\n        return (record, previous)"),
     ("server: a slow reader is spared some pushes", SERVER + "Gateway/Session.swift",
-     "            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes\n        {\n"
+     "            pending + packet.count > limits.maxOutboundPushBytes\n        {\n"
      "            return closeSlowReader()",
-     "            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes\n        {\n"
+     "            pending + packet.count > limits.maxOutboundPushBytes\n        {\n"
      "            if mutant == @ { return }\n            return closeSlowReader()"),
     ("server: the lease of the clock is forgotten over a restart", STORE + "StoreWriter.swift",
      "StoreConnection.leaseKey) { return leaseEnd }",

@@ -1,8 +1,10 @@
 /// Appends a packet to `output`; the payload is compressed if that makes it smaller and the receiver can read it.
 ///
 /// - Parameters:
-///   - payload: At most `PacketHeader.maxLength` bytes.
+///   - payload: At most `PacketHeader.maxLength` bytes, more cannot be framed.
 ///   - compressFrom: The shortest payload that is worth the try, bytes: below 350 it never pays.
+/// - Returns: false when the payload is too long for a frame; nothing is appended then.
+@discardableResult
 package func encodePacket(
     version: UInt8 = PacketHeader.writtenVersion,
     command: PacketCommand,
@@ -12,7 +14,8 @@ package func encodePacket(
     compression: Compression = .none,
     compressFrom: Int = 512,
     into output: inout [UInt8]
-) {
+) -> Bool {
+    guard payload.count <= PacketHeader.maxLength else { return false }
     var header = PacketHeader(
         version: version,
         command: command.rawValue,
@@ -20,7 +23,6 @@ package func encodePacket(
         opcode: opcode,
         length: payload.count
     )
-    precondition(payload.count <= PacketHeader.maxLength)
     let first = output.count
     let isWorthTrying =
         payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
@@ -43,9 +45,11 @@ package func encodePacket(
         header.write(to: packet)
     }
     output.removeLast(payload.count - header.length)
+    return true
 }
 
 /// Appends a packet to `output`, see `encodePacket(version:command:sequence:opcode:payload:compression:compressFrom:into:)`.
+@discardableResult
 package func encodePacket(
     version: UInt8 = PacketHeader.writtenVersion,
     command: PacketCommand,
@@ -55,7 +59,7 @@ package func encodePacket(
     compression: Compression = .none,
     compressFrom: Int = 512,
     into output: inout [UInt8]
-) {
+) -> Bool {
     payload.withUnsafeBytes {
         encodePacket(
             version: version,

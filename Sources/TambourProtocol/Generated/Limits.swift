@@ -148,6 +148,12 @@ package final class Limits: Sendable {
     package let maxTextUnits: Int
     /// 16_000 bytes. Four bytes for each unit is more than UTF-8 ever needs.
     package let maxTextBytes: Int
+    /// 65_536 bytes. A whole message with everything embedded in it: what can be stored can be sent in every
+    /// reply and push.
+    package let maxMessageBytes: Int
+    /// 28_672 bytes. Text, elements and attachments of one message. Twice this, with reactions and votes,
+    /// fits maxMessageBytes: a message may embed another one.
+    package let maxMessageContentBytes: Int
     /// 200 UTF-16 units. The length clients are told.
     package let maxTitleUnits: Int
     /// 400 UTF-16 units. The length clients are told.
@@ -160,6 +166,8 @@ package final class Limits: Sendable {
     package let maxSettingBytes: Int
     /// 2000 chats. Every login whose client does not hold the settings brings them.
     package let maxChatSettings: Int
+    /// 262_144 bytes. All settings of the chats that one CONFIG names travel in its reply and in a push.
+    package let maxConfigReplyBytes: Int
     /// 4096 bytes. What vendors' push services say their tokens may have.
     package let maxPushTokenBytes: Int
     /// 200 users. Who is told of a new name at once; the others see it at their next login.
@@ -361,12 +369,15 @@ package final class Limits: Sendable {
         linkPreviewRetryMs = overrides.value(of: "linkPreviewRetryMs", standard: 60_000)
         maxTextUnits = overrides.value(of: "maxTextUnits", standard: 4000)
         maxTextBytes = overrides.value(of: "maxTextBytes", standard: 16_000)
+        maxMessageBytes = overrides.value(of: "maxMessageBytes", standard: 65_536)
+        maxMessageContentBytes = overrides.value(of: "maxMessageContentBytes", standard: 28_672)
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)
         maxDescriptionUnits = overrides.value(of: "maxDescriptionUnits", standard: 400)
         maxNameUnits = overrides.value(of: "maxNameUnits", standard: 64)
         maxSettings = overrides.value(of: "maxSettings", standard: 100)
         maxSettingBytes = overrides.value(of: "maxSettingBytes", standard: 256)
         maxChatSettings = overrides.value(of: "maxChatSettings", standard: 2000)
+        maxConfigReplyBytes = overrides.value(of: "maxConfigReplyBytes", standard: 262_144)
         maxPushTokenBytes = overrides.value(of: "maxPushTokenBytes", standard: 4096)
         maxContactAudience = overrides.value(of: "maxContactAudience", standard: 200)
         maxShortStringBytes = overrides.value(of: "maxShortStringBytes", standard: 512)

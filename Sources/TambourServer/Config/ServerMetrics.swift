@@ -38,6 +38,7 @@ package final class ServerMetrics: Sendable {
     package let rerunBatches = Counter()
     package let pushes = Counter()
     package let repliesOverLimit = Counter()
+    package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
     package let timings: ClientTimings
 
@@ -123,6 +124,11 @@ package final class ServerMetrics: Sendable {
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
         counter("rerun_batches_total", "Batches run again one by one.", rerunBatches)
         counter("replies_over_limit_total", "Replies too long to send.", repliesOverLimit)
+        counter(
+            "pushes_over_limit_total",
+            "Pushes too long to send; each closed a session.",
+            pushesOverLimit
+        )
         labelled(
             "requests_total",
             "Requests by opcode.",

@@ -154,10 +154,7 @@ final class LaneGateway: @unchecked Sendable {
             let config = shared.settings.change(to: answers, version: session.settingsVersion)
             let push = Push.notifConfig(NotifConfig(config: config))
             var packets = encoded[config] ?? EncodedPush(push, limits: shared.limits)
-            if let packet = packets.packet(for: session.capabilities) {
-                session.push(packet)
-                told += 1
-            }
+            if session.push(&packets) { told += 1 }
             encoded[config] = packets
         }
         let rest = sessions.dropFirst(Self.toldAtOnce)
@@ -184,9 +181,7 @@ final class LaneGateway: @unchecked Sendable {
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.noteDialog(dialog) }
-                    if let packet = encoded.packet(for: session.capabilities) {
-                        session.push(packet)
-                    }
+                    session.push(&encoded)
                 }
             }
             if users.count > Self.listedUsers * byUser.count {
@@ -213,7 +208,7 @@ final class LaneGateway: @unchecked Sendable {
                 let config = shared.settings.change(to: news, for: session.features?.answers)
                 let push = Push.notifConfig(NotifConfig(config: config))
                 var packets = EncodedPush(push, limits: shared.limits)
-                if let packet = packets.packet(for: session.capabilities) { session.push(packet) }
+                session.push(&packets)
             }
         case .code, .delayed:
             break

@@ -87,9 +87,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var isShownOnline = false
     private var watched: Set<UserID> = []
 
-    /// What a reply may hold beyond the page it is cut to, bytes.
-    private static let replySlack = 128 * 1024
-
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
 
@@ -727,8 +724,33 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Writing
 
-    /// Sends a push, or holds it back while LOGIN is under way.
-    func push(_ packet: [UInt8]) {
+    /// Sends what of a push is for this client, or holds it back while LOGIN is under way.
+    ///
+    /// A push that cannot be sent closes the session: its client would miss it and never learn that.
+    /// - Returns: whether there was something to send.
+    @discardableResult
+    func push<Content>(_ push: inout EncodedPush<Content>) -> Bool {
+        switch push.delivery(for: capabilities) {
+        case .packet(let packet):
+            self.push(packet)
+            return true
+        case .nothing:
+            return false
+        case .tooLong(let bytes):
+            shared.metrics.pushesOverLimit.add(1)
+            shared.logger.error(
+                "a push is too long to be sent; its session is closed",
+                metadata: [
+                    "connection": "\(connection.id)", "opcode": "\(push.opcode.rawValue)",
+                    "bytes": "\(bytes)", "limit": "\(limits.mostPayloadBytes)",
+                ]
+            )
+            connection.close(.local("a push was too long"))
+            return false
+        }
+    }
+
+    private func push(_ packet: [UInt8]) {
         guard machine.phase != .closed, !connection.isClosing else { return }
         if isHoldingPushes {
             heldPushBytes += packet.count
@@ -740,10 +762,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func write(push packet: [UInt8]) {
-        if connection.pendingOutboundBytes == 0 { queuedPushBytes = 0 }
+        let pending = connection.pendingOutboundBytes
+        if pending == 0 { queuedPushBytes = 0 }
         queuedPushBytes += packet.count
-        if queuedPushBytes > limits.maxOutboundPushBytes,
-            connection.pendingOutboundBytes + packet.count > limits.maxOutboundPushBytes
+        // A client that has taken everything before is no slow reader, however long the push is.
+        if pending > 0, queuedPushBytes > limits.maxOutboundPushBytes,
+            pending + packet.count > limits.maxOutboundPushBytes
         {
             return closeSlowReader()
         }
@@ -794,9 +818,16 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         _ payload: UnsafeRawBufferPointer
     ) {
         guard !connection.isClosing else { return }
-        if payload.count > limits.maxReplyBytes + Self.replySlack {
+        if payload.count > limits.mostPayloadBytes {
             // Pages are cut long before; whatever got past that must not reach a client's limit.
             shared.metrics.repliesOverLimit.add(1)
+            shared.logger.error(
+                "a reply is too long to be sent; answered as internal",
+                metadata: [
+                    "connection": "\(connection.id)", "opcode": "\(opcode.rawValue)",
+                    "bytes": "\(payload.count)", "limit": "\(limits.mostPayloadBytes)",
+                ]
+            )
             return send(.internalError, sequence, opcode)
         }
         if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }

@@ -32,6 +32,12 @@ struct DraftsHandler: Sendable {
             return DraftSaveReply(time: tx.ct)
         }
         let elements = ElementRules.packed(request.draft?.elements ?? [], for: text)
+        try MessageSizeRules.requireFits(
+            text: text,
+            elements: elements,
+            limits: limits,
+            at: "/draft"
+        )
         if let before, before.isSaved {
             if before.text == text, before.elements == elements, before.replyTo == replyTo {
                 return DraftSaveReply(time: before.saved)

@@ -78,7 +78,17 @@ struct MessagesHandler: Sendable {
             attaches: attaches,
             poll: poll
         )
+        try MessageSizeRules.requireFits(
+            text: text,
+            elements: draft.elements,
+            attaches: attaches,
+            limits: limits,
+            at: "/message"
+        )
         try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
+        if let forward = draft.forward {
+            try MessageSizeRules.requireFits(forward: forward, limits: limits)
+        }
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
@@ -309,8 +319,9 @@ struct MessagesHandler: Sendable {
             title: title,
             event: "new",
             userID: caller.userID,
-            // Who reads a channel is nobody's business.
-            userIDs: kind == .channel ? nil : invited,
+            // Who reads a channel is nobody's business. A group may have more members than a message
+            // can name.
+            userIDs: kind == .channel ? nil : Array(invited.prefix(limits.maxIDsPerRequest)),
             chatType: kind.onWire
         )
         let (record, previous) = try tx.append(
@@ -467,6 +478,13 @@ struct MessagesHandler: Sendable {
         guard !content.text.isEmpty || content.attaches != nil || hasForward else {
             throw RequestError.errorMessageInvalid
         }
+        try MessageSizeRules.requireFits(
+            text: content.text,
+            elements: content.elements,
+            attaches: content.attaches,
+            limits: limits,
+            at: ""
+        )
         return content
     }
 

@@ -79,19 +79,7 @@ struct ProfileHandler: Sendable {
         )
         let privacy = try SettingRules.privacy(user, at: "/settings/user")
         let inactiveDays = try SettingRules.inactiveDays(user, at: "/settings/user")
-        var chats: [(id: ChatID, before: AnyValue?, after: AnyValue?)] = []
-        for (id, change) in change.chats.pairs {
-            guard try isKnown(id, to: caller, in: tx) else { throw RequestError.chatNotFound }
-            let before = try tx.reader.settings(of: caller.userID, in: id)
-            let known = try before.map { try SettingRules.map($0) } ?? NameMap([])
-            let after = try SettingRules.merged(
-                known,
-                change,
-                limits: limits,
-                at: "/settings/chats/\(id.rawValue)"
-            )
-            chats.append((id, before, after.isEmpty ? nil : AnyValue(after)))
-        }
+        let chats = try changes(of: change.chats, for: caller, in: tx)
         let added = chats.count { $0.before == nil && $0.after != nil }
         if added > 0 {
             let count = try tx.reader.countChatSettings(of: caller.userID) + added
@@ -127,6 +115,47 @@ struct ProfileHandler: Sendable {
             user: user,
             chats: shown.isEmpty ? nil : shown
         )
+    }
+
+    private typealias ChatChange = (id: ChatID, before: AnyValue?, after: AnyValue?)
+
+    /// The settings of each named chat before and after the request, each chat once.
+    ///
+    /// A chat that the request names several times gets the changes in their order.
+    /// - Throws: `chat.not.found`, `proto.payload`, also when the reply and the push, which carry all
+    ///   settings of the named chats, would exceed `maxConfigReplyBytes`.
+    private func changes(
+        of request: IDMap<ChatID, NameMap<AnyValue>>,
+        for caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> [ChatChange] {
+        var order: [ChatID] = []
+        var changes: [ChatID: NameMap<AnyValue>] = [:]
+        for (id, change) in request.pairs {
+            if changes[id] == nil { order.append(id) }
+            changes[id, default: NameMap()].pairs += change.pairs
+        }
+        var bytes = 0
+        return try order.map { id in
+            guard try isKnown(id, to: caller, in: tx) else { throw RequestError.chatNotFound }
+            let before = try tx.reader.settings(of: caller.userID, in: id)
+            let known = try before.map { try SettingRules.map($0) } ?? NameMap()
+            let merged = try SettingRules.merged(
+                known,
+                changes[id] ?? NameMap(),
+                limits: limits,
+                at: "/settings/chats/\(id.rawValue)"
+            )
+            let after = merged.isEmpty ? nil : AnyValue(merged)
+            bytes += after?.bytes.count ?? 0
+            guard bytes <= limits.maxConfigReplyBytes else {
+                throw RequestError.protoPayload(
+                    "/settings/chats: the named chats have more than "
+                        + "\(limits.maxConfigReplyBytes) bytes of settings; name fewer at once"
+                )
+            }
+            return (id, before, after)
+        }
     }
 
     /// Answers `CHAT_PIN_SET_VISIBILITY` (86): whether the caller's devices show what is pinned. It is

@@ -5,14 +5,27 @@ import TambourProtocol
 /// These differ by compression, and by the capabilities that decide what is written. Only the
 /// sequence number differs between receivers; it is put in when the packet leaves.
 struct EncodedPush<Content: WirePush> {
+    /// What a reader gets.
+    enum Delivery {
+        /// The whole packet with sequence number 0.
+        case packet([UInt8])
+        /// Nothing: the reader did not name a capability that the push needs.
+        case nothing
+        /// Nothing, although the push is for this reader: its payload has more bytes than clients read.
+        case tooLong(Int)
+    }
+
     /// What goes to readers with these of the capabilities that matter.
     private struct Form {
         let capabilities: Capabilities
-        let packet: [UInt8]
+        let delivery: Delivery
     }
 
     private let push: Content
+
+    var opcode: Opcode { push.opcode }
     private let compressFrom: Int
+    private let mostBytes: Int
     private let needs: Capabilities
     /// Capabilities that make a difference to the bytes.
     private let matters: Capabilities
@@ -25,20 +38,21 @@ struct EncodedPush<Content: WirePush> {
     init(_ push: Content, limits: Limits) {
         self.push = push
         compressFrom = limits.compressFromBytes
+        mostBytes = limits.mostPayloadBytes
         needs = push.needs
         matters = push.gates.union(.lz4Large)
     }
 
-    /// The whole packet with sequence number 0; nil when such a client is not sent it.
-    mutating func packet(for capabilities: Capabilities) -> [UInt8]? {
-        guard capabilities.isSuperset(of: needs) else { return nil }
+    /// What a reader with these capabilities gets; encoded when the first such reader is met.
+    mutating func delivery(for capabilities: Capabilities) -> Delivery {
+        guard capabilities.isSuperset(of: needs) else { return .nothing }
         let capabilities = capabilities.intersection(matters)
-        if let first, first.capabilities == capabilities { return first.packet }
-        if let second, second.capabilities == capabilities { return second.packet }
+        if let first, first.capabilities == capabilities { return first.delivery }
+        if let second, second.capabilities == capabilities { return second.delivery }
         if let other = others.first(where: { $0.capabilities == capabilities }) {
-            return other.packet
+            return other.delivery
         }
-        let form = Form(capabilities: capabilities, packet: encode(for: capabilities))
+        let form = Form(capabilities: capabilities, delivery: encode(for: capabilities))
         if first == nil {
             first = form
         } else if second == nil {
@@ -46,11 +60,12 @@ struct EncodedPush<Content: WirePush> {
         } else {
             others.append(form)
         }
-        return form.packet
+        return form.delivery
     }
 
-    private func encode(for capabilities: Capabilities) -> [UInt8] {
+    private func encode(for capabilities: Capabilities) -> Delivery {
         push.withEncoded(for: capabilities) { payload in
+            guard payload.count <= mostBytes else { return .tooLong(payload.count) }
             var packet: [UInt8] = []
             encodePacket(
                 command: .request,
@@ -61,7 +76,21 @@ struct EncodedPush<Content: WirePush> {
                 compressFrom: compressFrom,
                 into: &packet
             )
-            return packet
+            return .packet(packet)
         }
+    }
+}
+
+extension Limits {
+    /// What a reply may hold beyond the page it is cut to, bytes: with the standard limits 1 MiB in all,
+    /// which every known client reads.
+    private static let replySlack = 124 * 1024
+
+    /// The longest payload that is sent: a page with what surrounds it, and what a frame can hold.
+    var mostPayloadBytes: Int {
+        min(
+            maxReplyBytes.addingReportingOverflow(Self.replySlack).partialValue,
+            PacketHeader.maxLength
+        )
     }
 }

@@ -42,7 +42,10 @@ struct EncodedPushTests {
     /// The packet for each client that asks, of one push.
     private func packets(of sample: Sample) -> (Capabilities) -> [UInt8]? {
         var push = EncodedPush(sample, limits: .standard)
-        return { push.packet(for: $0) }
+        return {
+            guard case .packet(let packet) = push.delivery(for: $0) else { return nil }
+            return packet
+        }
     }
 
     private func payload(_ packet: [UInt8]?) -> [UInt8]? { packet.map { Array($0.dropFirst(10)) } }
@@ -94,5 +97,15 @@ struct EncodedPushTests {
         #expect(packet([Self.second, Self.third]) == nil)
         #expect(sample.encoded == 0)
         #expect(packet([Self.first, Self.second, Self.third]) != nil)
+    }
+
+    @Test("what no client can read is not sent", arguments: [(1 << 20) - 7, 1 << 24])
+    func tooLong(padding: Int) {
+        var push = EncodedPush(Sample(padding: padding), limits: .standard)
+        guard case .tooLong(let bytes) = push.delivery(for: []) else {
+            Issue.record("a payload of \(padding) bytes has a packet")
+            return
+        }
+        #expect(bytes == 8 + padding)
     }
 }

@@ -159,6 +159,40 @@ struct ConnectionLimitsTests {
         }
     }
 
+    @Test("a client that reads gets a push that is longer than the backlog may be")
+    func longPush() throws {
+        try withPair(limits: ["maxOutboundPushBytes": 2_000]) { server, alice, bob, dialog in
+            try alice.send("first", to: dialog, cid: 1)
+            // Nothing may wait to be sent when the long one comes.
+            _ = try bob.takePushes()
+            let text = (0..<800).map { "\($0 &* 2_654_435_761 % 9_973)" }.joined()
+            try alice.send(text, to: dialog, cid: 2)
+            #expect(try bob.next(.notifMessage, as: NotifMessage.self).message.cid == 2)
+            #expect(server.server.metrics.slowReadersClosed.count == 0)
+        }
+    }
+
+    @Test("a push that cannot be sent closes its session, and nobody else's")
+    func pushOverLimit() throws {
+        try withPair(limits: ["maxReplyBytes": 1_000]) { server, alice, bob, dialog in
+            let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+            let value = AnyValue(Text(String(repeating: "x", count: 200)))
+            let settings = NameMap(
+                (0..<100).map { (Text("\($0)\(String(repeating: "n", count: 240))"), value) }
+            )
+            // Each chat fits, all together do not.
+            let group = try alice.createGroup("Group", with: [bob], cid: 1)
+            let chats = IDMap([(ChatID(0), settings), (dialog, settings), (group, settings)])
+            let change = ConfigRequest(settings: SettingsChange(chats: chats))
+            #expect(try alice.code(of: change) == .internalError)
+            try tablet.waitForClose()
+            #expect(server.server.metrics.pushesOverLimit.count == 1)
+            #expect(server.server.metrics.repliesOverLimit.count == 1)
+            try alice.call(PingRequest())
+            try bob.call(PingRequest())
+        }
+    }
+
     @Test("who asks and does not read the answers is closed")
     func deafAsker() throws {
         let limits = ["maxOutboundBytes": 65_536]

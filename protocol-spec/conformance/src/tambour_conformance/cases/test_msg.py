@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tambour_conformance import wire
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
@@ -368,6 +369,47 @@ def test_too_many_parts(
     equal(with_cid(alice, chat, number), [], "messages of the cid")
     stored = say(alice, chat, number, **{key: [item] * limits[limit]})
     equal(len(stored[key]), limits[limit], key)
+
+
+def formatting(content_bytes: int) -> list[dict[str, Any]]:
+    """Ranges of the text "x" that take nearly as many bytes with it, and not more."""
+    each = {"type": "T" * 500, "from": 0, "length": 1}
+    return [each] * ((content_bytes - 8) // len(wire.encode(each)))
+
+
+@case("MSG-33")
+def test_too_large(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+    """Refused by every request that stores formatting, and nothing is stored."""
+    alice, bob = login("alice"), login("bob")
+    chat, number = group(alice, bob), cid()
+    over = formatting(limits["maxMessageContentBytes"] + 1000)
+    large = message(number, "x", elements=over)
+    alice.refused("proto.payload", "MSG_SEND", {"chatId": chat, "message": large})
+    bob.silence_by_fence()
+    equal(with_cid(alice, chat, number), [], "messages of the cid")
+    edit = {"chatId": chat, "messageId": say(alice, chat, cid())["id"], "text": "x", "elements": over}
+    alice.refused("proto.payload", "MSG_EDIT", edit)
+    draft = {"chatId": chat, "draft": {"text": "x", "elements": over}}
+    alice.refused("proto.payload", "DRAFT_SAVE", draft)
+
+
+@case("MSG-34")
+def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+    """Pushed, paged, and shown at the login of a member."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    elements = formatting(limits["maxMessageContentBytes"])
+    first = say(alice, chat, cid(), "x", elements=elements)
+    link = {"type": "REPLY", "messageId": first["id"]}
+    answer = say(alice, chat, cid(), "x", elements=elements, link=link)
+    told(bob, [first["id"], answer["id"]])
+    page = history(bob, chat, backward=2)
+    equal([each["id"] for each in page], [first["id"], answer["id"]], "messages of the page")
+    check(
+        len(page[1]["link"]["message"]["elements"]) == len(elements), "the message answered", page[1]["link"]
+    )
+    shown = chat_of(login_again(bob), chat)["lastMessage"]
+    equal(shown["id"], answer["id"], "last message")
 
 
 @case("MSG-13")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tambour_conformance import wire
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
@@ -156,6 +157,34 @@ def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> 
         equal(put_chat(device, chat)["chats"], {str(chat): muted}, f"what {device.name} gets")
     equal(put_chat(owner, quiet)["chats"], {str(quiet): {}}, "those of a chat without any")
     laptop.silence_by_fence()
+
+
+@case("SET-14")
+def test_named_twice(login: LogIn, newcomer: Newcomer) -> None:
+    """As keys in two forms, since a map of this program holds each key once."""
+    account = newcomer("owner")
+    owner, laptop = login(account), login(account, "laptop")
+    chats = {str(SAVED): {"led": 1, "vibr": True}, SAVED: {"led": 2, "vibr": None}}
+    reply = owner.call("CONFIG", {"settings": {"chats": chats}})
+    equal(reply["chats"], {str(SAVED): {"led": 2}}, "settings of the chat")
+    laptop.fence()
+    equal(laptop.pushes("NOTIF_CONFIG")[-1]["config"]["chats"], {str(SAVED): {"led": 2}}, "settings pushed")
+
+
+@case("SET-15")
+def test_more_than_a_reply(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
+    """Each chat is within the limits, all together are not."""
+    account, nina = newcomer("owner"), login(newcomer("nina"))
+    owner = login(account)
+    value = "x" * (limits["maxSettingBytes"] - 8)
+    many = {f"{number}": value for number in range(limits["maxSettings"])}
+    each = len(wire.encode(many))
+    chats = [SAVED, dialog(owner, nina)]
+    while each * len(chats) <= limits["maxConfigReplyBytes"]:
+        chats.append(group(owner, nina))
+    owner.refused("proto.payload", "CONFIG", {"settings": {"chats": {str(chat): many for chat in chats}}})
+    check("chats" not in login_again(owner)["config"], "no settings of chats", chats)
+    put_chat(owner, SAVED, **many)
 
 
 @case("SET-05")
