@@ -121,8 +121,97 @@ package final class Limits: Sendable {
     package let loginBurst: Int
     /// 20 logins a minute. A client that reconnects in a loop must not cost its snapshot each time.
     package let loginsPerMinute: Int
-    /// 100_000 buckets. Some 5 MB; a bucket that is full is not kept, and of more than so many the oldest are
-    /// forgotten.
+    /// 300 changes. A group is set up, or cleared of a wave of spammers, in one go.
+    package let manageBurst: Int
+    /// 60 changes a minute. Each is a message or a push to every member.
+    package let managesPerMinute: Int
+    /// 3000 messages. Three of the longest lists of ids, or the clearing of 150 chats.
+    package let removeBurst: Int
+    /// 600 messages a minute. Each is told to every member; nobody deletes ten messages a second for long.
+    package let removesPerMinute: Int
+    /// 600 marks. A client that comes back marks a chat after the other.
+    package let markBurst: Int
+    /// 1500 marks a minute. Twenty-five a second: a group where twenty people write each second is read
+    /// along.
+    package let marksPerMinute: Int
+    /// 120 pushes. A bot says so in many chats at once.
+    package let typingBurst: Int
+    /// 240 pushes a minute. Every three seconds in twelve chats; each is a push to every member.
+    package let typingsPerMinute: Int
+    /// 240 reactions. One for each message of a few screens.
+    package let reactBurst: Int
+    /// 120 reactions a minute. Two a second; each is a push to every member.
+    package let reactsPerMinute: Int
+    /// 500_000 rows. A client that catches up with 1,000 chats reads two pages of 200 of each; a second or
+    /// two of one reader.
+    package let readBurst: Int
+    /// 120_000 rows a minute. Ten pages of 200 messages a second: faster than people scroll, and some
+    /// hundredths of a reader.
+    package let readsPerMinute: Int
+    /// 5000 users. As many as a phone book of many years holds.
+    package let peopleBurst: Int
+    /// 600 users a minute. Ten new faces a second; walking through all ids must take years.
+    package let peoplePerMinute: Int
+    /// 120 pages. The media of all chats that are looked at in one sitting.
+    package let mediaBurst: Int
+    /// 120 pages a minute. A page may have to look at thousands of messages.
+    package let mediaPerMinute: Int
+    /// 500 contacts. A phone book is brought over by hand or by a script.
+    package let contactBurst: Int
+    /// 60 contacts a minute. People add a few a day.
+    package let contactsPerMinute: Int
+    /// 20 changes. Name, text and picture, until they are right.
+    package let profileBurst: Int
+    /// 4 changes a minute. Each is told to maxContactAudience users.
+    package let profilesPerMinute: Int
+    /// 2000 chats. All that an account may have settings of.
+    package let settingsBurst: Int
+    /// 120 chats a minute. Faster than people tap through their chats.
+    package let settingsPerMinute: Int
+    /// 300 drafts. More than an account keeps.
+    package let draftBurst: Int
+    /// 120 drafts a minute. A client that saves while somebody types saves every second or two.
+    package let draftsPerMinute: Int
+    /// 100 changes. All folders of an account are set up three times over.
+    package let folderBurst: Int
+    /// 30 changes a minute. Each may be of maxFolderBytes.
+    package let foldersPerMinute: Int
+    /// 20_000 operations. All objects of an account in one go.
+    package let objectBurst: Int
+    /// 6000 operations a minute. A year of values, one a minute, is brought over within an hour and a half.
+    package let objectsPerMinute: Int
+    /// 200 reports. Twice as many as one request may hold.
+    package let reportBurst: Int
+    /// 20 reports a minute. A person has to look at each.
+    package let reportsPerMinute: Int
+    /// 60 steps. A password is set in five or six steps, with mistakes.
+    package let accountBurst: Int
+    /// 20 steps a minute. Some of them hash a password or send e-mail.
+    package let accountsPerMinute: Int
+    /// 30 requests. A test of a client signs in and out.
+    package let signOutBurst: Int
+    /// 10 requests a minute. Each ends logins for good.
+    package let signOutsPerMinute: Int
+    /// 3000 packets. A client that answers every push comes back to a busy group.
+    package let signalBurst: Int
+    /// 6000 packets a minute. A hundred a second: one for each push of five busy groups.
+    package let signalsPerMinute: Int
+    /// 2000 events. Two of the longest requests.
+    package let logBurst: Int
+    /// 600 events a minute. Telemetry is counted and dropped.
+    package let logsPerMinute: Int
+    /// 100 requests. A login with mistakes, a QR code that is waited for, or what a client sends along behind
+    /// its LOGIN.
+    package let strangerBurst: Int
+    /// 60 requests a minute. A QR code is asked about every qrPollingIntervalMs, and nothing else is that
+    /// frequent.
+    package let strangerRequestsPerMinute: Int
+    /// 3000 requests. An office of a thousand behind one address reconnects after a power cut.
+    package let addressBurst: Int
+    /// 1200 requests a minute. Twenty a second, for all who are not logged in behind one address.
+    package let addressRequestsPerMinute: Int
+    /// 100_000 buckets. Some 5 MB for users, and as much for addresses; a full bucket is not kept, and above
+    /// the limit the oldest are forgotten.
     package let maxRateBuckets: Int
     /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
     package let maxNewDialogsPerHour: Int
@@ -357,6 +446,48 @@ package final class Limits: Sendable {
         authsPerMinute = overrides.value(of: "authsPerMinute", standard: 30)
         loginBurst = overrides.value(of: "loginBurst", standard: 60)
         loginsPerMinute = overrides.value(of: "loginsPerMinute", standard: 20)
+        manageBurst = overrides.value(of: "manageBurst", standard: 300)
+        managesPerMinute = overrides.value(of: "managesPerMinute", standard: 60)
+        removeBurst = overrides.value(of: "removeBurst", standard: 3000)
+        removesPerMinute = overrides.value(of: "removesPerMinute", standard: 600)
+        markBurst = overrides.value(of: "markBurst", standard: 600)
+        marksPerMinute = overrides.value(of: "marksPerMinute", standard: 1500)
+        typingBurst = overrides.value(of: "typingBurst", standard: 120)
+        typingsPerMinute = overrides.value(of: "typingsPerMinute", standard: 240)
+        reactBurst = overrides.value(of: "reactBurst", standard: 240)
+        reactsPerMinute = overrides.value(of: "reactsPerMinute", standard: 120)
+        readBurst = overrides.value(of: "readBurst", standard: 500_000)
+        readsPerMinute = overrides.value(of: "readsPerMinute", standard: 120_000)
+        peopleBurst = overrides.value(of: "peopleBurst", standard: 5000)
+        peoplePerMinute = overrides.value(of: "peoplePerMinute", standard: 600)
+        mediaBurst = overrides.value(of: "mediaBurst", standard: 120)
+        mediaPerMinute = overrides.value(of: "mediaPerMinute", standard: 120)
+        contactBurst = overrides.value(of: "contactBurst", standard: 500)
+        contactsPerMinute = overrides.value(of: "contactsPerMinute", standard: 60)
+        profileBurst = overrides.value(of: "profileBurst", standard: 20)
+        profilesPerMinute = overrides.value(of: "profilesPerMinute", standard: 4)
+        settingsBurst = overrides.value(of: "settingsBurst", standard: 2000)
+        settingsPerMinute = overrides.value(of: "settingsPerMinute", standard: 120)
+        draftBurst = overrides.value(of: "draftBurst", standard: 300)
+        draftsPerMinute = overrides.value(of: "draftsPerMinute", standard: 120)
+        folderBurst = overrides.value(of: "folderBurst", standard: 100)
+        foldersPerMinute = overrides.value(of: "foldersPerMinute", standard: 30)
+        objectBurst = overrides.value(of: "objectBurst", standard: 20_000)
+        objectsPerMinute = overrides.value(of: "objectsPerMinute", standard: 6000)
+        reportBurst = overrides.value(of: "reportBurst", standard: 200)
+        reportsPerMinute = overrides.value(of: "reportsPerMinute", standard: 20)
+        accountBurst = overrides.value(of: "accountBurst", standard: 60)
+        accountsPerMinute = overrides.value(of: "accountsPerMinute", standard: 20)
+        signOutBurst = overrides.value(of: "signOutBurst", standard: 30)
+        signOutsPerMinute = overrides.value(of: "signOutsPerMinute", standard: 10)
+        signalBurst = overrides.value(of: "signalBurst", standard: 3000)
+        signalsPerMinute = overrides.value(of: "signalsPerMinute", standard: 6000)
+        logBurst = overrides.value(of: "logBurst", standard: 2000)
+        logsPerMinute = overrides.value(of: "logsPerMinute", standard: 600)
+        strangerBurst = overrides.value(of: "strangerBurst", standard: 100)
+        strangerRequestsPerMinute = overrides.value(of: "strangerRequestsPerMinute", standard: 60)
+        addressBurst = overrides.value(of: "addressBurst", standard: 3000)
+        addressRequestsPerMinute = overrides.value(of: "addressRequestsPerMinute", standard: 1200)
         maxRateBuckets = overrides.value(of: "maxRateBuckets", standard: 100_000)
         maxNewDialogsPerHour = overrides.value(of: "maxNewDialogsPerHour", standard: 50)
         linkPreviewTimeoutMs = overrides.value(of: "linkPreviewTimeoutMs", standard: 10_000)

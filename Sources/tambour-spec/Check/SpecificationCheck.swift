@@ -16,6 +16,7 @@ struct SpecificationCheck {
         check.checkErrors()
         check.checkTypes()
         check.checkOpcodes()
+        check.checkCosts()
         check.problems += specification.roles.problems(in: specification)
         check.problems += specification.entities.problems(in: specification)
         check.checkRequirements()
@@ -24,18 +25,18 @@ struct SpecificationCheck {
         return check.problems
     }
 
-    private mutating func complain(_ origin: Origin, _ text: String) {
+    mutating func complain(_ origin: Origin, _ text: String) {
         problems.append(Problem(origin: origin, text: text))
     }
 
-    private mutating func unique(_ names: [(String, Origin)], _ what: String) {
+    mutating func unique(_ names: [(String, Origin)], _ what: String) {
         var seen: Set<String> = []
         for (name, origin) in names where !seen.insert(name).inserted {
             complain(origin, "\(what) \(name) is there twice")
         }
     }
 
-    private mutating func documented(_ doc: String, since: Int, _ what: String, _ origin: Origin) {
+    mutating func documented(_ doc: String, since: Int, _ what: String, _ origin: Origin) {
         if doc.last != "." { complain(origin, "\(what): the text must end with a full stop") }
         if since < 1 || since > specification.version {
             complain(

@@ -18,6 +18,7 @@ struct Generator {
                 "\(Self.sources)/ClientRequest.swift",
                 ClientRequestSource(specification: specification).text()
             ),
+            ("\(Self.sources)/Costs.swift", CostsSource(specification: specification).text()),
             ("\(Self.sources)/Errors.swift", ErrorsSource(specification: specification).text()),
             ("\(Self.sources)/Framing.swift", framing()),
             ("\(Self.sources)/Limits.swift", LimitsSource(specification: specification).text()),

@@ -13,11 +13,14 @@ struct ProtocolBundle {
         var surface = document()
         surface["examples"] = nil
         surface["flows"] = nil
+        // How often something may be asked for is the operator's; clients read `retryAfter`.
+        surface["buckets"] = nil
         surface["families"] = specification.families.map { entry in
             var family = self.family(entry)
             family["opcodes"] = entry.opcodes.map { entry in
                 var opcode = self.opcode(entry)
                 opcode["edges"] = nil
+                opcode["cost"] = nil
                 return opcode
             }
             return family
@@ -50,6 +53,12 @@ struct ProtocolBundle {
             "states": specification.states.map(documented),
             "capabilities": specification.capabilities.map(documented),
             "features": specification.features.map(feature),
+            "buckets": specification.buckets.map { bucket in
+                [
+                    "name": bucket.name, "of": bucket.owner.rawValue, "burst": bucket.burst,
+                    "perMinute": bucket.perMinute, "doc": bucket.doc,
+                ]
+            },
             "limits": specification.limits.map(limit),
             "errors": specification.errors.map(error),
             "enums": specification.enums.map(enumeration),
@@ -200,11 +209,25 @@ struct ProtocolBundle {
         result["kind"] = opcode.kind?.rawValue
         result["idempotency"] = opcode.idempotency?.rawValue
         result["key"] = opcode.key
+        result["cost"] = opcode.cost.map(cost)
         result["capability"] = opcode.capability
         result["deprecated"] = opcode.deprecated.map(deprecation)
         result["request"] = opcode.request?.fields.map(field)
         result["reply"] = opcode.reply?.fields.map(field)
         result["push"] = opcode.push?.fields.map(field)
+        return result
+    }
+
+    private func cost(_ cost: CostEntry) -> [String: Any] {
+        var result: [String: Any] = [
+            "bucket": cost.bucket, "also": cost.also, "units": cost.units,
+            "perItem": cost.perItem, "itemUnits": cost.itemUnits,
+            "rowsRead": cost.rowsRead, "rowsWritten": cost.rowsWritten,
+            "bytesStored": cost.bytesStored, "bytesTold": cost.bytesTold,
+            "tells": cost.tells.rawValue, "cpu": cost.processor.rawValue,
+        ]
+        result["pageSize"] = cost.pageSize
+        result["maxPage"] = cost.maxPage
         return result
     }
 

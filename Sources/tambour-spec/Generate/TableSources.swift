@@ -80,6 +80,8 @@ struct OpcodesSource {
             source.line("package let kind: Kind?")
             source.doc("Nil for pushes and for what is not served.")
             source.line("package let idempotency: Idempotency?")
+            source.doc("What a request costs. Nil for pushes and for what is not served.")
+            source.line("package let cost: RequestCost?")
             source.doc("What the opcode may answer beside `RequestError.Code.common`.")
             source.line("package let errors: [RequestError.Code]")
             source.doc("The feature without which it answers `proto.opcode`; empty for most.")
@@ -94,15 +96,15 @@ struct OpcodesSource {
                 let last = max(served.last?.number ?? 0, known.last?.number ?? 0)
                 source.line("var table = [OpInfo?](repeating: nil, count: \(last + 1))")
                 source.block(
-                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ errors: [RequestError.Code], _ feature: Features = [])"
+                    "func served(_ number: Int, _ name: String, _ direction: Direction, _ states: States, _ kind: Kind?, _ idempotency: Idempotency?, _ cost: RequestCost?, _ errors: [RequestError.Code], _ feature: Features = [])"
                 ) { source in
                     source.line(
-                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, errors: errors, feature: feature, isServed: kind != nil)"
+                        "table[number] = OpInfo(opcode: Opcode(rawValue: UInt16(number)), name: name, direction: direction, states: states, kind: kind, idempotency: idempotency, cost: cost, errors: errors, feature: feature, isServed: kind != nil)"
                     )
                 }
                 source.block("func known(_ number: Int, _ name: String, _ direction: Direction)") {
                     source in
-                    source.line("served(number, name, direction, [], nil, nil, [])")
+                    source.line("served(number, name, direction, [], nil, nil, nil, [])")
                 }
                 for opcode in served {
                     let states = opcode.states.map { ".\($0)" }.joined(separator: ", ")
@@ -111,10 +113,11 @@ struct OpcodesSource {
                     }.joined(separator: ", ")
                     let kind = opcode.kind.map { ".\($0.rawValue)" } ?? "nil"
                     let idempotency = opcode.idempotency.map { ".\($0.rawValue)" } ?? "nil"
+                    let cost = opcode.cost.map(CostsSource.argument) ?? "nil"
                     let feature = specification.features.first { $0.opcodes.contains(opcode.name) }
                         .map { ", .\(Names.camel(fromSeparated: $0.name))" }
                     source.line(
-                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), [\(errors)]\(feature ?? ""))"
+                        "served(\(opcode.number), \(literal(opcode.name)), .\(opcode.direction.rawValue), [\(states)], \(kind), \(idempotency), \(cost), [\(errors)]\(feature ?? ""))"
                     )
                 }
                 for opcode in known {

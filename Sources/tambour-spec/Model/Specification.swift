@@ -10,6 +10,7 @@ struct Specification: Sendable {
     var states: [Documented] = []
     var capabilities: [Documented] = []
     var features: [Feature] = []
+    var buckets: [RateBucketEntry] = []
     var limits: [Limit] = []
     var errors: [ErrorCode] = []
     var enums: [EnumType] = []
@@ -193,6 +194,8 @@ struct OpcodeEntry: Sendable {
     var kind: Kind?
     var idempotency: Idempotency?
     var key: String?
+    /// What a request is paid from; nil for pushes.
+    var cost: CostEntry?
     /// The capability without which a client is not sent the push.
     var capability: String?
     var errors: [String]

@@ -64,7 +64,7 @@ struct SpecificationLoader {
         }
     }
 
-    private mutating func map(_ node: Node, file: String) -> YAMLMap? {
+    mutating func map(_ node: Node, file: String) -> YAMLMap? {
         guard let map = YAMLMap(node, file: file) else {
             problems.append(
                 Problem(
@@ -80,7 +80,7 @@ struct SpecificationLoader {
         return map
     }
 
-    private mutating func maps(_ map: YAMLMap, _ key: String) -> [YAMLMap] {
+    mutating func maps(_ map: YAMLMap, _ key: String) -> [YAMLMap] {
         guard let node = map.node(key) else { return [] }
         guard let sequence = node.sequence else {
             problems.append(Problem(origin: map.origin, text: "\"\(key)\" must be a list"))
@@ -89,7 +89,7 @@ struct SpecificationLoader {
         return sequence.compactMap { self.map($0, file: map.origin.file) }
     }
 
-    private mutating func finish(_ map: YAMLMap) {
+    mutating func finish(_ map: YAMLMap) {
         problems += map.problems()
     }
 
@@ -120,6 +120,7 @@ struct SpecificationLoader {
             let opcodes = entry.strings("opcodes")
             return .init(documented: documented(entry), opcodes: opcodes)
         }
+        specification.buckets = buckets(map)
         finish(map)
     }
 
@@ -427,6 +428,7 @@ struct SpecificationLoader {
             kind: entry.choice("kind"),
             idempotency: entry.choice("idempotency"),
             key: entry.string("key"),
+            cost: cost(entry),
             capability: entry.string("capability"),
             errors: entry.strings("errors"),
             effects: maps(entry, "effects").map { effect in

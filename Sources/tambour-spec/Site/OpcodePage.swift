@@ -46,6 +46,9 @@ struct OpcodePage {
         if let idempotency = opcode.idempotency {
             facts.append(("Sent twice", prose.html(idempotency.text(key: opcode.key))))
         }
+        if let cost = opcode.cost {
+            facts.append(("Paid from", cost.html(prose)))
+        }
         if let capability = opcode.capability {
             facts.append(("Sent only with", prose.code(capability)))
         }

@@ -62,7 +62,7 @@ struct SiteGenerator {
         }
         pages.append(flowIndex())
         pages += specification.flows.map { FlowPage($0, in: specification, places).page() }
-        pages += [tables.types(), tables.errors(), tables.limits()]
+        pages += [tables.types(), tables.errors(), tables.limits(), tables.costs()]
         pages += [tables.roles(), tables.entities(), tables.capabilities()]
         let requirements = RequirementPage(
             specification: specification,
@@ -242,7 +242,7 @@ struct SiteGenerator {
         }
         lines += [
             "  - Reference:", "      - Types: types.md", "      - Errors: errors.md",
-            "      - Limits: limits.md", "      - Roles: roles.md",
+            "      - Limits: limits.md", "      - Costs: costs.md", "      - Roles: roles.md",
             "      - Entities: entity-types.md",
             "      - Capabilities and features: capabilities.md",
             "      - Requirements: requirements.md",

@@ -5,6 +5,7 @@ struct SitePlaces {
         case opcode(String)
         case error(String)
         case limit(String)
+        case bucket(String)
         case capability(String)
         case feature(String)
         /// A struct or enumeration of `types.yaml`.
@@ -67,6 +68,7 @@ struct SitePlaces {
         case .opcode(let name): Place(page: pageOfOpcode[name] ?? "opcodes", anchor: nil)
         case .error(let code): Place(page: "errors", anchor: code)
         case .limit(let name): Place(page: "limits", anchor: name)
+        case .bucket(let name): Place(page: "costs", anchor: name)
         case .capability(let name), .feature(let name):
             Place(page: "capabilities", anchor: name)
         case .type(let name): Place(page: "types", anchor: name)

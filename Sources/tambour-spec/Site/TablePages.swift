@@ -3,7 +3,7 @@ struct TablePages {
     let specification: Specification
     let places: SitePlaces
 
-    private func prose(_ page: String) -> Prose { Prose(places: places, page: page) }
+    func prose(_ page: String) -> Prose { Prose(places: places, page: page) }
 
     private var opcodes: [OpcodeEntry] { specification.families.flatMap(\.opcodes) }
 

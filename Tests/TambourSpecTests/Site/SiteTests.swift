@@ -36,6 +36,7 @@ struct SiteTests {
         var targets: [SitePlaces.Target] = opcodes.map { .opcode($0.name) }
         targets += specification.errors.map { .error($0.code) }
         targets += specification.limits.map { .limit($0.name) }
+        targets += specification.buckets.map { .bucket($0.name) }
         targets += specification.capabilities.map { .capability($0.name) }
         targets += specification.features.map { .feature($0.name) }
         targets += specification.states.map { .state($0.name) }

@@ -189,6 +189,31 @@ def test_whose_guesses(
     equal(set(guess(other)), {"error.code.expired"}, "what a user at the address is refused with")
 
 
+@case("RAT-09")
+def test_strangers(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """Too many PINGs before a LOGIN are refused; after it, and on another connection, they are served."""
+    most = limits["strangerBurst"]
+    if most > MOST_REQUESTS:
+        skip(f"strangerBurst is {most}: {LESS}")
+    nina = login(newcomer("nina"))
+    refusal = None
+    for _ in range(0, 2 * most + BURST, BURST):
+        packets = [client.packet("PING", {}) for _ in range(BURST)]
+        client.coalesce(*(packet for _, packet in packets))
+        for seq, _ in packets:
+            frame = client.either(Reply(seq), Error("too.many.requests", seq))
+            if "error" in frame.value:
+                refusal = frame
+        if refusal is not None:
+            break
+    check(refusal is not None, f"a refusal after at most {2 * most + BURST} requests", "none")
+    assert refusal is not None
+    wait_ms(refusal)
+    nina.alive()
+    client.call("LOGIN", {"token": nina.token})
+    client.alive()
+
+
 @case("RAT-06")
 def test_too_many_dialogs(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limits) -> None:
     """One dialog more is refused, unless the other one wrote first or has added the sender."""
