@@ -1,15 +1,27 @@
+import TambourProtocol
+
 /// Limits for programs that do in a second what people do in a day.
 package enum Unhurried {
     /// How often something may be done is not limited.
     package static let limits: [String: Int] = {
-        let often = [
-            "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour", "maxNewDialogsPerHour",
-            "maxTracksPerHour", "sendsPerMinute", "createsPerMinute", "invitesPerMinute",
-            "joinsPerMinute", "searchesPerMinute", "phoneBookPerMinute", "authsPerMinute",
-            "loginsPerMinute",
-        ]
+        let often =
+            [
+                "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour", "maxNewDialogsPerHour",
+                "maxTracksPerHour",
+            ] + RateBucket.allCases.map(\.limitNames.perMinute)
         return Dictionary(uniqueKeysWithValues: often.map { ($0, 1_000_000_000) })
     }()
+
+    /// How often something may be done as the specification has it, by name.
+    package static let specifiedRates: [String: Int] = Dictionary(
+        uniqueKeysWithValues: RateBucket.allCases.flatMap { bucket in
+            let names = bucket.limitNames
+            return [
+                (names.burst, bucket.burst(in: .standard)),
+                (names.perMinute, bucket.perMinute(in: .standard)),
+            ]
+        }
+    )
 
     /// A machine that is crowded with tests may let a client wait longer than any person does.
     private static let patience = [

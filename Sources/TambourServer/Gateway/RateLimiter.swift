@@ -1,40 +1,35 @@
 import Synchronization
+package import TambourNet
 package import TambourProtocol
 
-/// What may be asked for only so often; `protocol-spec/prose/session.md` says which request is what.
-package enum RateClass: UInt8, CaseIterable, Sendable {
-    case send, create, invite, join, search, phoneBook, auth, login
-}
-
-/// Token buckets of users and addresses.
+/// The token buckets of users and addresses.
 ///
-/// A bucket is one number: the time at which it is full again. One that is full is as good as none,
-/// so only those in use are kept, at most `maxRateBuckets`. Asked on lanes, before a request starts: a
+/// A bucket is one number: the time at which it is full again. A full bucket needs no memory, so only
+/// buckets in use are kept, at most `maxRateBuckets` of users and as many of addresses: a stranger with
+/// many addresses cannot have the buckets of users forgotten. Lanes ask before a request starts, so a
 /// flood costs the engine nothing.
 package final class RateLimiter: Sendable {
     /// Whose bucket it is.
     package enum Subject: Hashable, Sendable {
         case user(UserID)
-        /// Of an IPv6 address the first half: whoever has one has all that begin so.
-        case address(String)
+        case address(PeerAddress)
+    }
 
-        package init(address: String) {
-            guard address.contains(":") else {
-                self = .address(address)
-                return
-            }
-            let groups = address.split(separator: ":", omittingEmptySubsequences: false)
-            self = .address(groups.prefix(4).joined(separator: ":"))
-        }
+    /// A bucket that its owner keeps: the limiter knows its size.
+    package struct OwnBucket {
+        /// The steady time at which it is full, microseconds.
+        fileprivate var fullAt: Int64 = 0
+
+        package init() {}
     }
 
     private struct Key: Hashable {
-        let kind: RateClass
+        let bucket: RateBucket
         let subject: Subject
     }
 
     private struct Rate {
-        /// Microseconds until one more may be asked for.
+        /// Microseconds until one more unit is there.
         let interval: Int64
         let burst: Int64
 
@@ -44,15 +39,59 @@ package final class RateLimiter: Sendable {
         }
 
         /// How long an empty bucket takes to be full, microseconds.
-        var depth: Int64 { interval * burst }
+        var depth: Int64 {
+            let (depth, isTooLong) = interval.multipliedReportingOverflow(by: burst)
+            return isTooLong ? RateLimiter.longestDepth : min(depth, RateLimiter.longestDepth)
+        }
+
+        /// What units take from the bucket, or all it can hold if that is less; microseconds.
+        func price(of units: Int) -> Int64 {
+            interval * min(max(0, Int64(units)), depth / max(1, interval))
+        }
+
+        /// Takes a price.
+        ///
+        /// - Returns: nil when it was there, otherwise in how many milliseconds it will be; nothing
+        ///   is taken then.
+        func take(_ units: Int, from fullAt: inout Int64, now: Int64) -> Int64? {
+            let price = price(of: units)
+            let left = min(max(fullAt, now), now + depth)
+            let missing = left + price - now - depth
+            fullAt = missing > 0 ? left : left + price
+            return missing > 0 ? (missing + 999) / 1000 : nil
+        }
     }
 
-    /// Two generations: what was touched since the last turn, and what was touched in the one before.
-    private struct State {
+    /// Two generations: the buckets touched since the last turn, and those touched in the one before.
+    private struct Generations {
         var young: [Key: Int64] = [:]
         var old: [Key: Int64] = [:]
         var turnedAt: Int64 = 0
+
+        var count: Int { young.count + old.count }
     }
+
+    private struct State {
+        var users = Generations()
+        var addresses = Generations()
+        var clock = SteadyClock()
+    }
+
+    /// Time that never goes back, whatever is done to the wall clock: buckets go on where they are.
+    private struct SteadyClock {
+        private var lastWall = Int64.min
+        private var ahead: Int64 = 0
+
+        /// The steady time, microseconds.
+        mutating func time(wallMs: Int64) -> Int64 {
+            if wallMs < lastWall { ahead += lastWall - wallMs }
+            lastWall = wallMs
+            return (wallMs + ahead) * 1000
+        }
+    }
+
+    /// Three hundred years, microseconds: the limits of an operator may ask for more.
+    private static let longestDepth: Int64 = 9_467_280_000_000_000
 
     private let rates: [Rate]
     private let capacity: Int
@@ -62,54 +101,67 @@ package final class RateLimiter: Sendable {
     private let state = Mutex(State())
 
     package init(limits: Limits, wallMs: @escaping @Sendable () -> Int64) {
-        rates = RateClass.allCases.map { kind in
-            switch kind {
-            case .send: Rate(burst: limits.sendBurst, perMinute: limits.sendsPerMinute)
-            case .create: Rate(burst: limits.createBurst, perMinute: limits.createsPerMinute)
-            case .invite: Rate(burst: limits.inviteBurst, perMinute: limits.invitesPerMinute)
-            case .join: Rate(burst: limits.joinBurst, perMinute: limits.joinsPerMinute)
-            case .search: Rate(burst: limits.searchBurst, perMinute: limits.searchesPerMinute)
-            case .phoneBook:
-                Rate(burst: limits.phoneBookBurst, perMinute: limits.phoneBookPerMinute)
-            case .auth: Rate(burst: limits.authBurst, perMinute: limits.authsPerMinute)
-            case .login: Rate(burst: limits.loginBurst, perMinute: limits.loginsPerMinute)
-            }
+        rates = RateBucket.allCases.map {
+            Rate(burst: $0.burst(in: limits), perMinute: $0.perMinute(in: limits))
         }
         capacity = limits.maxRateBuckets
         longest = rates.map(\.depth).max() ?? 0
         self.wallMs = wallMs
     }
 
-    /// Takes `cost` out of a bucket, or all it can ever hold if that is less.
+    /// Takes units out of a bucket, or all it can ever hold if that is less.
     ///
-    /// - Returns: nil when it was there, otherwise in how many milliseconds it will be; nothing is
-    ///   taken then.
-    package func take(_ kind: RateClass, of subject: Subject, cost: Int = 1) -> Int64? {
-        let rate = rates[Int(kind.rawValue)]
-        let price = rate.interval * min(Int64(cost), rate.burst)
-        if price == 0 { return nil }
-        let now = wallMs() * 1000
-        let key = Key(kind: kind, subject: subject)
+    /// - Returns: nil when they were there, otherwise in how many milliseconds they will be; nothing
+    ///   is taken then.
+    package func take(_ units: Int = 1, from bucket: RateBucket, of subject: Subject) -> Int64? {
+        let rate = rates[Int(bucket.rawValue)]
+        if rate.interval == 0 { return nil }
         return state.withLock { state in
-            turnIfDue(&state, now)
-            let known = state.young[key] ?? state.old.removeValue(forKey: key) ?? 0
-            // A clock that was set back must not lock anybody out for longer than a bucket takes.
-            let left = min(max(known, now), now + rate.depth)
-            let missing = left + price - now - rate.depth
-            state.young[key] = missing > 0 ? left : left + price
-            return missing > 0 ? (missing + 999) / 1000 : nil
+            let now = state.clock.time(wallMs: wallMs())
+            let key = Key(bucket: bucket, subject: subject)
+            return switch subject {
+            case .user: take(units, rate, key, from: &state.users, now)
+            case .address: take(units, rate, key, from: &state.addresses, now)
+            }
         }
     }
 
-    /// Forgets what was not touched for a whole generation: it is full, unless there were too many.
-    private func turnIfDue(_ state: inout State, _ now: Int64) {
-        let age = now - state.turnedAt
-        guard state.young.count >= max(1, capacity / 2) || age > longest || age < 0 else { return }
-        state.old = state.young
-        state.young = [:]
-        state.turnedAt = now
+    /// The same with a bucket that its owner keeps.
+    package func take(
+        _ units: Int = 1,
+        from bucket: RateBucket,
+        kept own: inout OwnBucket
+    ) -> Int64? {
+        let rate = rates[Int(bucket.rawValue)]
+        if rate.interval == 0 { return nil }
+        let now = state.withLock { $0.clock.time(wallMs: wallMs()) }
+        return rate.take(units, from: &own.fullAt, now: now)
     }
 
-    /// Buckets that are kept.
-    package var count: Int { state.withLock { $0.young.count + $0.old.count } }
+    private func take(
+        _ units: Int,
+        _ rate: Rate,
+        _ key: Key,
+        from buckets: inout Generations,
+        _ now: Int64
+    ) -> Int64? {
+        turnIfDue(&buckets, now)
+        var fullAt = buckets.young[key] ?? buckets.old.removeValue(forKey: key) ?? 0
+        let wait = rate.take(units, from: &fullAt, now: now)
+        buckets.young[key] = fullAt
+        return wait
+    }
+
+    /// Forgets buckets that were not touched for a whole generation: they are full, unless there were
+    /// too many.
+    private func turnIfDue(_ buckets: inout Generations, _ now: Int64) {
+        let age = now - buckets.turnedAt
+        guard buckets.young.count >= max(1, capacity / 2) || age > longest else { return }
+        buckets.old = buckets.young
+        buckets.young = [:]
+        buckets.turnedAt = now
+    }
+
+    /// The number of buckets that are kept.
+    package var count: Int { state.withLock { $0.users.count + $0.addresses.count } }
 }

@@ -65,6 +65,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var language: RequestError.Language?
     private var appVersion: AppVersion?
     private var token: String? { didSet { knownRequester = nil } }
+    /// Pays for requests until the connection logs in, and so does its address.
+    private var strangerBucket = RateLimiter.OwnBucket()
+    private var address = RateLimiter.Subject.address(.other(""))
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
 
@@ -125,6 +128,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             info: "",
             address: Self.host(of: connection.peer)
         )
+        address = .address(PeerAddress(peer: connection.peer))
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
         armTimer()
@@ -263,6 +267,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard info.states.contains(machine.states) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
+        // Strangers pay before their bytes are looked at.
+        if let refusal = refusalOfStranger(info) { return send(refusal, sequence, opcode) }
         let request: ClientRequest
         do throws(PayloadError) {
             let payload = try frame.payload(
@@ -292,6 +298,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Answers what needs neither engine nor reader; what takes its time is admitted.
     private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
+        if case .msgSharePreview(let preview) = request {
+            return admit(Request(.preview(preview), sequence, opcode))
+        }
+        if let refusal = refusal(of: RateRules.charges(for: request, limits: limits)) {
+            return send(refusal, sequence, opcode)
+        }
         switch request {
         case .ping(let ping):
             // Whoever pings to learn that nothing else came must get what came before the reply.
@@ -309,8 +321,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             reply(initialize(hello), sequence, opcode)
         case .msgDelivery:
             reply(MsgDeliveryReply(), sequence, opcode)
-        case .msgSharePreview(let preview):
-            admit(Request(.preview(preview), sequence, opcode))
+        case .msgSharePreview:
+            preconditionFailure("a preview is admitted")
         case .notifMessage:
             reply(NotifMessageReply(), sequence, opcode)
         }
@@ -378,27 +390,44 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Nil when the user, before LOGIN the address, has not asked for this too often.
+    /// Charges the user; nil when there was enough in the bucket.
     private func refusalOfRate(_ request: Request) -> RequestError? {
-        let charges: (first: RateRules.Charge, second: RateRules.Charge?)?
         switch request.work {
-        case .login: return nil
-        case .query(let query): charges = RateRules.charge(for: query).map { ($0, nil) }
-        case .command(let command): charges = RateRules.charges(for: command)
-        case .preview: charges = (RateRules.linkPreview, nil)
+        case .login: nil
+        case .query(let query): refusal(of: RateRules.charges(for: query, limits: limits))
+        case .command(let command): refusal(of: RateRules.charges(for: command, limits: limits))
+        case .preview(let preview):
+            refusal(of: RateRules.charges(for: .msgSharePreview(preview), limits: limits))
         }
-        guard let charges else { return nil }
-        let subject = caller.map { RateLimiter.Subject.user($0.userID) } ?? rateOfAddress
-        guard
-            let wait = shared.rates.take(charges.first.kind, of: subject, cost: charges.first.cost)
-                ?? charges.second.flatMap({
-                    shared.rates.take($0.kind, of: subject, cost: $0.cost)
-                })
+    }
+
+    private func refusal(of charges: RateRules.Charges) -> RequestError? {
+        guard let wait = wait(for: charges.first) ?? charges.second.flatMap({ wait(for: $0) })
         else { return nil }
         return .tooManyRequests.retrying(afterMs: wait)
     }
 
-    private var rateOfAddress: RateLimiter.Subject { .init(address: origin.address) }
+    private func wait(for charge: RateRules.Charge) -> Int64? {
+        if let caller {
+            return shared.rates.take(charge.units, from: charge.bucket, of: .user(caller.userID))
+        }
+        guard charge.bucket.owner == .anyone else { return nil }
+        return shared.rates.take(charge.units, from: charge.bucket, of: address)
+    }
+
+    /// Charges the connection and its address for a request before login, whatever it asks for.
+    ///
+    /// LOGIN is free: nobody behind an address can keep others there from logging in. Requests that
+    /// wait for the outcome of a LOGIN are paid by its user.
+    private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
+        guard caller == nil, info.kind != .login else { return nil }
+        if machine.phase == .loggingIn, info.kind != .session { return nil }
+        guard
+            let wait = shared.rates.take(from: .connection, kept: &strangerBucket)
+                ?? shared.rates.take(from: .address, of: address)
+        else { return nil }
+        return .tooManyRequests.retrying(afterMs: wait)
+    }
 
     /// Starts what waited for others to end, if the session may still ask it: what was sent in trust
     /// of a LOGIN that was refused is refused as well.
@@ -580,9 +609,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let wait =
             switch found {
             case .success(let session):
-                shared.rates.take(.login, of: .user(session.userID))
+                shared.rates.take(from: .login, of: .user(session.userID))
             case .failure(let error):
-                error.code == .loginToken ? shared.rates.take(.auth, of: rateOfAddress) : nil
+                error.code == .loginToken ? shared.rates.take(from: .auth, of: address) : nil
             }
         return wait.map { .failure(.loginFlood.retrying(afterMs: $0)) } ?? found
     }

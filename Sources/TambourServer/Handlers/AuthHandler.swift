@@ -1,3 +1,4 @@
+import TambourNet
 import TambourProtocol
 import TambourStore
 
@@ -34,7 +35,8 @@ struct AuthHandler: Sendable {
         guard let phone = PhoneNumber.parse(phone) else { throw RequestError.errorPhoneWrong }
         let now = tx.ct
         let windowStart = now - Self.codeWindowMs
-        let address = requester.origin.address
+        // Whoever has one address of an IPv6 network has all of them.
+        let address = PeerAddress(requester.origin.address).description
         let ofPhone = try tx.reader.loginCodes(phone: phone, since: windowStart)
         guard ofPhone < limits.maxCodesPerPhonePerHour,
             try tx.reader.loginCodes(address: address, since: windowStart)

@@ -1,39 +1,48 @@
-import TambourProtocol
+package import TambourProtocol
 
-/// What a request costs of whose bucket: the table of `protocol-spec/prose/session.md`.
-enum RateRules {
-    typealias Charge = (kind: RateClass, cost: Int)
+/// What a request costs, and from which bucket: the table of the specification, and what depends on
+/// the form of a request.
+package enum RateRules {
+    package struct Charge: Equatable, Sendable {
+        package let bucket: RateBucket
+        package let units: Int
 
-    /// - Returns: at most two charges; the second is made only if there was enough for the first.
-    static func charges(for request: CommandRequest) -> (first: Charge, second: Charge?)? {
-        switch request {
-        case .msgSend(let request):
-            guard request.chatID == nil, request.userID == nil else { return ((.send, 1), nil) }
-            let invited = request.message.attaches.first?.userIDs?.count ?? 0
-            return ((.create, 1), invited > 0 ? (.invite, invited) : nil)
-        case .msgEdit, .msgDeleteRange, .sendVote: return ((.send, 1), nil)
-        case .chatJoin: return ((.join, 1), nil)
-        case .contactCreate: return ((.search, 1), nil)
-        case .sync(let request): return ((.phoneBook, request.contactList.count), nil)
-        case .chatMembersUpdate(let request):
-            let isInvitation = request.operation == .add && (request.type ?? .member) == .member
-            return isInvitation ? ((.invite, max(1, request.userIDs.count)), nil) : nil
-        case .authRequest, .auth, .authConfirm, .authLoginCheckPassword, .authLoginRestorePassword,
-            .getQr, .loginByQr:
-            return ((.auth, 1), nil)
-        default: return nil
+        package init(bucket: RateBucket, units: Int) {
+            self.bucket = bucket
+            self.units = units
         }
     }
 
-    /// Each may start a process.
-    static let linkPreview: Charge = (.search, 1)
+    /// - Returns: at most two charges; the second is made only if there was enough for the first.
+    package typealias Charges = (first: Charge, second: Charge?)
 
-    static func charge(for request: QueryRequest) -> Charge? {
+    package static func charges(for request: CommandRequest, limits: Limits) -> Charges {
+        let items = request.items(in: limits)
         switch request {
-        case .contactInfoByPhone, .chatCheckLink, .linkInfo, .publicSearch, .chatSearch, .msgSearch,
-            .chatSuggest:
-            (.search, 1)
-        default: nil
+        case .msgSend(let request) where request.chatID == nil && request.userID == nil:
+            let invited = request.message.attaches.first?.userIDs?.count ?? 0
+            let invitation = invited > 0 ? Charge(bucket: .invite, units: invited) : nil
+            return (Charge(bucket: .create, units: 1), invitation)
+        case .chatMembersUpdate(let request)
+        where request.operation == .add && (request.type ?? .member) == .member:
+            return (Charge(bucket: .invite, units: max(1, items)), nil)
+        default: return (declared(request.opcode, items: items), nil)
         }
+    }
+
+    package static func charges(for request: QueryRequest, limits: Limits) -> Charges {
+        (declared(request.opcode, items: request.items(in: limits)), nil)
+    }
+
+    package static func charges(for request: SessionRequest, limits: Limits) -> Charges {
+        (declared(request.opcode, items: request.items(in: limits)), nil)
+    }
+
+    /// What the specification says about an opcode.
+    private static func declared(_ opcode: Opcode, items: Int) -> Charge {
+        guard let cost = opcode.info?.cost else {
+            preconditionFailure("the check lets no request pass without a cost")
+        }
+        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))
     }
 }

@@ -1,0 +1,149 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+/// Nobody may ask for anything without an end: one test for every request that there is.
+@Suite("A flood of one kind of request")
+struct FloodTests {
+    /// So much a bucket holds: a sign-up costs an address three units of `auth`.
+    private static let burst = 3
+
+    /// What ends the login of who asks, and so is asked for once: the bucket is emptied by another.
+    private static let drained: [Opcode: any WireRequest] = [.logout: SessionsCloseRequest()]
+
+    /// The example of the specification adds members, which is paid from another bucket.
+    private static let removal = ChatMembersUpdateRequest(
+        chatID: ChatID(-1),
+        userIDs: [UserID(1)],
+        operation: .remove
+    )
+
+    @Test(
+        "of a user is refused with the time to wait, and served when that has passed",
+        arguments: ExampleRequests.requests.map(\.opcode)
+    )
+    func ofUser(opcode: Opcode) throws {
+        let cost = try #require(opcode.info?.cost)
+        let clock = ManualClock()
+        let limits = cost.bucket.limitNames
+        try withServer(
+            limits: [limits.burst: Self.burst, limits.perMinute: 60],
+            environment: clock.environment
+        ) { server in
+            let alice = try server.signUp("Alice")
+            clock.advance(ms: 60_000)
+            let bob = try server.signUp("Bob")
+            clock.advance(ms: 60_000)
+            let flood = Self.drained[opcode]
+            let number = flood.map { type(of: $0).opcode } ?? opcode
+            let payload = try flood?.encoded() ?? self.payload(of: opcode, for: alice)
+            var wait: Int64?
+            for round in 0...Self.burst where wait == nil {
+                wait = try waitOfRefusal(alice, number, payload)
+                #expect(round > 0 || wait == nil, "the first one is served")
+            }
+            let refused = try #require(wait, "as many as anybody likes")
+            #expect(refused > 0)
+            // Another device of the account pays from the same bucket, and others do not.
+            if number != .login {
+                let laptop = try server.reconnect(alice).client
+                #expect(try waitOfRefusal(laptop, number, payload) != nil)
+                #expect(try waitOfRefusal(bob, opcode, self.payload(of: opcode, for: bob)) == nil)
+            }
+            clock.advance(ms: refused)
+            #expect(try waitOfRefusal(alice, opcode, self.payload(of: opcode, for: alice)) == nil)
+        }
+    }
+
+    private static let beforeLogin = ExampleRequests.requests.filter {
+        $0.opcode != .login && !$0.states.isDisjoint(with: [.connected, .initialized])
+    }.map(\.opcode)
+
+    @Test("of a stranger is refused on its connection", arguments: beforeLogin)
+    func ofConnection(opcode: Opcode) throws {
+        try flood(by: opcode, limits: ["strangerBurst": 3, "strangerRequestsPerMinute": 60]) {
+            server,
+            clock,
+            stranger,
+            wait,
+            payload in
+            // Another connection has a bucket of its own.
+            let other = try server.connect()
+            #expect(try waitOfRefusal(other, opcode, payload) == nil)
+            clock.advance(ms: wait)
+            #expect(try waitOfRefusal(stranger, opcode, payload) == nil)
+        }
+    }
+
+    @Test("of strangers is refused at their address", arguments: beforeLogin)
+    func ofAddress(opcode: Opcode) throws {
+        try flood(by: opcode, limits: ["addressBurst": 4, "addressRequestsPerMinute": 60]) {
+            server,
+            clock,
+            stranger,
+            wait,
+            payload in
+            let other = try WireClient(address: server.address)
+            #expect(try waitOfRefusal(other, .ping, PingRequest().encoded()) != nil)
+            clock.advance(ms: wait)
+            #expect(try waitOfRefusal(stranger, opcode, payload) == nil)
+        }
+    }
+
+    @Test("of strangers keeps nobody at their address from logging in")
+    func loginAtFloodedAddress() throws {
+        let clock = ManualClock()
+        try withServer(
+            limits: ["addressBurst": 5, "addressRequestsPerMinute": 1],
+            environment: clock.environment
+        ) { server in
+            let alice = try server.signUp("Alice")
+            let late = try server.connect()
+            let stranger = try WireClient(address: server.address)
+            #expect(try waitOfRefusal(stranger, .ping, PingRequest().encoded()) != nil)
+            late.token = alice.token
+            _ = try server.login(late)
+            try late.call(PingRequest())
+        }
+    }
+
+    /// Has a stranger ask until that is refused.
+    private func flood(
+        by opcode: Opcode,
+        limits: [String: Int],
+        then body: (TestServer, ManualClock, WireClient, Int64, [UInt8]) throws -> Void
+    ) throws {
+        let clock = ManualClock()
+        try withServer(limits: limits, environment: clock.environment) { server in
+            let stranger = try server.connect()
+            let payload = try #require(ExampleRequests.payloads[opcode])
+            var wait: Int64?
+            for _ in 0...4 where wait == nil {
+                wait = try waitOfRefusal(stranger, opcode, payload)
+            }
+            try body(server, clock, stranger, try #require(wait), payload)
+        }
+    }
+
+    private func payload(of opcode: Opcode, for client: WireClient) throws -> [UInt8] {
+        if opcode == .login { return LoginRequest(token: client.token).encoded() }
+        if opcode == .chatMembersUpdate { return Self.removal.encoded() }
+        return try #require(ExampleRequests.payloads[opcode], "no example of \(opcode)")
+    }
+
+    /// How long a request has to wait; nil when it was not refused for its rate.
+    private func waitOfRefusal(
+        _ client: WireClient,
+        _ opcode: Opcode,
+        _ payload: [UInt8]
+    ) throws -> Int64? {
+        let packet = try client.reply(to: client.send(opcode, payload: payload))
+        guard packet.header.command == PacketCommand.error.rawValue else { return nil }
+        let refusal = try ErrorReply.decode(packet.payload, limits: .standard)
+        guard refusal.error == "too.many.requests" || refusal.error == "login.flood" else {
+            return nil
+        }
+        return try #require(refusal.retryAfter)
+    }
+}
