@@ -60,12 +60,17 @@ struct ObjectStatements {
         let select = "SELECT \(columns) FROM object WHERE user_id = $1"
         byID = try sql.prepare("\(select) AND id = $2")
         byCreation = try sql.prepare("\(select) AND creator = $2 AND created_by = $3")
+        // SQLite takes ten rows for a user's objects and would read all of them; a range makes it take
+        // the index.
         twin = try sql.prepare(
-            "\(select) AND parent = $2 AND natural_key = $3 AND deleted = 0 AND id <> $4 LIMIT 1"
+            """
+            \(select) AND parent = $2 AND natural_key BETWEEN $3 AND $3 AND deleted = 0 AND id <> $4
+            LIMIT 1
+            """
         )
         hasChild = try sql.prepare(
             """
-            SELECT 1 FROM object WHERE user_id = $1 AND parent = $2 AND type = $3
+            SELECT 1 FROM object WHERE user_id = $1 AND parent = $2 AND type BETWEEN $3 AND $3
               AND position IS NULL AND deleted = 0 LIMIT 1
             """
         )
