@@ -125,7 +125,9 @@ let package = Package(
         // For tests only, never linked into a product.
         .target(
             name: "TambourTesting",
-            dependencies: ["TambourNet", "TambourProtocol", "TambourServer", "TambourStore"]
+            dependencies: [
+                "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+            ]
         ),
 
         // Tests.

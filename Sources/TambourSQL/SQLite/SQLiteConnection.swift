@@ -144,6 +144,9 @@ package final class SQLiteConnection: SQLConnection {
         return total
     }
 
+    /// How many rows were inserted, updated or deleted so far, also of batches that were rolled back.
+    package var rowsChanged: Int { Int(sqlite3_total_changes(handle)) }
+
     /// Reads the whole file and lists what is wrong with it; empty when nothing is.
     ///
     /// - Parameter limit: After so many findings it stops.

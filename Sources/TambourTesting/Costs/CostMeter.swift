@@ -1,0 +1,111 @@
+import Synchronization
+package import TambourSQL
+package import TambourServer
+
+/// What transactions of a server cost, counted by the database itself.
+package struct StoreCost: Sendable {
+    package var statements = 0
+    /// Rows that statements returned.
+    package var rowsRead = 0
+    /// Rows that were inserted, updated or deleted.
+    package var rowsWritten = 0
+    /// Instructions of SQLite's machine: unlike rows that are returned, a scan cannot hide from them.
+    package var steps = 0
+    /// How long each transaction was open.
+    package var transactions: [Duration] = []
+
+    /// The longest transaction: what others on the engine or on this reader wait for.
+    package var longest: Duration { transactions.max() ?? .zero }
+}
+
+/// Counts what all connections of a server do, transaction by transaction.
+package final class CostMeter: Sendable {
+    private let total = Mutex(StoreCost())
+
+    package init() {}
+
+    /// Stands before the connections of engine and readers; goes into an `Environment`.
+    package var disk: Environment.Disk {
+        { [self] connection, _ in
+            guard let sqlite = connection as? SQLiteConnection else { return connection }
+            return MeteredConnection(sqlite, meter: self)
+        }
+    }
+
+    /// What was counted since the last call.
+    package func take() -> StoreCost {
+        total.withLock { total in
+            defer { total = StoreCost() }
+            return total
+        }
+    }
+
+    fileprivate func add(_ cost: StoreCost) {
+        total.withLock { total in
+            total.statements += cost.statements
+            total.rowsRead += cost.rowsRead
+            total.rowsWritten += cost.rowsWritten
+            total.steps += cost.steps
+            total.transactions += cost.transactions
+        }
+    }
+}
+
+/// A connection that tells a meter what each of its transactions has cost.
+private final class MeteredConnection: SQLConnection {
+    private let inner: SQLiteConnection
+    private let meter: CostMeter
+    private var atBegin = StoreCost()
+    private var began = ContinuousClock.now
+
+    init(_ inner: SQLiteConnection, meter: CostMeter) {
+        self.inner = inner
+        self.meter = meter
+    }
+
+    var dialect: SQLDialect { inner.dialect }
+    var isInTransaction: Bool { inner.isInTransaction }
+    var statementCount: Int { inner.statementCount }
+    var rowsStepped: Int { inner.rowsStepped }
+
+    func prepare(_ sql: String) throws(SQLError) -> any SQLStatement { try inner.prepare(sql) }
+    func execute(_ sql: String) throws(SQLError) { try inner.execute(sql) }
+    func checkpoint() throws(SQLError) { try inner.checkpoint() }
+
+    func begin(_ mode: SQLTransactionMode) throws(SQLError) {
+        atBegin = now
+        began = ContinuousClock.now
+        try inner.begin(mode)
+    }
+
+    func commit() throws(SQLError) {
+        try inner.commit()
+        tell()
+    }
+
+    func rollback() {
+        let wasOpen = inner.isInTransaction
+        inner.rollback()
+        if wasOpen { tell() }
+    }
+
+    private var now: StoreCost {
+        var cost = StoreCost()
+        cost.statements = inner.statementCount
+        cost.rowsRead = inner.rowsStepped
+        cost.rowsWritten = inner.rowsChanged
+        cost.steps = inner.virtualMachineSteps
+        return cost
+    }
+
+    private func tell() {
+        let took = ContinuousClock.now - began
+        var cost = now
+        cost.statements -= atBegin.statements
+        cost.rowsRead -= atBegin.rowsRead
+        cost.rowsWritten -= atBegin.rowsWritten
+        cost.steps -= atBegin.steps
+        cost.transactions = [took]
+        meter.add(cost)
+    }
+}

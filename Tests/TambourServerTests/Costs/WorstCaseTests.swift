@@ -1,0 +1,71 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+import Testing
+
+/// Each request at its largest costs at most what the specification declares, in a store made for it.
+///
+/// `TAMBOUR_SOAK=1` plays the same in a store thirty times as large: what is declared holds in any.
+@Suite("What requests cost at their largest")
+struct WorstCaseTests {
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let size: WorstCaseWorld.Size =
+        environment["TAMBOUR_SOAK"] == "1" ? .large : .small
+
+    /// A row that is visited and not returned takes some tens of steps of SQLite's machine.
+    private static let stepsPerRow = 120
+    private static let freeSteps = 20_000
+    /// Pages that split, and the list of free ones.
+    private static let storedSlack = 64 * 1024
+
+    @Test("every request has a case")
+    func complete() {
+        let missing = ExampleRequests.requests.map(\.opcode)
+            .filter { WorstCases.all[$0] == nil }
+        #expect(missing.isEmpty, "no case: \(missing)")
+    }
+
+    @Test("costs are as declared")
+    func declared() throws {
+        let world = try WorstCaseWorld(Self.size)
+        defer { world.remove() }
+        var lines: [String] = []
+        // Queries first: commands destroy what they read.
+        let infos = ExampleRequests.requests.sorted {
+            ($0.kind == .command ? 1 : 0, $0.opcode.rawValue)
+                < ($1.kind == .command ? 1 : 0, $1.opcode.rawValue)
+        }
+        for info in infos {
+            guard let cost = info.cost, let make = WorstCases.all[info.opcode] else { continue }
+            let measured: WorstCaseWorld.Measured
+            do {
+                measured = try world.measure(make(world))
+            } catch {
+                Issue.record("\(info.name): \(error)")
+                continue
+            }
+            lines.append(Self.line(info, measured))
+            let store = measured.store
+            func expect(_ value: Int, atMost most: Int, _ what: String) {
+                #expect(value <= most, "\(info.name): \(value) \(what), declared \(most)")
+            }
+            expect(store.rowsRead, atMost: cost.rowsRead, "rows read")
+            expect(store.rowsWritten, atMost: cost.rowsWritten, "rows written")
+            let rows = max(store.rowsRead + store.rowsWritten, 1)
+            expect(store.steps, atMost: Self.freeSteps + rows * Self.stepsPerRow, "steps")
+            let stored = cost.rowsWritten == 0 ? 0 : cost.bytesStored + Self.storedSlack
+            expect(measured.bytesStored, atMost: stored, "bytes stored")
+            let told = max(measured.toldOwn, measured.toldMember)
+            expect(told, atMost: cost.bytesTold, "bytes told")
+        }
+        if Self.environment["TAMBOUR_COSTS"] == "1" { print(lines.joined(separator: "\n")) }
+    }
+
+    private static func line(_ info: OpInfo, _ measured: WorstCaseWorld.Measured) -> String {
+        let store = measured.store
+        let ms = String(format: "%.2f", store.longest / .milliseconds(1))
+        return "COST \(info.name) \(store.rowsRead) \(store.rowsWritten) \(measured.bytesStored) "
+            + "\(measured.toldOwn) \(measured.toldMember) \(store.steps) \(store.statements) \(ms) "
+            + (measured.refusal ?? "")
+    }
+}
