@@ -314,6 +314,8 @@ extension ClientCore {
             case .failure(let error):
                 screens[looker]?.reader.ended(request)
                 if error != .disconnected { forgetOther(looker) }
+                // The pause that the server asks for ends with a login, after which the screen is read again.
+                if case .refused(_, _, _?) = error { try syncFailed(error, tx) }
                 return
             }
             let messages = reply.messages ?? []

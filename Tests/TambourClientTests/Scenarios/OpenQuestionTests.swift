@@ -79,6 +79,21 @@ struct OpenQuestionTests {
         }
     }
 
+    @Test("a page that was refused for its rate is asked for again after the pause")
+    func refusedPage() throws {
+        try withScriptedServer { server in
+            Self.bringChat(server)
+            try Self.look(server)
+            #expect(server.isAsked(.chatHistory))
+            try server.refuse(.chatHistory, with: .tooManyRequests, retryAfterMs: 5_000)
+            #expect(!server.isAsked(.chatHistory))
+            server.passTime(ms: 4_000)
+            #expect(!server.isAsked(.chatHistory))
+            server.passTime(ms: 2_000)
+            #expect(server.isAsked(.chatHistory))
+        }
+    }
+
     // MARK: - Reactions
 
     private static let done = MsgCancelReactionReply(reactionInfo: ReactionInfo())

@@ -100,9 +100,17 @@ final class ScriptedServer: ClientHost {
         say(.ok, asked.sequence, opcode, reply.encoded())
     }
 
-    func refuse(_ opcode: Opcode, with code: RequestError.Code) throws {
+    func refuse(
+        _ opcode: Opcode,
+        with code: RequestError.Code,
+        retryAfterMs: Int64? = nil
+    ) throws {
         let asked = try take(opcode)
-        let reply = ErrorReply(error: Text(code.rawValue), message: "no")
+        let reply = ErrorReply(
+            error: Text(code.rawValue),
+            message: "no",
+            retryAfter: retryAfterMs
+        )
         say(.error, asked.sequence, opcode, reply.encoded())
     }
 
