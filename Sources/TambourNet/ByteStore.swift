@@ -8,8 +8,11 @@ final class ByteStore {
     private var capacity: Int
     private var start = 0
     private var end = 0
+    /// When the last of the bytes were read, microseconds of the lane's clock; zero for output.
+    var arrivalUs: Int64
 
-    init(_ bytes: UnsafeRawBufferPointer) {
+    init(_ bytes: UnsafeRawBufferPointer, arrivalUs: Int64 = 0) {
+        self.arrivalUs = arrivalUs
         capacity = max(64, bytes.count)
         base = .allocate(byteCount: capacity, alignment: 16)
         append(bytes)

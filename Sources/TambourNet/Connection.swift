@@ -63,6 +63,13 @@ package final class Connection {
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
     var isDirty = false
+    // These three stand here because the layout has room for them.
+    /// Whether the lane serves this connection after all others of a round.
+    package var isLowPriority = false
+    /// Whether the connection stands in one of the lane's queues of turns.
+    var awaitsTurn = false
+    /// Whether complete requests wait among the bytes that the delegate did not consume.
+    package internal(set) var hasEndedTurn = false
     var backlog: ByteStore?
 
     /// What the epoll descriptor was last told to watch.
@@ -123,6 +130,24 @@ package final class Connection {
         lane.preconditionOnLane()
         lane.bidFarewell(self, reason, within: limit, patience: patience ?? limit)
     }
+
+    /// Ends the connection's turn early, as a delegate that has enough work for now.
+    ///
+    /// Called during `received`: what the delegate does not consume is presented again in the
+    /// connection's next turn, after the other connections that are ready. Until then nothing more is
+    /// read from the peer.
+    package func endTurn() {
+        lane.preconditionOnLane()
+        if phase == .open { hasEndedTurn = true }
+    }
+
+    /// Counts `work` to the round at hand; the unit is roughly what handling a byte costs.
+    package func charge(_ work: Int) {
+        lane.charge(work)
+    }
+
+    /// When the bytes that are presented were read, microseconds of the lane's clock.
+    package var arrivalUs: Int64 { lane.arrivalUs }
 
     /// Presents nothing more until `resumeReading`; the peer's bytes then wait in its own kernel.
     ///

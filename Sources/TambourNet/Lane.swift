@@ -9,6 +9,10 @@ import Glibc
 /// *round*: bytes written during a round leave at its end, one system call per connection, and
 /// connections closed during a round are reported at its end.
 ///
+/// A connection gets one *turn* a round: one read, or the bytes it left unconsumed when it ended its
+/// turn early. Connections of low priority get theirs after all others, and only as many of them as
+/// `LowPriority.workPerRound` allows.
+///
 /// `@unchecked Sendable`: every stored property but the constants is touched on `queue` only, which
 /// `preconditionOnLane` checks; `start`, `stop` and `adopt` do no more than post to it.
 package final class Lane: @unchecked Sendable {
@@ -18,6 +22,10 @@ package final class Lane: @unchecked Sendable {
     /// A connection's output is sent, not collected, from this size up.
     private static let directBytes = 64 * 1024
     private static let poison: UInt8 = 0xDB
+    /// So many sockets are taken over in a round: others are served between two crowds that connect.
+    private static let arrivalsPerRound = 16
+    /// The work of a turn of low priority in which nothing is read.
+    private static let workPerTurn = 256
 
     /// Debug builds overwrite what a delegate was shown, so that keeping it shows up in a test.
     package static var poisonsByDefault: Bool {
@@ -26,6 +34,19 @@ package final class Lane: @unchecked Sendable {
         #else
             false
         #endif
+    }
+
+    /// What connections of low priority get.
+    package struct LowPriority: Sendable {
+        /// The bytes one of them is read at once, at most.
+        package var readBytes: Int
+        /// The work that starts no further turn in the same round; see `Connection.charge`.
+        package var workPerRound: Int
+
+        package init(readBytes: Int = 64 * 1024, workPerRound: Int = 64 * 1024) {
+            self.readBytes = max(1, readBytes)
+            self.workPerRound = max(1, workPerRound)
+        }
     }
 
     /// One stretch of the output buffer, written by one connection.
@@ -40,6 +61,7 @@ package final class Lane: @unchecked Sendable {
 
     private let timerTickMs: Int64
     private let poisons: Bool
+    private let lowPriority: LowPriority
     private let epoll: Int32
     private let events: UnsafeMutableBufferPointer<epoll_event>
     private let readBuffer: UnsafeMutableRawBufferPointer
@@ -55,7 +77,18 @@ package final class Lane: @unchecked Sendable {
 
     private var isInRound = false
     private var isRoundPosted = false
-    private var roundTimeMs: Int64 = 0
+    private var roundTimeUs: Int64 = 0
+    /// When the bytes at hand were read from the socket, microseconds.
+    private(set) var arrivalUs: Int64 = 0
+    /// What the delegates of this round have charged.
+    private var roundWork = 0
+
+    private var arrivals = TurnQueue<Arrival>()
+    private var turns = TurnQueue<Connection>()
+    private var lowPriorityTurns = TurnQueue<Connection>()
+    private var hasTurns: Bool {
+        !turns.isEmpty || !lowPriorityTurns.isEmpty || !arrivals.isEmpty
+    }
 
     private var outputUsed = 0
     private var segments: [Segment] = []
@@ -66,12 +99,14 @@ package final class Lane: @unchecked Sendable {
     /// - Parameters:
     ///   - label: The queue's label, for debuggers.
     ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
+    ///   - lowPriority: What connections of low priority get.
     ///   - poisonAfterCallback: Whether the bytes shown to a delegate are overwritten afterwards.
     ///   - simulated: Runs the queue in place of Dispatch; it has to call `serve` when sockets are ready.
     package init(
         index: Int,
         label: String,
         timerTick: Duration = .milliseconds(10),
+        lowPriority: LowPriority = LowPriority(),
         poisonAfterCallback: Bool = Lane.poisonsByDefault,
         simulated: (any SimulatedScheduler)? = nil
     ) {
@@ -79,6 +114,7 @@ package final class Lane: @unchecked Sendable {
         queue = SerialQueue(label: label, simulated: simulated)
         timerTickMs = max(1, timerTick.wholeMilliseconds)
         poisons = poisonAfterCallback
+        self.lowPriority = lowPriority
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         precondition(epoll >= 0, "no epoll descriptor: errno \(errno)")
         events = .allocate(capacity: Int(Self.eventCapacity))
@@ -127,11 +163,10 @@ package final class Lane: @unchecked Sendable {
         peer: String,
         delegate: sending any ConnectionDelegate
     ) {
-        let arrival = Arrival(delegate: delegate)
+        let arrival = Arrival(descriptor: fileDescriptor, peer: peer, delegate: delegate)
         queue.async {
-            self.round {
-                self.welcome(fileDescriptor, peer: peer, delegate: arrival.delegate)
-            }
+            self.arrivals.append(arrival)
+            self.postRound()
         }
     }
 
@@ -141,13 +176,19 @@ package final class Lane: @unchecked Sendable {
         return connections.count
     }
 
-    /// Carries a delegate to its lane.
+    /// Carries a socket and its delegate to their lane.
     ///
     /// `@unchecked Sendable`: the delegate was given away by `sending` and only the lane looks inside.
     private final class Arrival: @unchecked Sendable {
+        let descriptor: Int32
+        let peer: String
         let delegate: any ConnectionDelegate
 
-        init(delegate: sending any ConnectionDelegate) { self.delegate = delegate }
+        init(descriptor: Int32, peer: String, delegate: sending any ConnectionDelegate) {
+            self.descriptor = descriptor
+            self.peer = peer
+            self.delegate = delegate
+        }
     }
 
     private func startOnLane() {
@@ -166,34 +207,38 @@ package final class Lane: @unchecked Sendable {
 
     private func stopOnLane() {
         guard !isStopped else { return }
-        isStopped = true
         round {
+            // Those that came before the end are told of it.
+            while !arrivals.isEmpty { welcome(arrivals.removeFirst()) }
+            isStopped = true
             for connection in connections.reversed() { retire(connection, .laneStopped) }
         }
         timers = TimerQueue()
+        turns = TurnQueue()
+        lowPriorityTurns = TurnQueue()
         source?.cancel()
         source = nil
         alarm?.cancel()
         alarm = nil
     }
 
-    private func welcome(_ descriptor: Int32, peer: String, delegate: any ConnectionDelegate) {
+    private func welcome(_ arrival: Arrival) {
         let connection = Connection(
             lane: self,
-            descriptor: descriptor,
-            peer: peer,
-            delegate: delegate
+            descriptor: arrival.descriptor,
+            peer: arrival.peer,
+            delegate: arrival.delegate
         )
-        makeNonBlocking(descriptor)
+        makeNonBlocking(arrival.descriptor)
         connection.watched = EPOLLIN.rawValue
         guard !isStopped, control(EPOLL_CTL_ADD, connection) else {
             // Its delegate was never told of it, so there is no end to tell either.
-            Glibc.close(descriptor)
+            Glibc.close(arrival.descriptor)
             return
         }
         connection.listIndex = Int32(connections.count)
         connections.append(connection)
-        delegate.connectionOpened(connection)
+        arrival.delegate.connectionOpened(connection)
     }
 
     // MARK: Rounds
@@ -206,7 +251,8 @@ package final class Lane: @unchecked Sendable {
         preconditionOnLane()
         if isInRound { return try body() }
         isInRound = true
-        roundTimeMs = queue.nowMs
+        roundTimeUs = queue.nowUs
+        roundWork = 0
         defer { endRound() }
         return try body()
     }
@@ -214,7 +260,7 @@ package final class Lane: @unchecked Sendable {
     /// Milliseconds of a clock that never goes back and has no other meaning; one value a round.
     package var now: Int64 {
         preconditionOnLane()
-        return isInRound ? roundTimeMs : queue.nowMs
+        return isInRound ? roundTimeUs / 1000 : queue.nowMs
     }
 
     private func endRound() {
@@ -227,7 +273,7 @@ package final class Lane: @unchecked Sendable {
         }
         armTimer()
         isInRound = false
-        if !resumed.isEmpty { postRound() }
+        if !resumed.isEmpty || hasTurns { postRound() }
     }
 
     /// Makes sure that a round ends after what was just recorded.
@@ -236,24 +282,77 @@ package final class Lane: @unchecked Sendable {
         isRoundPosted = true
         queue.async {
             self.isRoundPosted = false
-            self.round { self.presentResumed() }
+            self.round {
+                self.presentResumed()
+                // Between two turns of what waits here, those who are ready get theirs.
+                if self.hasTurns { self.giveTurns(to: self.poll()) }
+            }
         }
     }
 
     /// Serves what is ready; on the lane only.
     package func serve() {
-        let count = Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0))
-        guard count > 0 else { return }
-        round {
-            for position in 0..<count {
-                let event = events[position]
-                guard let pointer = event.data.ptr else { continue }
-                // A connection closed earlier in this batch is kept by `retired` until the round ends.
-                Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
-                    serve($0, event.events)
-                }
+        let count = poll()
+        guard count > 0 || hasTurns else { return }
+        round { giveTurns(to: count) }
+    }
+
+    /// Asks epoll who is ready.
+    ///
+    /// - Returns: how many of `events` are filled in.
+    private func poll() -> Int {
+        max(0, Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0)))
+    }
+
+    /// Gives a turn to the first `count` of `events`, then to those who wait for theirs.
+    private func giveTurns(to count: Int) {
+        for position in 0..<count {
+            let event = events[position]
+            guard let pointer = event.data.ptr else { continue }
+            // A connection closed earlier in this batch is kept by `retired` until the round ends.
+            Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+                serve($0, event.events)
             }
         }
+        // A connection that ends its turn early goes to the end of its queue, for the next round.
+        for _ in 0..<turns.count { giveTurn(to: turns.removeFirst()) }
+        for _ in 0..<min(arrivals.count, Self.arrivalsPerRound) { welcome(arrivals.removeFirst()) }
+        let end = roundWork + lowPriority.workPerRound
+        var left = lowPriorityTurns.count
+        while left > 0, roundWork < end {
+            left -= 1
+            charge(Self.workPerTurn)
+            giveTurn(to: lowPriorityTurns.removeFirst())
+        }
+    }
+
+    private func giveTurn(to connection: Connection) {
+        connection.awaitsTurn = false
+        // A pause ends with a turn of its own.
+        guard connection.phase == .open, !connection.isReadingPaused else { return }
+        if connection.hasEndedTurn, let kept = connection.input {
+            presentKept(kept, to: connection)
+            if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+            tellEnd(of: connection)
+        } else if !connection.hasInputEnded {
+            readOnce(connection)
+        }
+        if !connection.awaitsTurn { watch(connection, connection.watched | EPOLLIN.rawValue) }
+    }
+
+    private func awaitTurn(_ connection: Connection) {
+        guard !connection.awaitsTurn else { return }
+        connection.awaitsTurn = true
+        if connection.isLowPriority {
+            lowPriorityTurns.append(connection)
+        } else {
+            turns.append(connection)
+        }
+    }
+
+    /// Adds to the work of the round at hand.
+    func charge(_ work: Int) {
+        roundWork += work
     }
 
     private func serve(_ connection: Connection, _ ready: UInt32) {
@@ -262,8 +361,15 @@ package final class Lane: @unchecked Sendable {
         if connection.hasInputEnded {
             if failed { fail(connection) }
         } else if ready & EPOLLIN.rawValue != 0 || failed {
-            if !connection.isReadingPaused || connection.isClosing {
-                readOnce(connection)
+            if connection.awaitsTurn, connection.phase == .open {
+                // Noted only now, so that a short wait costs no system call.
+                watch(connection, connection.watched & ~EPOLLIN.rawValue)
+            } else if !connection.isReadingPaused || connection.isClosing {
+                if connection.isLowPriority, connection.phase == .open {
+                    awaitTurn(connection)
+                } else {
+                    readOnce(connection)
+                }
             } else if failed {
                 fail(connection)
             } else {
@@ -301,7 +407,7 @@ package final class Lane: @unchecked Sendable {
     private func fireTimers() {
         armedForMs = .max
         round {
-            while let body = timers.step(nowMs: roundTimeMs) { body() }
+            while let body = timers.step(nowMs: now) { body() }
         }
     }
 
@@ -316,11 +422,13 @@ package final class Lane: @unchecked Sendable {
     /// One read; never more, so that a busy peer does not keep the others waiting.
     private func readOnce(_ connection: Connection) {
         guard connection.phase == .open else { return discardOnce(connection) }
+        arrivalUs = roundTimeUs
         if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
             // A frame longer than half the buffer grows where it is kept.
             let count = read(connection, into: waiting.room(Self.readCapacity))
             if count == 0 { return }
             waiting.grew(by: count)
+            waiting.arrivalUs = arrivalUs
             presentKept(waiting, to: connection)
         } else {
             var used = 0
@@ -328,7 +436,9 @@ package final class Lane: @unchecked Sendable {
                 used = waiting.count
                 readBuffer.copyMemory(from: waiting.bytes)
             }
-            let count = read(connection, into: .init(rebasing: readBuffer[used...]))
+            let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
+            let end = min(Self.readCapacity, used + limit)
+            let count = read(connection, into: .init(rebasing: readBuffer[used..<end]))
             if count == 0 { return }
             presentFromBuffer(used + count, to: connection)
         }
@@ -352,8 +462,8 @@ package final class Lane: @unchecked Sendable {
         connection.hasInputEnded = true
         switch connection.phase {
         case .open:
-            // What was left over in a pause comes first.
-            if connection.isResuming {
+            // What was left over in a pause, or at the end of a turn, comes first.
+            if connection.isResuming || connection.hasEndedTurn {
                 connection.isEndUntold = true
             } else {
                 connection.delegate?.connectionInputEnded(connection)
@@ -377,31 +487,43 @@ package final class Lane: @unchecked Sendable {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
             if let kept = connection.input {
                 kept.replace(with: rest)
+                kept.arrivalUs = arrivalUs
             } else {
-                connection.input = ByteStore(rest)
+                connection.input = ByteStore(rest, arrivalUs: arrivalUs)
             }
+            if connection.hasEndedTurn { awaitTurn(connection) }
         }
         if poisons { bytes.initializeMemory(as: UInt8.self, repeating: Self.poison) }
     }
 
     private func presentKept(_ kept: ByteStore, to connection: Connection) {
+        arrivalUs = kept.arrivalUs
         let count = kept.count
         let consumed = present(kept.bytes, to: connection)
         if consumed == count || connection.isClosing {
             connection.input = nil
-        } else if consumed > 0 || poisons {
-            // A fresh store: the large one is given back as soon as its frame is through.
-            connection.input = ByteStore(.init(rebasing: kept.bytes[consumed...]))
         } else {
-            return
+            if connection.hasEndedTurn { awaitTurn(connection) }
+            if connection.hasEndedTurn, !poisons {
+                // What is left is presented soon: moving it once for each turn is not worth it.
+                return kept.dropFirst(consumed)
+            }
+            guard consumed > 0 || poisons else { return }
+            // A fresh store: the large one is given back as soon as its frame is through.
+            connection.input = ByteStore(
+                .init(rebasing: kept.bytes[consumed...]),
+                arrivalUs: kept.arrivalUs
+            )
         }
         if poisons { kept.overwrite(with: Self.poison) }
     }
 
     private func present(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int {
+        connection.hasEndedTurn = false
         guard let delegate = connection.delegate else { return bytes.count }
         let consumed = delegate.connection(connection, received: bytes)
         precondition(0...bytes.count ~= consumed, "a delegate consumed what it was not given")
+        if consumed == bytes.count { connection.hasEndedTurn = false }
         return consumed
     }
 
@@ -429,10 +551,16 @@ package final class Lane: @unchecked Sendable {
             presentKept(kept, to: connection)
             if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
         }
-        if connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused {
-            connection.isEndUntold = false
-            connection.delegate?.connectionInputEnded(connection)
-        }
+        tellEnd(of: connection)
+    }
+
+    /// Tells the delegate of the end of the input once nothing before it waits.
+    private func tellEnd(of connection: Connection) {
+        guard connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused,
+            !connection.hasEndedTurn
+        else { return }
+        connection.isEndUntold = false
+        connection.delegate?.connectionInputEnded(connection)
     }
 
     // MARK: Output

@@ -61,6 +61,9 @@ package final class SerialQueue: Sendable {
 
     /// The same in milliseconds.
     package var nowMs: Int64 { now.elapsedMilliseconds }
+
+    /// The same in microseconds.
+    package var nowUs: Int64 { now.elapsedMicroseconds }
 }
 
 /// Calls its handler on a queue at one time, which may be changed until then.

@@ -27,6 +27,12 @@ extension Duration {
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }
 
+    /// Rounded down, as a clock shows them.
+    var elapsedMicroseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
+
     /// Rounded up: a deadline must not come early.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
