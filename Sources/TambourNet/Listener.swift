@@ -1,11 +1,10 @@
 import CEpoll
 import Dispatch
 import Glibc
-import Synchronization
 
 /// Accepts connections on its own queue and hands the sockets to a closure.
 ///
-/// `@unchecked Sendable`: `state` is a `Mutex`, the counters are atomic, the rest is constant.
+/// `@unchecked Sendable`: everything in it is constant; the acceptor guards its own state.
 package final class Listener: @unchecked Sendable {
     /// Why listening failed.
     package struct ListenError: Error, CustomStringConvertible {
@@ -15,34 +14,16 @@ package final class Listener: @unchecked Sendable {
         package var description: String { "cannot listen on \(address): \(reason)" }
     }
 
-    /// How one attempt to accept ended: a socket and its peer, or an `errno`.
-    enum Acceptance {
-        case socket(Int32, peer: String)
-        case failed(Int32)
-    }
-
-    private struct State {
-        var source: (any DispatchSourceRead)?
-        var isPaused = false
-        var isStopped = false
-    }
-
-    private let descriptor: Int32
-    private let queue: DispatchQueue
-    private let pause: DispatchTimeInterval
-    private let accept: @Sendable (Int32) -> Acceptance
-    private let state = Mutex(State())
-    private let accepted = Atomic<Int>(0)
-    private let exhausted = Atomic<Int>(0)
+    private let acceptor: Acceptor
 
     /// What was bound, the port being the real one: `127.0.0.1:43211`.
     package let boundAddress: String
 
     /// How many sockets were accepted.
-    package var acceptedCount: Int { accepted.load(ordering: .relaxed) }
+    package var acceptedCount: Int { acceptor.acceptedCount }
 
     /// How many times accepting paused because descriptors or memory had run out.
-    package var exhaustedCount: Int { exhausted.load(ordering: .relaxed) }
+    package var exhaustedCount: Int { acceptor.exhaustedCount }
 
     /// Binds and listens; connections wait in the kernel until `start`.
     ///
@@ -52,7 +33,7 @@ package final class Listener: @unchecked Sendable {
         try self.init(
             address: address,
             backlog: backlog,
-            pauseWhenExhausted: .milliseconds(100),
+            pauseWhenExhausted: Acceptor.pause,
             accept: acceptOne
         )
     }
@@ -61,8 +42,9 @@ package final class Listener: @unchecked Sendable {
         address: ListenAddress,
         backlog: Int32,
         pauseWhenExhausted: DispatchTimeInterval,
-        accept: @escaping @Sendable (Int32) -> Acceptance
+        accept: @escaping @Sendable (Int32) -> Acceptor.Acceptance
     ) throws(ListenError) {
+        let descriptor: Int32
         switch listen(on: address, backlog: backlog) {
         case .success(let bound):
             descriptor = bound
@@ -70,86 +52,33 @@ package final class Listener: @unchecked Sendable {
             throw error
         }
         boundAddress = localAddress(of: descriptor)
-        queue = DispatchQueue(label: "tambour.listener \(boundAddress)")
-        pause = pauseWhenExhausted
-        self.accept = accept
-    }
-
-    deinit {
-        if state.withLock({ $0.source == nil && !$0.isStopped }) { Glibc.close(descriptor) }
+        acceptor = Acceptor(
+            descriptor: descriptor,
+            queue: DispatchQueue(label: "tambour.listener \(boundAddress)"),
+            pauseWhenExhausted: pauseWhenExhausted,
+            accept: accept
+        )
     }
 
     /// Begins to accept; `onAccept` owns the sockets it gets and is called on the listener's queue.
     ///
     /// Sockets are non-blocking, closed on exec, and send small packets at once.
-    package func start(onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void) {
-        state.withLock { state in
-            guard state.source == nil, !state.isStopped else { return }
-            let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-            source.setEventHandler { self.acceptAll(onAccept) }
-            // The source must let go of the descriptor before it is closed.
-            source.setCancelHandler { [descriptor] in Glibc.close(descriptor) }
-            state.source = source
-            source.activate()
-        }
+    ///
+    /// - Parameter onExhausted: called when accepting pauses because descriptors or memory have run out.
+    package func start(
+        onExhausted: @escaping @Sendable () -> Void = {},
+        onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
+    ) {
+        acceptor.start(onExhausted: onExhausted, onAccept: onAccept)
     }
 
     /// Stops at once: when this returns, the system refuses new connections.
     package func stop() {
-        state.withLock { state in
-            guard !state.isStopped else { return }
-            state.isStopped = true
-            shutdown(descriptor, Int32(SHUT_RDWR))
-            guard let source = state.source else {
-                Glibc.close(descriptor)
-                return
-            }
-            source.cancel()
-            // A suspended source would never run its cancel handler.
-            if state.isPaused { source.resume() }
-            state.isPaused = false
-            state.source = nil
-        }
-    }
-
-    private func acceptAll(_ onAccept: (Int32, String) -> Void) {
-        while !state.withLock({ $0.isStopped }) {
-            switch accept(descriptor) {
-            case .socket(let socket, let peer):
-                accepted.add(1, ordering: .relaxed)
-                onAccept(socket, peer)
-            case .failed(EMFILE), .failed(ENFILE), .failed(ENOBUFS), .failed(ENOMEM):
-                exhausted.add(1, ordering: .relaxed)
-                return rest()
-            case .failed(EAGAIN), .failed(EBADF), .failed(EINVAL):
-                return
-            case .failed:
-                // What happened to one connection before it was accepted says nothing of the next.
-                continue
-            }
-        }
-    }
-
-    /// Leaves the waiting connections to the kernel for a while; the others are served meanwhile.
-    private func rest() {
-        let isPaused = state.withLock { state in
-            guard let source = state.source else { return false }
-            source.suspend()
-            state.isPaused = true
-            return true
-        }
-        guard isPaused else { return }
-        queue.asyncAfter(deadline: .now() + pause) {
-            self.state.withLock { state in
-                guard state.isPaused else { return }
-                state.isPaused = false
-                state.source?.resume()
-            }
-        }
+        acceptor.stop()
     }
 }
 
-private func acceptOne(_ listening: Int32) -> Listener.Acceptance {
+private func acceptOne(_ listening: Int32) -> Acceptor.Acceptance {
     var address = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let socket = withUnsafeMutablePointer(to: &address) { pointer in

@@ -1,0 +1,128 @@
+package import Dispatch
+import Glibc
+import Synchronization
+
+/// Accepts what connects to a listening socket, and pauses while descriptors or memory have run out.
+///
+/// `@unchecked Sendable`: `state` is a `Mutex`, the counters are atomic, the rest is constant.
+package final class Acceptor: @unchecked Sendable {
+    /// How one attempt to accept ended: a socket and its peer, or an `errno`.
+    package enum Acceptance: Sendable {
+        case socket(Int32, peer: String)
+        case failed(Int32)
+    }
+
+    private struct State {
+        var source: (any DispatchSourceRead)?
+        var isPaused = false
+        var isStopped = false
+    }
+
+    /// How long accepting pauses when descriptors or memory have run out.
+    package static let pause = DispatchTimeInterval.milliseconds(100)
+
+    private let descriptor: Int32
+    private let queue: DispatchQueue
+    private let pause: DispatchTimeInterval
+    private let accept: @Sendable (Int32) -> Acceptance
+    private let state = Mutex(State())
+    private let accepted = Atomic<Int>(0)
+    private let exhausted = Atomic<Int>(0)
+
+    /// How many sockets were accepted.
+    package var acceptedCount: Int { accepted.load(ordering: .relaxed) }
+
+    /// How many times accepting paused.
+    package var exhaustedCount: Int { exhausted.load(ordering: .relaxed) }
+
+    /// - Parameters:
+    ///   - descriptor: a listening, non-blocking socket, which is the acceptor's from now on.
+    ///   - queue: a serial queue, on which it accepts.
+    ///   - accept: accepts one connection.
+    package init(
+        descriptor: Int32,
+        queue: DispatchQueue,
+        pauseWhenExhausted: DispatchTimeInterval = Acceptor.pause,
+        accept: @escaping @Sendable (Int32) -> Acceptance
+    ) {
+        self.descriptor = descriptor
+        self.queue = queue
+        pause = pauseWhenExhausted
+        self.accept = accept
+    }
+
+    deinit {
+        if state.withLock({ $0.source == nil && !$0.isStopped }) { Glibc.close(descriptor) }
+    }
+
+    /// Begins to accept; both closures are called on the queue, and `onAccept` owns the sockets it gets.
+    package func start(
+        onExhausted: @escaping @Sendable () -> Void,
+        onAccept: @escaping @Sendable (_ socket: Int32, _ peer: String) -> Void
+    ) {
+        state.withLock { state in
+            guard state.source == nil, !state.isStopped else { return }
+            let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+            source.setEventHandler { self.acceptAll(onExhausted, onAccept) }
+            // The source must let go of the descriptor before it is closed.
+            source.setCancelHandler { [descriptor] in Glibc.close(descriptor) }
+            state.source = source
+            source.activate()
+        }
+    }
+
+    /// Stops at once: when this returns, the system refuses new connections.
+    package func stop() {
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.isStopped = true
+            shutdown(descriptor, Int32(SHUT_RDWR))
+            guard let source = state.source else {
+                Glibc.close(descriptor)
+                return
+            }
+            source.cancel()
+            // A suspended source would never run its cancel handler.
+            if state.isPaused { source.resume() }
+            state.isPaused = false
+            state.source = nil
+        }
+    }
+
+    private func acceptAll(_ onExhausted: () -> Void, _ onAccept: (Int32, String) -> Void) {
+        while !state.withLock({ $0.isStopped }) {
+            switch accept(descriptor) {
+            case .socket(let socket, let peer):
+                accepted.add(1, ordering: .relaxed)
+                onAccept(socket, peer)
+            case .failed(EMFILE), .failed(ENFILE), .failed(ENOBUFS), .failed(ENOMEM):
+                exhausted.add(1, ordering: .relaxed)
+                rest()
+                return onExhausted()
+            case .failed(EAGAIN), .failed(EBADF), .failed(EINVAL):
+                return
+            case .failed:
+                // What happened to one connection before it was accepted says nothing of the next.
+                continue
+            }
+        }
+    }
+
+    /// Leaves the waiting connections to the kernel for a while; the others are served meanwhile.
+    private func rest() {
+        let isPaused = state.withLock { state in
+            guard let source = state.source else { return false }
+            source.suspend()
+            state.isPaused = true
+            return true
+        }
+        guard isPaused else { return }
+        queue.asyncAfter(deadline: .now() + pause) {
+            self.state.withLock { state in
+                guard state.isPaused else { return }
+                state.isPaused = false
+                state.source?.resume()
+            }
+        }
+    }
+}
