@@ -1,0 +1,37 @@
+import Glibc
+
+/// Asks a running server.
+package struct AdminClient {
+    private let path: String
+    /// Longest line of an answer, bytes: a message in JSON, every byte of it escaped.
+    private static let maxAnswerLine = 1 << 24
+
+    package init(dataDirectory: String) {
+        path = "\(dataDirectory)/admin.sock"
+    }
+
+    /// Runs a request on the server.
+    ///
+    /// - Returns: false when no server listens; then nothing was done.
+    /// - Throws: `AdminService.Failure` with the server's words.
+    package func run(
+        _ request: AdminService.Request,
+        output: (String) throws -> Void
+    ) throws -> Bool {
+        guard let socket = UnixSocket.connect(path) else { return false }
+        defer { close(socket) }
+        UnixSocket.write(socket, request.words.joined(separator: "\t") + "\n")
+        var failure: String?
+        var reader = UnixSocket.LineReader(socket, limit: Self.maxAnswerLine)
+        while let line = reader.next() {
+            switch line.first {
+            case ">": try output(String(line.dropFirst()))
+            case "!": failure = String(line.dropFirst())
+            default:
+                if let failure { throw AdminService.Failure(description: failure) }
+                return true
+            }
+        }
+        throw AdminService.Failure(description: failure ?? "the server went away")
+    }
+}

@@ -1,0 +1,93 @@
+import Dispatch
+import Glibc
+
+/// One connection to the admin socket: a line in, lines out.
+///
+/// `@unchecked Sendable`: reading happens on the queue of `readLine`; whoever has been handed the line
+/// writes and closes, and nobody else does from then on.
+final class AdminConnection: @unchecked Sendable {
+    private enum Reading {
+        case goesOn
+        /// With nil when there is no line to be had.
+        case ended(String?)
+    }
+
+    private let descriptor: Int32
+    private var source: (any DispatchSourceRead)?
+    private var line: [UInt8] = []
+    /// Called when the source has let go of the descriptor.
+    private var afterReading: (() -> Void)?
+
+    /// Longest request line, bytes.
+    private static let maxLine = 4096
+    /// How long a request may take to arrive.
+    private static let patience = DispatchTimeInterval.seconds(10)
+    /// How long the other side may take nothing of an answer, seconds.
+    private static let writePatience = 10
+
+    /// - Parameter descriptor: is this connection's from now on.
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        UnixSocket.setTimeouts(descriptor, seconds: Self.writePatience)
+    }
+
+    /// Whether the request has not arrived yet.
+    var isReading: Bool { source != nil }
+
+    /// Reads the first line without keeping the queue waiting.
+    ///
+    /// - Parameter then: called once on the queue, unless the connection is refused before: with nil when
+    ///   the line is too long, or does not end in time.
+    func readLine(on queue: DispatchQueue, then: @escaping @Sendable (String?) -> Void) {
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        self.source = source
+        source.setEventHandler { [self] in
+            guard isReading, case .ended(let line) = readSome() else { return }
+            endReading { then(line) }
+        }
+        source.setCancelHandler { [self] in
+            afterReading?()
+            afterReading = nil
+        }
+        source.activate()
+        queue.asyncAfter(deadline: .now() + Self.patience) { [weak self] in
+            guard let self, isReading else { return }
+            endReading { then(nil) }
+        }
+    }
+
+    private func readSome() -> Reading {
+        var chunk = [UInt8](repeating: 0, count: Self.maxLine)
+        let count = recv(descriptor, &chunk, chunk.count, Int32(MSG_DONTWAIT))
+        if count < 0, errno == EAGAIN || errno == EINTR { return .goesOn }
+        guard count > 0 else { return .ended(nil) }
+        line += chunk[..<count]
+        if let end = line.firstIndex(of: UInt8(ascii: "\n")) {
+            return .ended(String(decoding: line[..<end], as: UTF8.self))
+        }
+        return line.count < Self.maxLine ? .goesOn : .ended(nil)
+    }
+
+    private func endReading(_ body: @escaping () -> Void) {
+        afterReading = body
+        source?.cancel()
+        source = nil
+    }
+
+    /// - Returns: false when the other side has gone, or takes nothing.
+    @discardableResult
+    func write(_ text: String) -> Bool {
+        UnixSocket.write(descriptor, text)
+    }
+
+    /// Says why nothing is done, and closes; does not wait.
+    func refuse(_ reason: String) {
+        guard !isReading else { return endReading { self.refuse(reason) } }
+        write("!\(reason)\n=\n")
+        close()
+    }
+
+    func close() {
+        Glibc.close(descriptor)
+    }
+}

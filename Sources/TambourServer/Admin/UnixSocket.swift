@@ -1,0 +1,113 @@
+import Glibc
+import TambourNet
+
+enum UnixSocket {
+    private static func address<Result>(
+        _ path: String,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    static func listen(_ path: String) throws -> Int32 {
+        let flags = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
+        guard descriptor >= 0 else {
+            throw Server.StartError("no admin socket: \(DataDirectory.reason())")
+        }
+        // Nobody else may connect, at no moment: the file gets the mode that the socket has when it
+        // is bound. The process's umask would do the same to every file made meanwhile.
+        guard fchmod(descriptor, 0o600) == 0 else {
+            let reason = DataDirectory.reason()
+            close(descriptor)
+            throw Server.StartError("no admin socket for its owner alone: \(reason)")
+        }
+        let bound = address(path) { bind(descriptor, $0, $1) }
+        guard let bound else {
+            close(descriptor)
+            throw Server.StartError("the data directory's path is too long for a socket: \(path)")
+        }
+        guard bound == 0, Glibc.listen(descriptor, 8) == 0 else {
+            let reason = DataDirectory.reason()
+            close(descriptor)
+            throw Server.StartError("no admin socket at \(path): \(reason)")
+        }
+        return descriptor
+    }
+
+    /// Accepts one connection; reading and writing wait until there is something, or room.
+    @Sendable
+    static func accept(_ listener: Int32) -> Acceptor.Acceptance {
+        let descriptor = Glibc.accept(listener, nil, nil)
+        guard descriptor >= 0 else { return .failed(errno) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        return .socket(descriptor, peer: "admin")
+    }
+
+    static func connect(_ path: String) -> Int32? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        guard address(path, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+
+    static func setTimeouts(_ descriptor: Int32, seconds: Int) {
+        var time = timeval(tv_sec: seconds, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, size)
+    }
+
+    @discardableResult
+    static func write(_ descriptor: Int32, _ text: String) -> Bool {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    struct LineReader {
+        private let descriptor: Int32
+        private let limit: Int
+        private var waiting: [UInt8] = []
+
+        init(_ descriptor: Int32, limit: Int = 1 << 20) {
+            self.descriptor = descriptor
+            self.limit = limit
+        }
+
+        mutating func next() -> String? {
+            while true {
+                if let end = waiting.firstIndex(of: 10) {
+                    let line = String(decoding: waiting[..<end], as: UTF8.self)
+                    waiting.removeSubrange(...end)
+                    return line
+                }
+                guard waiting.count < limit else { return nil }
+                var chunk = [UInt8](repeating: 0, count: 16_384)
+                let count = recv(descriptor, &chunk, chunk.count, 0)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return nil }
+                waiting += chunk[..<count]
+            }
+        }
+    }
+}
