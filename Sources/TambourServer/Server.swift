@@ -35,8 +35,10 @@ package final class Server: @unchecked Sendable {
     private let gateways: [LaneGateway]
     private let state = Mutex(State())
     private let nextLane = Atomic<Int>(0)
+    private let reloading = Mutex(())
     package let housekeeper: Housekeeper
     package let delayed: DelayedTimer
+    private let admission: Admission
 
     /// How long a stop waits for what is under way.
     private static let stopDeadline: Duration = .seconds(5)
@@ -58,7 +60,12 @@ package final class Server: @unchecked Sendable {
         let environment = configuration.environment
         directory = try DataDirectory(configuration.dataDirectory)
         metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
-        let report: @Sendable (String) -> Void = { logger.error("\($0)") }
+        let reports = LogThrottle()
+        let report: @Sendable (String) -> Void = { text in
+            // A disk that is full fails every batch.
+            guard let suppressed = reports.admit(nowMs: environment.wallMs()) else { return }
+            logger.error("\(text)", metadata: ["suppressed": "\(suppressed)"])
+        }
 
         let path = directory.databasePath
         if Self.synchronousMode != .full {
@@ -89,13 +96,14 @@ package final class Server: @unchecked Sendable {
             limits: limits
         )
         let settings = ServiceConfig(limits: limits)
-        let stores = try (0..<Self.readers).map { _ in
+        func openReader() throws -> StoreConnection {
             let reader = try SQLiteConnection(path: path, mode: .readOnly)
             return try StoreConnection(
                 environment.disk?(reader, .readOnly) ?? reader,
                 limits: limits
             )
         }
+        let stores = try (0..<Self.readers).map { _ in try openReader() }
         let previews = LinkPreviews(
             source: configuration.linkPreviews,
             limits: limits,
@@ -124,9 +132,10 @@ package final class Server: @unchecked Sendable {
                 core: core,
                 limits: limits,
                 environment: environment,
-                router: router
+                router: router,
+                queueTimes: metrics.queueTimes
             ),
-            readers: ReaderPool(stores, environment: environment),
+            readers: ReaderPool(stores, logins: try openReader(), environment: environment),
             clock: clock,
             presence: presence,
             router: router,
@@ -160,10 +169,22 @@ package final class Server: @unchecked Sendable {
             Lane(
                 index: index,
                 label: "tambour.lane-\(index)",
+                lowPriority: .init(
+                    readBytes: limits.maxTurnBytesBeforeLogin,
+                    workPerRound: limits.maxStrangerBytesPerRound
+                ),
                 poisonAfterCallback: configuration.poisonsBuffers || Lane.poisonsByDefault,
                 simulated: environment.scheduler
             )
         }
+        admission = Admission(
+            descriptors: Admission.descriptorLimit,
+            limits: limits,
+            strangers: shared.strangers,
+            metrics: metrics,
+            logger: logger,
+            nowMs: { [queue = lanes[0].queue] in queue.nowMs }
+        )
         let shared = shared
         gateways = lanes.map {
             LaneGateway(lane: $0, shared: shared, rules: configuration.features.rules)
@@ -190,7 +211,9 @@ package final class Server: @unchecked Sendable {
         let admin = try AdminSocket(
             path: directory.adminSocketPath,
             backend: LiveAdminBackend(self),
-            logger: configuration.logger
+            maxConnections: configuration.limits.maxAdminConnections,
+            logger: configuration.logger,
+            onExhausted: { [admission] in admission.exhausted() }
         )
         state.withLock { $0.admin = admin }
         var addresses: [String] = []
@@ -198,7 +221,15 @@ package final class Server: @unchecked Sendable {
             let listener = try Listener(address: address)
             state.withLock { $0.listeners.append(listener) }
             addresses.append(listener.boundAddress)
-            listener.start { [self] socket, peer in accept(socket, peer) }
+            listener.start { [admission] in
+                admission.exhausted()
+            } onAccept: { [self] socket, peer in
+                guard admission.admits(socket) else {
+                    close(socket)
+                    return
+                }
+                accept(socket, peer)
+            }
         }
         return addresses
     }
@@ -260,14 +291,17 @@ package final class Server: @unchecked Sendable {
         guard let load = configuration.features.reload else {
             throw AdminService.Failure(description: "the server was started without --features")
         }
-        let reload = FeatureReload(try load(), lanes: gateways.count)
-        shared.router.route(reload)
-        guard let told = reload.wait(Self.laneTimeout) else {
-            throw AdminService.Failure(
-                description: "a lane is busy: the rules come into force late"
-            )
+        // One after the other, or two lanes could end up with different rules.
+        return try reloading.withLock { _ in
+            let reload = FeatureReload(try load(), lanes: gateways.count)
+            shared.router.route(reload)
+            guard let told = reload.wait(Self.laneTimeout) else {
+                throw AdminService.Failure(
+                    description: "a lane is busy: the rules come into force late"
+                )
+            }
+            return (reload.rules, told)
         }
-        return (reload.rules, told)
     }
 
     /// A further connection that reads, for what takes long.

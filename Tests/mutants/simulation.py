@@ -67,11 +67,11 @@ MUTANTS = [
      "            heldPushBytes += packet.count\n",
      "            if mutant == @ { return }\n            heldPushBytes += packet.count\n"),
     ("server: replies leave before the events of their batch", SERVER + "Engine/Engine.swift",
-     "                router.route(result.events)\n"
-     "                for (command, answer) in zip(batch, result.answers) { command.done(answer) }\n",
-     "                if mutant != @ { router.route(result.events) }\n"
-     "                for (command, answer) in zip(batch, result.answers) { command.done(answer) }\n"
-     "                if mutant == @ { router.route(result.events.reversed()) }\n"),
+     "            router.route(result.events)\n"
+     "            for (command, answer) in zip(commands, result.answers) { command.done(answer) }\n",
+     "            if mutant != @ { router.route(result.events) }\n"
+     "            for (command, answer) in zip(commands, result.answers) { command.done(answer) }\n"
+     "            if mutant == @ { router.route(result.events.reversed()) }\n"),
     ("server: the time of a login runs ahead", SERVER + "Gateway/Session.swift",
      "            let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)",
      "            let answer = shared.dispatcher.login(\n                login, from: requester, "

@@ -32,6 +32,18 @@ package final class Limits: Sendable {
     package let lastRepliesTimeoutMs: Int
     /// 256 requests. Reading pauses above it; a client waits for replies long before.
     package let maxRequestsInFlight: Int
+    /// 65_536 bytes. What one connection may have handled in a turn, inflated bytes counted; the rest waits
+    /// until the others had theirs.
+    package let maxTurnBytes: Int
+    /// 64 frames. Small frames cost more than their bytes.
+    package let maxTurnFrames: Int
+    /// 8192 bytes. Strangers get less; a handshake fits one turn.
+    package let maxTurnBytesBeforeLogin: Int
+    /// 8 frames. A handshake is three frames.
+    package let maxTurnFramesBeforeLogin: Int
+    /// 16_384 bytes. What all strangers of a lane may have handled before the others get their next turn,
+    /// however many strangers there are.
+    package let maxStrangerBytesPerRound: Int
     /// 2_097_152 bytes. What one slow reader may hold before it is closed.
     package let maxOutboundBytes: Int
     /// 262_144 bytes. Pushes can be had again by a new login; replies cannot.
@@ -42,6 +54,19 @@ package final class Limits: Sendable {
     package let softErrorWindowMs: Int
     /// 4 connections. A reconnecting client may overlap with itself; the oldest goes.
     package let maxConnectionsPerToken: Int
+    /// 64 connections. Twenty devices that each overlap with themselves; the oldest goes.
+    package let maxConnectionsPerUser: Int
+    /// 1000 connections. Connections that are not logged in, from one IPv4 address or one IPv6 /64; above it
+    /// the oldest that has said least is closed. An office behind one address reconnects at once.
+    package let maxStrangersPerAddress: Int
+    /// 2000 ms. Younger connections do not count as idle strangers; after an outage a thousand phones behind
+    /// one address need a second to log in.
+    package let strangerGraceMs: Int
+    /// 64 descriptors. Connections leave these to administrators, the store and the operator's programs; from
+    /// here on the oldest connection without a login makes room for a new one.
+    package let reservedDescriptors: Int
+    /// 16 connections. Administrators are few, and each may hold a thread.
+    package let maxAdminConnections: Int
     /// 6 digits. A known client accepts exactly six.
     package let loginCodeDigits: Int
     /// 5 tries. Five guesses at a million codes.
@@ -380,6 +405,11 @@ package final class Limits: Sendable {
     package let commitLeaseMs: Int
     /// 1024 commands. A batch shares one fsync; a longer one only adds latency.
     package let maxBatchCommands: Int
+    /// 25 ms. A batch that runs for longer is committed, so that nobody waits for the commands behind it.
+    package let maxBatchMs: Int
+    /// 5 ms. The commands of one user that take longer wait for the next batch, so that the others' commands
+    /// are in this one.
+    package let maxBatchMsPerUser: Int
 
     /// The values of the specification.
     package static let standard = Limits()
@@ -402,11 +432,21 @@ package final class Limits: Sendable {
         closeDrainMs = overrides.value(of: "closeDrainMs", standard: 1000)
         lastRepliesTimeoutMs = overrides.value(of: "lastRepliesTimeoutMs", standard: 15_000)
         maxRequestsInFlight = overrides.value(of: "maxRequestsInFlight", standard: 256)
+        maxTurnBytes = overrides.value(of: "maxTurnBytes", standard: 65_536)
+        maxTurnFrames = overrides.value(of: "maxTurnFrames", standard: 64)
+        maxTurnBytesBeforeLogin = overrides.value(of: "maxTurnBytesBeforeLogin", standard: 8192)
+        maxTurnFramesBeforeLogin = overrides.value(of: "maxTurnFramesBeforeLogin", standard: 8)
+        maxStrangerBytesPerRound = overrides.value(of: "maxStrangerBytesPerRound", standard: 16_384)
         maxOutboundBytes = overrides.value(of: "maxOutboundBytes", standard: 2_097_152)
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)
         maxSoftErrors = overrides.value(of: "maxSoftErrors", standard: 16)
         softErrorWindowMs = overrides.value(of: "softErrorWindowMs", standard: 60_000)
         maxConnectionsPerToken = overrides.value(of: "maxConnectionsPerToken", standard: 4)
+        maxConnectionsPerUser = overrides.value(of: "maxConnectionsPerUser", standard: 64)
+        maxStrangersPerAddress = overrides.value(of: "maxStrangersPerAddress", standard: 1000)
+        strangerGraceMs = overrides.value(of: "strangerGraceMs", standard: 2000)
+        reservedDescriptors = overrides.value(of: "reservedDescriptors", standard: 64)
+        maxAdminConnections = overrides.value(of: "maxAdminConnections", standard: 16)
         loginCodeDigits = overrides.value(of: "loginCodeDigits", standard: 6, max: 9)
         loginCodeTries = overrides.value(of: "loginCodeTries", standard: 5)
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
@@ -570,6 +610,8 @@ package final class Limits: Sendable {
         presenceOfflineDelayMs = overrides.value(of: "presenceOfflineDelayMs", standard: 3000)
         commitLeaseMs = overrides.value(of: "commitLeaseMs", standard: 250)
         maxBatchCommands = overrides.value(of: "maxBatchCommands", standard: 1024)
+        maxBatchMs = overrides.value(of: "maxBatchMs", standard: 25)
+        maxBatchMsPerUser = overrides.value(of: "maxBatchMsPerUser", standard: 5)
     }
 
     private convenience init() {

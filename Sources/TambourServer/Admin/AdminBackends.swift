@@ -41,7 +41,7 @@ package struct LiveAdminBackend: AdminBackend {
     package func read(_ body: @escaping @Sendable (StoreConnection) throws -> Void) throws {
         let failure = Box<(any Error)?>(nil)
         let done = DispatchSemaphore(value: 0)
-        server.shared.readers.post { store in
+        server.shared.readers.post(for: .server) { store in
             do { try body(store) } catch { failure.value = error }
             done.signal()
         }
@@ -63,7 +63,12 @@ package struct LiveAdminBackend: AdminBackend {
         let now = environment.wallMs()
         return server.metrics.prometheusText(gauges: [
             .init("connections", "Open connections.", server.connectionCount),
-            .init("sessions", "Logged-in connections.", server.shared.tokens.count),
+            .init("sessions", "Logged-in connections.", server.shared.accounts.count),
+            .init(
+                "strangers",
+                "Connections that have not logged in.",
+                server.shared.strangers.count
+            ),
             .init(
                 "uptime_seconds",
                 "Seconds since the start.",

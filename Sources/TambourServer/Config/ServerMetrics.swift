@@ -40,7 +40,14 @@ package final class ServerMetrics: Sendable {
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
+    /// Connections without a login that were closed because descriptors ran out, or because their
+    /// address had too many.
+    package let strangersClosedForRoom = Counter()
+    package let strangersClosedForAddress = Counter()
+    package let connectionsRefused = Counter()
+    package let acceptPauses = Counter()
     package let timings: ClientTimings
+    package let queueTimes = QueueTimes()
 
     private let requests = Mutex<[UInt16: Int]>([:])
     private let refusals = Mutex<[String: Int]>([:])
@@ -130,6 +137,25 @@ package final class ServerMetrics: Sendable {
             pushesOverLimit
         )
         labelled(
+            "strangers_closed_total",
+            "Connections without a login that had to make room, by what was short.",
+            "short",
+            [
+                ("descriptors", strangersClosedForRoom.count),
+                ("address", strangersClosedForAddress.count),
+            ]
+        )
+        counter(
+            "connections_refused_total",
+            "Connections closed at the door for want of descriptors.",
+            connectionsRefused
+        )
+        counter(
+            "accept_pauses_total",
+            "Times that accepting paused for want of descriptors or memory.",
+            acceptPauses
+        )
+        labelled(
             "requests_total",
             "Requests by opcode.",
             "opcode",
@@ -154,6 +180,7 @@ package final class ServerMetrics: Sendable {
             linkPreviewCounts.map { ($0.key, $0.value) }
         )
         timings.append(to: &text)
+        queueTimes.append(to: &text)
         for gauge in gauges {
             metric(gauge.name, "gauge", gauge.help)
             for (labels, value) in gauge.samples {

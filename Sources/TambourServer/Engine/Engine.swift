@@ -3,8 +3,12 @@ package import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// The one thread that writes: takes all commands that wait, runs them in one transaction with one
+/// The one thread that writes: takes the commands that wait, runs them in one transaction with one
 /// fsync, then lets events and replies go, in that order.
+///
+/// The commands of one subject run in the order in which they were posted; subjects have their turns one
+/// after the other. A batch ends at `maxBatchCommands` or after `maxBatchMs`; a subject whose commands
+/// took more than `maxBatchMsPerUser` of it waits for the next one.
 package final class Engine: Sendable {
     package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
@@ -14,7 +18,8 @@ package final class Engine: Sendable {
         core: EngineCore,
         limits: Limits,
         environment: Environment,
-        router: PushRouter
+        router: PushRouter,
+        queueTimes: QueueTimes
     ) {
         let queue = SerialQueue(label: "tambour.engine", simulated: environment.scheduler)
         let loop = Loop(
@@ -22,6 +27,7 @@ package final class Engine: Sendable {
             limits: limits,
             environment: environment,
             router: router,
+            queueTimes: queueTimes,
             queue: queue
         )
         self.queue = queue
@@ -40,6 +46,7 @@ package final class Engine: Sendable {
     package func whenIdle(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             self.mailbox.drainNow()
+            self.loop.runAll()
             self.loop.stopWorking()
             body()
         }
@@ -87,7 +94,12 @@ package final class Engine: Sendable {
         private let limits: Limits
         private let environment: Environment
         private let router: PushRouter
+        private let queueTimes: QueueTimes
         private let queue: SerialQueue
+        private let maxBatchUs: Int64
+        private var waiting: FairQueue<WorkSubject, Command>
+        /// Whether a block that runs the next batch stands in the queue.
+        private var isNextPosted = false
         private var isWorkDue = false
         private var isStopped = false
         /// When the last commands ran, and when a step of spare work is due however busy it is.
@@ -105,13 +117,17 @@ package final class Engine: Sendable {
             limits: Limits,
             environment: Environment,
             router: PushRouter,
+            queueTimes: QueueTimes,
             queue: SerialQueue
         ) {
             self.core = core
             self.limits = limits
             self.environment = environment
             self.router = router
+            self.queueTimes = queueTimes
             self.queue = queue
+            maxBatchUs = .microseconds(ofMs: limits.maxBatchMs)
+            waiting = FairQueue(budget: .microseconds(ofMs: limits.maxBatchMsPerUser))
             lastRun = queue.now
             workIsDueAt = lastRun
         }
@@ -146,17 +162,65 @@ package final class Engine: Sendable {
         }
 
         func run(_ commands: [Command]) {
-            var start = 0
-            while start < commands.count {
-                let end = min(start + limits.maxBatchCommands, commands.count)
-                let batch = commands[start..<end]
-                let result = core.run(batch, wall: environment.wallMs)
-                router.route(result.events)
-                for (command, answer) in zip(batch, result.answers) { command.done(answer) }
-                start = end
+            for command in commands { waiting.add(command, of: command.subject) }
+            if !isNextPosted { runBatch() }
+        }
+
+        /// Runs all that waits.
+        func runAll() {
+            while !waiting.isEmpty { runBatch() }
+        }
+
+        /// Runs a batch, and posts the next one behind what was asked meanwhile.
+        private func runBatch() {
+            waiting.beginRound()
+            let start = queue.nowUs
+            var now = start
+            var count = 0
+            var running: WorkSubject?
+            /// The command before has run, if there was one.
+            func finish() {
+                let before = now
+                now = queue.nowUs
+                if let running { waiting.finish(running, cost: now - before) }
+                running = nil
             }
+            let (commands, result) = core.run(wall: environment.wallMs) {
+                finish()
+                guard count < limits.maxBatchCommands || count == 0 else { return nil }
+                guard now - start < maxBatchUs || count == 0 else { return nil }
+                guard let (subject, command) = waiting.take() else { return nil }
+                count += 1
+                running = subject
+                if let arrival = command.arrivalUs {
+                    queueTimes.record(.engine, subject, now - arrival)
+                }
+                return command
+            }
+            // A batch that failed was left in the middle.
+            finish()
+            router.route(result.events)
+            for (command, answer) in zip(commands, result.answers) { command.done(answer) }
             lastRun = queue.now
             workLater()
+            postNext()
         }
+
+        private func postNext() {
+            guard !waiting.isEmpty, !isNextPosted else { return }
+            isNextPosted = true
+            queue.async { [weak self] in
+                guard let self else { return }
+                isNextPosted = false
+                if !waiting.isEmpty { runBatch() }
+            }
+        }
+    }
+}
+
+extension Int64 {
+    /// Limits may be as large as an integer: those that are count as for ever.
+    fileprivate static func microseconds(ofMs ms: Int) -> Int64 {
+        Int64(clamping: ms.multipliedReportingOverflow(by: 1000).overflow ? .max : ms * 1000)
     }
 }

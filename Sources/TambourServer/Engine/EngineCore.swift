@@ -4,15 +4,24 @@ package import TambourStore
 
 /// Something for the engine to run in a write transaction.
 package struct Command: Sendable {
+    /// Whose turn it needs: the commands of one subject run in the order in which they were posted.
+    package let subject: WorkSubject
+    /// When the bytes of its request were read, microseconds of the queues' clock; nil for what the
+    /// server asks of itself.
+    let arrivalUs: Int64?
     /// What runs. It may run twice when the batch it was first in had to be rolled back.
     package let body: @Sendable (WriteTransaction) throws -> Answer
     /// Hears of it after the commit, when the events of the batch have left.
     package let done: @Sendable (Answer) -> Void
 
     package init(
+        for subject: WorkSubject = .server,
+        arrivalUs: Int64? = nil,
         _ body: @escaping @Sendable (WriteTransaction) throws -> Answer,
         done: @escaping @Sendable (Answer) -> Void = { _ in }
     ) {
+        self.subject = subject
+        self.arrivalUs = arrivalUs
         self.body = body
         self.done = done
     }
@@ -50,9 +59,25 @@ package final class EngineCore {
     ///
     /// - Parameter wall: reads the wall clock, Unix milliseconds.
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
-        if let result = attempt(commands, wall: wall()) { return result }
+        var rest = commands
+        return run(wall: wall) { rest.popFirst() }.result
+    }
+
+    /// Runs commands in one transaction, one after the other, until `next` gives none; if that fails,
+    /// each of them in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - wall: reads the wall clock, Unix milliseconds.
+    ///   - next: called before each command. It need not give all there are: a batch may end early.
+    package func run(
+        wall: () -> Int64,
+        next: () -> Command?
+    ) -> (commands: [Command], result: Result) {
+        var commands: [Command] = []
+        if let result = attempt(wall: wall(), next: next, &commands) { return (commands, result) }
         guard commands.count > 1 else {
-            return Result(answers: [.refusal(.internalError)], events: [])
+            let answers = commands.map { _ in Answer.refusal(.internalError) }
+            return (commands, Result(answers: answers, events: []))
         }
         metrics.rerunBatches.add(1)
         var result = Result(answers: [], events: [])
@@ -61,7 +86,7 @@ package final class EngineCore {
             result.answers += single.answers
             result.events += single.events
         }
-        return result
+        return (commands, result)
     }
 
     /// Whether there is something that can wait until nobody asks for anything.
@@ -82,13 +107,22 @@ package final class EngineCore {
     }
 
     /// Nil when the batch was rolled back.
-    private func attempt(_ commands: ArraySlice<Command>, wall: Int64) -> Result? {
+    ///
+    /// - Parameter commands: gets the commands that `next` gave.
+    private func attempt(
+        wall: Int64,
+        next: () -> Command?,
+        _ commands: inout [Command]
+    ) -> Result? {
+        // Taken before anything can fail: a batch without a command would be tried for ever.
+        guard let first = next() else { return Result(answers: [], events: []) }
+        commands.append(first)
         let stamp = clock.begin(wall: wall)
         do {
             let tx = try writer.begin(stamp)
             var answers: [Answer] = []
-            answers.reserveCapacity(commands.count)
-            for command in commands {
+            while answers.count < commands.count {
+                let command = commands[answers.count]
                 let writes = tx.writes
                 do {
                     answers.append(try command.body(tx))
@@ -103,6 +137,7 @@ package final class EngineCore {
                     }
                     answers.append(.refusal(refusal))
                 }
+                if let following = next() { commands.append(following) }
             }
             guard tx.writes > 0 else {
                 writer.finishUnwritten()

@@ -5,63 +5,126 @@ package import TambourStore
 
 /// A few connections that only read, each on a queue of its own; jobs go to whichever is free.
 ///
+/// One reader is for logins alone, so that no search keeps them waiting; the others take logins only
+/// while no query waits. Subjects have their turns one after the other, and a subject has one query and
+/// one login running at most: nobody holds all readers.
+///
 /// `@unchecked Sendable`: each connection is touched on its own queue only, and the list of them
 /// never changes.
 package final class ReaderPool: @unchecked Sendable {
     package typealias Job = @Sendable (StoreConnection) -> Void
 
+    package enum Kind: Sendable {
+        case query
+        case login
+    }
+
     private struct State {
-        var waiting: [Job] = []
+        var queries = FairQueue<WorkSubject, Job>()
+        var logins = FairQueue<WorkSubject, Job>()
+        /// Readers of queries with nothing to do.
         var idle: [Int]
+        var isLoginReaderIdle = true
+        /// Called when nothing is left to do.
+        var onIdle: (@Sendable () -> Void)?
+
+        /// Takes the next job for a reader.
+        mutating func take(forLoginsOnly: Bool) -> (kind: Kind, subject: WorkSubject, job: Job)? {
+            if !forLoginsOnly, let (subject, job) = queries.take() { return (.query, subject, job) }
+            if let (subject, job) = logins.take() { return (.login, subject, job) }
+            return nil
+        }
+
+        mutating func finish(_ kind: Kind, _ subject: WorkSubject) {
+            switch kind {
+            case .query: queries.finish(subject)
+            case .login: logins.finish(subject)
+            }
+        }
+
+        /// Takes what is to be called when nothing is left to do, if that is so.
+        mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
+            guard idle.count == readers, isLoginReaderIdle, queries.isEmpty, logins.isEmpty else {
+                return nil
+            }
+            return onIdle.take()
+        }
+
+        /// Takes an idle reader that has something to do off the list.
+        mutating func wake(loginReader: Int) -> Int? {
+            if logins.hasReady, isLoginReaderIdle {
+                isLoginReaderIdle = false
+                return loginReader
+            }
+            return queries.hasReady || logins.hasReady ? idle.popLast() : nil
+        }
     }
 
     private let readers: [(queue: SerialQueue, store: StoreConnection)]
+    private let loginReader: Int
     private let state: Mutex<State>
 
-    package init(_ stores: [StoreConnection], environment: Environment) {
-        readers = stores.enumerated().map { index, store in
+    /// - Parameters:
+    ///   - stores: connections for queries, at least one.
+    ///   - logins: the connection for logins.
+    package init(_ stores: [StoreConnection], logins: StoreConnection, environment: Environment) {
+        readers = (stores + [logins]).enumerated().map { index, store in
             let label = "tambour.reader-\(index)"
             return (SerialQueue(label: label, simulated: environment.scheduler), store)
         }
+        loginReader = stores.count
         state = Mutex(State(idle: Array(stores.indices)))
     }
 
-    /// Queues a job. Readers take jobs in the order they were posted, each a share at a time: two jobs
-    /// may run at once or the later one first.
-    package func post(_ job: @escaping Job) {
+    /// Queues a job. The jobs of one kind and subject run one after the other, in the order in which
+    /// they were posted.
+    package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: @escaping Job) {
         let reader: Int? = state.withLock { state in
-            state.waiting.append(job)
-            return state.idle.popLast()
+            switch kind {
+            case .query: state.queries.add(job, of: subject)
+            case .login: state.logins.add(job, of: subject)
+            }
+            return state.wake(loginReader: loginReader)
         }
+        start(reader)
+    }
+
+    private func start(_ reader: Int?) {
         guard let reader else { return }
         readers[reader].queue.async { self.work(reader) }
     }
 
     private func work(_ reader: Int) {
+        var done: (kind: Kind, subject: WorkSubject)?
         while true {
-            let jobs: [Job] = state.withLock { state in
-                if state.waiting.isEmpty {
-                    state.idle.append(reader)
-                    return []
+            let (next, other, onIdle) = state.withLock { state in
+                if let done { state.finish(done.kind, done.subject) }
+                let next = state.take(forLoginsOnly: reader == loginReader)
+                if next == nil {
+                    if reader == loginReader {
+                        state.isLoginReaderIdle = true
+                    } else {
+                        state.idle.append(reader)
+                    }
                 }
-                // A share, so that the others find work too.
-                let share = max(1, state.waiting.count / readers.count)
-                let jobs = Array(state.waiting.prefix(share))
-                state.waiting.removeFirst(share)
-                return jobs
+                // What just became possible may be for another reader than this one.
+                let other = state.wake(loginReader: loginReader)
+                return (next, other, state.takeOnIdle(readers: loginReader))
             }
-            if jobs.isEmpty { return }
-            for job in jobs { job(readers[reader].store) }
+            start(other)
+            onIdle?()
+            guard let next else { return }
+            next.job(readers[reader].store)
+            done = (next.kind, next.subject)
         }
     }
 
     /// Runs `body` when everything posted before has run; used once, at the end.
     package func close(_ body: @escaping @Sendable () -> Void) {
-        let group = DispatchGroup()
-        for reader in readers {
-            group.enter()
-            reader.queue.async { group.leave() }
+        let isIdle = state.withLock { state in
+            state.onIdle = body
+            return state.takeOnIdle(readers: loginReader) != nil
         }
-        group.notify(queue: .global(), execute: body)
+        if isIdle { DispatchQueue.global().async(execute: body) }
     }
 }

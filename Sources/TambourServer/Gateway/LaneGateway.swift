@@ -14,6 +14,8 @@ enum LaneMessage: Sendable {
     )
     /// The oldest connection of a token that has too many.
     case superseded(Session)
+    /// A connection without a login that has to go, as others need its place.
+    case makeRoom(Session)
     /// Features are decided by other rules from now on.
     case features(FeatureReload)
     /// Sessions that have still to hear of it, and how many have.
@@ -125,7 +127,9 @@ final class LaneGateway: @unchecked Sendable {
         case .tokenResolved(let session, let request, let login, let found):
             session.tokenResolved(request, login, found)
         case .superseded(let session):
-            session.close(reason: "more connections of this token than allowed")
+            session.close(reason: "more connections of this token or account than allowed")
+        case .makeRoom(let session):
+            session.makeRoom()
         case .features(let reload):
             rules = reload.rules
             tellFeatures(reload, Array(withFeatures.values)[...], told: 0)

@@ -22,11 +22,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let work: Work
         let opcode: Opcode
         let sequence: UInt16
+        /// When its bytes were read, microseconds of the lane's clock.
+        let arrivalUs: Int64
 
-        init(_ work: Work, _ sequence: UInt16, _ opcode: Opcode) {
+        init(_ work: Work, _ sequence: UInt16, _ opcode: Opcode, arrivalUs: Int64) {
             self.work = work
             self.opcode = opcode
             self.sequence = sequence
+            self.arrivalUs = arrivalUs
         }
 
         var turn: SessionStateMachine.Turn {
@@ -47,7 +50,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case sessionClosed
     }
 
-    private unowned let gateway: LaneGateway
+    unowned let gateway: LaneGateway
     private let shared: SharedServices
     private var opened: Connection?
     private var machine: SessionStateMachine
@@ -129,14 +132,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             address: Self.host(of: connection.peer)
         )
         address = .address(PeerAddress(peer: connection.peer))
+        connection.isLowPriority = true
         shared.metrics.connectionsOpened.add(1)
         gateway.opened(self)
+        joinStrangers(as: .silent)
         armTimer()
     }
 
     func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int {
         lastByteAt = gateway.lane.now
         var offset = 0
+        var turn = Turn(limits, isStranger: connection.isLowPriority)
+        defer { connection.charge(turn.work) }
         do throws(FrameError) {
             while !connection.isClosing, ending == nil {
                 if machine.inFlight >= limits.maxRequestsInFlight {
@@ -152,7 +159,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                     break
                 }
                 shared.metrics.bytesIn.add(offset - start)
-                received(frame)
+                turn.handled(offset - start)
+                received(frame, &turn)
+                if turn.isOver, offset < bytes.count {
+                    connection.endTurn()
+                    break
+                }
             }
         } catch {
             // A stranger's limit ends with the LOGIN that is under way.
@@ -170,7 +182,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionRoundEnded(_ connection: Connection) {
         let isPartial =
-            connection.hasPartialInput && machine.inFlight < limits.maxRequestsInFlight
+            connection.hasPartialInput && !connection.hasEndedTurn
+            && machine.inFlight < limits.maxRequestsInFlight
         if !isPartial {
             partialSince = nil
         } else if partialSince == nil {
@@ -190,6 +203,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionClosed(_ connection: Connection, reason: CloseReason) {
         machine.closed()
+        shared.strangers.left(connection.id)
         shared.metrics.connectionsClosed.add(1)
         if let timer { gateway.lane.cancel(timer) }
         timer = nil
@@ -201,6 +215,27 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             "connection closed",
             metadata: ["connection": "\(connection.id)", "reason": "\(reason)"]
         )
+    }
+
+    /// Counts among those who have not logged in, and has those closed that are too many then.
+    private func joinStrangers(as stage: Strangers.Stage) {
+        let excess = shared.strangers.entered(
+            self,
+            id: connection.id,
+            address: PeerAddress(origin.address),
+            stage: stage,
+            nowMs: gateway.lane.now
+        )
+        for session in excess {
+            shared.metrics.strangersClosedForAddress.add(1)
+            session.gateway.post(.makeRoom(session))
+        }
+    }
+
+    /// Gives its descriptor to somebody else, unless it has logged in meanwhile.
+    func makeRoom() {
+        guard caller == nil else { return }
+        connection.close(.local("a stranger makes room"))
     }
 
     func close(reason: String) {
@@ -248,7 +283,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Frames
 
-    private func received(_ frame: Frame) {
+    private func received(_ frame: Frame, _ turn: inout Turn) {
         // What is unread from here on is another frame, with a deadline of its own.
         partialSince = nil
         // Replies of clients to our pushes need no answer, whatever they say.
@@ -275,6 +310,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 limits: limits,
                 authenticated: decoder.authenticated
             )
+            turn.inflated(by: payload.count - frame.wirePayload.count)
             guard let decoded = try ClientRequest.decode(opcode, payload, limits: limits) else {
                 return refuseSoftly(.protoOpcode, sequence, opcode)
             }
@@ -283,10 +319,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             return refuseSoftly(.protoPayload(String(describing: error)), sequence, opcode)
         }
         switch request {
-        case .session(let request): answer(request, sequence, opcode)
-        case .login(let login): admit(Request(.login(login), sequence, opcode))
-        case .query(let query): admit(Request(.query(query), sequence, opcode))
-        case .command(let command): admit(Request(.command(command), sequence, opcode))
+        case .session(let request):
+            let waitUs = gateway.lane.queue.nowUs - connection.arrivalUs
+            shared.metrics.queueTimes.record(.lane, isStranger: caller == nil, waitUs)
+            answer(request, sequence, opcode)
+        case .login(let login): admit(.login(login), sequence, opcode)
+        case .query(let query): admit(.query(query), sequence, opcode)
+        case .command(let command): admit(.command(command), sequence, opcode)
         }
     }
 
@@ -299,7 +338,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     /// Answers what needs neither engine nor reader; what takes its time is admitted.
     private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         if case .msgSharePreview(let preview) = request {
-            return admit(Request(.preview(preview), sequence, opcode))
+            return admit(.preview(preview), sequence, opcode)
         }
         if let refusal = refusal(of: RateRules.charges(for: request, limits: limits)) {
             return send(refusal, sequence, opcode)
@@ -345,6 +384,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         features = SessionFeatures(hello)
         decideFeatures()
         gateway.namedFeatures(self)
+        if machine.phase == .connected { shared.strangers.moved(connection.id, to: .talking) }
         machine.initialized()
         armTimer()
         let seed = shared.environment.randomBytes(4)
@@ -378,7 +418,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Requests that run elsewhere
 
-    private func admit(_ request: Request) {
+    private func admit(_ work: Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
+        let request = Request(work, sequence, opcode, arrivalUs: connection.arrivalUs)
         let (ticket, starts) = machine.arrived(request.turn)
         if !starts {
             waiting[ticket] = request
@@ -474,7 +515,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             }
             if !isTaken { gateway.post(.answered(self, request, .refusal(.overloaded))) }
         case .query(let asked):
-            shared.readers.post { store in
+            let queue = gateway.lane.queue
+            let subject = WorkSubject(requester)
+            shared.readers.post(for: subject) { store in
+                shared.metrics.queueTimes.record(.reader, subject, queue.nowUs - request.arrivalUs)
                 let time = shared.clock.safeTime(wall: shared.environment.wallMs())
                 let result = shared.dispatcher.query(
                     asked,
@@ -508,7 +552,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     ) {
         let shared = shared
         let gateway = gateway
-        let command = Command { tx in
+        let command = Command(for: WorkSubject(requester), arrivalUs: request.arrivalUs) { tx in
             try shared.dispatcher.command(asked, from: requester, password: password, in: tx)
         } done: { answer in
             gateway.post(.answered(self, request, answer))
@@ -564,7 +608,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let known = caller
-        shared.readers.post { store in
+        if known == nil { shared.strangers.moved(connection.id, to: .loggingIn) }
+        let queue = gateway.lane.queue
+        let subject = WorkSubject(requester)
+        shared.readers.post(.login, for: subject) { store in
+            shared.metrics.queueTimes.record(.login, subject, queue.nowUs - request.arrivalUs)
             let found = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
             gateway.post(.tokenResolved(self, request, login, found))
         }
@@ -595,7 +643,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let requester = requester
-        shared.readers.post { store in
+        shared.readers.post(.login, for: WorkSubject(requester)) { store in
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
             let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)
             gateway.post(.answered(self, request, answer))
@@ -624,7 +672,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             connectionID: ConnectionID(connection.id)
         )
         gateway.register(self, user: session.userID)
-        for excess in shared.tokens.add(self, to: session.id) {
+        connection.isLowPriority = false
+        shared.strangers.left(connection.id)
+        for excess in shared.accounts.add(self, of: session.userID, token: session.id) {
             excess.gateway.post(.superseded(excess))
         }
     }
@@ -647,6 +697,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         } else {
             machine.loginEnded(accepted: false)
             if machine.phase != .loggedIn { signOff() }
+            if caller == nil, !connection.isClosing { joinStrangers(as: .talking) }
         }
         armTimer()
     }
@@ -658,9 +709,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.unwatch(watched, by: caller.userID)
         watched = []
         gateway.unregister(self, user: caller.userID)
-        shared.tokens.remove(self, from: caller.sessionID)
+        shared.accounts.remove(self, of: caller.userID)
         self.caller = nil
         token = nil
+        connection.isLowPriority = true
         // At the end nobody asks any more.
         if !connection.isClosing { decideFeatures() }
     }
@@ -669,7 +721,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private func storeSeen(of caller: Caller) {
         let now = shared.environment.wallMs()
         shared.engine.post(
-            Command { tx in
+            Command(for: .user(caller.userID)) { tx in
                 try tx.setSeen(now, user: caller.userID, session: caller.sessionID)
                 return .done
             }
@@ -917,10 +969,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 .protoFrame(String(describing: error))
             }
         send(refusal, sequence, opcode)
+        guard let suppressed = shared.brokenFrames.admit(nowMs: shared.environment.wallMs()) else {
+            return close(reason: "broken frame")
+        }
         shared.logger.notice(
             "broken frame",
             metadata: [
                 "connection": "\(connection.id)", "error": "\(error)",
+                "suppressed": "\(suppressed)",
                 "header": "\(bytes.prefix(PacketHeader.size).map { String($0, radix: 16) })",
             ]
         )

@@ -1,5 +1,4 @@
 import Logging
-import Synchronization
 import TambourNet
 import TambourProtocol
 import TambourStore
@@ -19,7 +18,10 @@ final class SharedServices: Sendable {
     let settings: ServiceConfig
     let passwords: PasswordHasher
     let previews: LinkPreviews
-    let tokens: TokenConnections
+    let accounts: AccountConnections
+    let strangers: Strangers
+    /// Of the lines about broken frames, which anybody may cause.
+    let brokenFrames = LogThrottle()
     let rates: RateLimiter
 
     init(
@@ -50,37 +52,11 @@ final class SharedServices: Sendable {
         self.settings = settings
         self.passwords = passwords
         self.previews = previews
-        tokens = TokenConnections(limit: limits.maxConnectionsPerToken)
+        accounts = AccountConnections(
+            perToken: limits.maxConnectionsPerToken,
+            perUser: limits.maxConnectionsPerUser
+        )
+        strangers = Strangers(limits: limits)
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
-    }
-}
-
-/// The live connections of each login token, over all lanes, oldest first.
-final class TokenConnections: Sendable {
-    private let limit: Int
-    private let connections = Mutex<[SessionID: [Session]]>([:])
-
-    init(limit: Int) {
-        self.limit = limit
-    }
-
-    /// - Returns: the connections that are too many now, the oldest ones.
-    func add(_ session: Session, to id: SessionID) -> [Session] {
-        connections.withLock { connections in
-            let all = connections[id, default: []] + [session]
-            connections[id] = all
-            return Array(all.prefix(max(0, all.count - limit)))
-        }
-    }
-
-    func remove(_ session: Session, from id: SessionID) {
-        connections.withLock { connections in
-            connections[id]?.removeAll { $0 === session }
-            if connections[id]?.isEmpty == true { connections[id] = nil }
-        }
-    }
-
-    var count: Int {
-        connections.withLock { $0.values.reduce(0) { $0 + $1.count } }
     }
 }

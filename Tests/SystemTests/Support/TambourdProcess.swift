@@ -14,6 +14,7 @@ final class TambourdProcess: Sendable {
     let dataDirectory: String
 
     private let arguments: [String]
+    private let descriptors: Int?
     private let child: Mutex<ChildProcess>
     private let earlierErrors = Mutex("")
 
@@ -23,10 +24,12 @@ final class TambourdProcess: Sendable {
     ///   - limits: Limits to override, by their names in `protocol-spec/limits.yaml`; how often something
     ///     may be done is not limited unless named.
     ///   - arguments: Further arguments of `serve`.
+    ///   - descriptors: How many the process may have; as many as the system allows if nil.
     /// - Throws: What `body` throws, and `ChildProcess.Failed` if the server does not start or stop.
     static func run<Result: Sendable>(
         limits: [String: Int] = [:],
         arguments: [String] = [],
+        descriptors: Int? = nil,
         _ body: (TambourdProcess) async throws -> Result
     ) async throws -> Result {
         let directory = FileManager.default.temporaryDirectory
@@ -37,7 +40,7 @@ final class TambourdProcess: Sendable {
         let file = directory.appendingPathComponent("limits.yaml")
         try Data(Unhurried.file(limits).utf8).write(to: file)
         arguments += ["--limits", file.path]
-        let server = try await TambourdProcess(in: directory, arguments)
+        let server = try await TambourdProcess(in: directory, arguments, descriptors)
         do {
             let result = try await body(server)
             try await server.stop()
@@ -49,7 +52,8 @@ final class TambourdProcess: Sendable {
         }
     }
 
-    private init(in directory: URL, _ further: [String]) async throws {
+    private init(in directory: URL, _ further: [String], _ descriptors: Int?) async throws {
+        self.descriptors = descriptors
         codesFile = directory.appendingPathComponent("codes")
         dataDirectory = directory.appendingPathComponent("data").path
         let own = [
@@ -57,7 +61,11 @@ final class TambourdProcess: Sendable {
             "--login-codes", "file:\(codesFile.path)",
         ]
         arguments = own + further
-        let (child, address) = try await Self.start(listen: "127.0.0.1:0", arguments)
+        let (child, address) = try await Self.start(
+            listen: "127.0.0.1:0",
+            arguments,
+            descriptors
+        )
         self.child = Mutex(child)
         self.address = address
     }
@@ -100,16 +108,26 @@ final class TambourdProcess: Sendable {
     private func startAgain() async throws {
         let old = current.errors
         earlierErrors.withLock { $0 += old }
-        let (next, _) = try await Self.start(listen: address, arguments)
+        let (next, _) = try await Self.start(listen: address, arguments, descriptors)
         child.withLock { $0 = next }
     }
 
     /// Starts the program and waits until it says where it listens.
     private static func start(
         listen: String,
-        _ arguments: [String]
+        _ arguments: [String],
+        _ descriptors: Int?
     ) async throws -> (ChildProcess, String) {
-        let child = try ChildProcess(program(), ["serve", "--listen", listen] + arguments)
+        let words = ["serve", "--listen", listen] + arguments
+        let child =
+            if let descriptors {
+                try ChildProcess(
+                    URL(fileURLWithPath: "/bin/sh"),
+                    ["-c", "ulimit -n \(descriptors); exec \"$0\" \"$@\"", program().path] + words
+                )
+            } else {
+                try ChildProcess(program(), words)
+            }
         if let address = await child.line(after: "listening tcp ") { return (child, address) }
         let status = await child.exitStatus()
         throw ChildProcess.Failed(

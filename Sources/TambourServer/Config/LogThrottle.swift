@@ -1,0 +1,32 @@
+import Synchronization
+
+/// Lets one log line of a kind through in a while: peers must not decide how much is logged.
+package final class LogThrottle: Sendable {
+    private struct State {
+        var lastMs: Int64?
+        var suppressed = 0
+    }
+
+    private let intervalMs: Int64
+    private let state = Mutex(State())
+
+    package init(intervalMs: Int64 = 1000) {
+        self.intervalMs = intervalMs
+    }
+
+    /// Asks whether a line may be written now.
+    ///
+    /// - Parameter nowMs: the wall clock; it may be set back.
+    /// - Returns: nil when the line is suppressed, otherwise how many were since the last one.
+    package func admit(nowMs: Int64) -> Int? {
+        state.withLock { state in
+            if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {
+                state.suppressed += 1
+                return nil
+            }
+            state.lastMs = nowMs
+            defer { state.suppressed = 0 }
+            return state.suppressed
+        }
+    }
+}

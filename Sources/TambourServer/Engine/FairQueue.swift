@@ -1,0 +1,96 @@
+/// Jobs of many subjects: those of one subject in the order in which they were added, the subjects in turn.
+///
+/// One job of a subject is out at a time: the next can be taken when `finish` was called for it. Each
+/// operation is O(1). Rounds bound what one subject costs the others: a subject whose jobs of this
+/// round have cost the budget rests until the next round begins.
+struct FairQueue<Subject: Hashable, Job> {
+    fileprivate struct Line {
+        var jobs = FIFO<Job>()
+        var isOut = false
+        /// What its jobs of the round `costRound` have cost.
+        var cost: Int64 = 0
+        var costRound = 0
+    }
+
+    private let budget: Int64
+    private var lines: [Subject: Line] = [:]
+    /// The subjects with a job that can be taken, in the order of their turns.
+    private var ready = FIFO<Subject>()
+    private var resting: [Subject] = []
+    private var round = 0
+    /// Jobs that were added and not taken.
+    private(set) var count = 0
+
+    /// - Parameter budget: what the jobs of one subject may cost in a round.
+    init(budget: Int64 = .max) {
+        self.budget = budget
+    }
+
+    var isEmpty: Bool { count == 0 }
+
+    /// Whether `take` returns a job.
+    var hasReady: Bool { !ready.isEmpty }
+
+    mutating func add(_ job: Job, of subject: Subject) {
+        count += 1
+        if lines[subject, default: Line()].add(job) { ready.append(subject) }
+    }
+
+    /// Takes the next job of the subject whose turn it is.
+    mutating func take() -> (subject: Subject, job: Job)? {
+        guard let subject = ready.popFirst() else { return nil }
+        guard let job = lines[subject]?.take() else {
+            preconditionFailure("a subject whose turn it is has a job")
+        }
+        count -= 1
+        return (subject, job)
+    }
+
+    /// Says that the job of `subject` that was taken is done; the subject's next turn comes after those
+    /// of all others.
+    mutating func finish(_ subject: Subject, cost: Int64 = 0) {
+        guard let index = lines.index(forKey: subject) else { return }
+        if lines.values[index].jobs.isEmpty {
+            lines.remove(at: index)
+        } else if lines.values[index].isExhausted(by: cost, in: round, budget) {
+            resting.append(subject)
+        } else {
+            ready.append(subject)
+        }
+    }
+
+    /// Begins a round: subjects that rested have their turns again.
+    mutating func beginRound() {
+        round += 1
+        for subject in resting { ready.append(subject) }
+        resting.removeAll(keepingCapacity: true)
+    }
+}
+
+extension FairQueue.Line {
+    /// - Returns: whether its subject is to have a turn because of it.
+    fileprivate mutating func add(_ job: Job) -> Bool {
+        defer { jobs.append(job) }
+        return jobs.isEmpty && !isOut
+    }
+
+    fileprivate mutating func take() -> Job? {
+        isOut = true
+        return jobs.popFirst()
+    }
+
+    /// The job that was out is done.
+    ///
+    /// - Returns: whether its subject has used up the budget of the round.
+    fileprivate mutating func isExhausted(
+        by cost: Int64,
+        in round: Int,
+        _ budget: Int64
+    ) -> Bool {
+        isOut = false
+        if costRound != round { self.cost = 0 }
+        costRound = round
+        self.cost += cost
+        return self.cost > budget
+    }
+}

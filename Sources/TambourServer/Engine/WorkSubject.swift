@@ -1,0 +1,20 @@
+package import TambourNet
+package import TambourProtocol
+import TambourStore
+
+/// On whose account work waits: engine and readers serve subjects in turn.
+package enum WorkSubject: Hashable, Sendable {
+    case user(UserID)
+    /// All who have not logged in and share an address.
+    case address(PeerAddress)
+    /// The server itself, and its administrators.
+    case server
+}
+
+extension WorkSubject {
+    init(_ requester: Requester) {
+        self =
+            requester.caller.map { .user($0.userID) }
+            ?? .address(PeerAddress(requester.origin.address))
+    }
+}

@@ -1,0 +1,43 @@
+import Synchronization
+import TambourProtocol
+import TambourStore
+
+/// The live connections of each account, over all lanes, oldest first.
+final class AccountConnections: Sendable {
+    private typealias Connection = (session: Session, token: SessionID)
+
+    private let perToken: Int
+    private let perUser: Int
+    private let connections = Mutex<[UserID: [Connection]]>([:])
+
+    /// - Parameters:
+    ///   - perToken: how many connections one login token may have.
+    ///   - perUser: how many all tokens of an account may have together.
+    init(perToken: Int, perUser: Int) {
+        self.perToken = perToken
+        self.perUser = perUser
+    }
+
+    /// - Returns: the connections that are too many now, the oldest ones of the token or the account.
+    func add(_ session: Session, of user: UserID, token: SessionID) -> [Session] {
+        connections.withLock { connections in
+            connections[user, default: []].append((session, token))
+            let all = connections[user] ?? []
+            var excess = Array(all.prefix(max(0, all.count - perUser)))
+            let rest = all.dropFirst(excess.count).filter { $0.token == token }
+            excess += rest.prefix(max(0, rest.count - perToken))
+            return excess.map(\.session)
+        }
+    }
+
+    func remove(_ session: Session, of user: UserID) {
+        connections.withLock { connections in
+            connections[user]?.removeAll { $0.session === session }
+            if connections[user]?.isEmpty == true { connections[user] = nil }
+        }
+    }
+
+    var count: Int {
+        connections.withLock { $0.values.reduce(0) { $0 + $1.count } }
+    }
+}

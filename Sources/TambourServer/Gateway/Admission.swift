@@ -1,0 +1,77 @@
+import Glibc
+import Logging
+import TambourProtocol
+
+/// Decides at the door whether there is a descriptor for another connection, and who makes room for it.
+///
+/// The system gives out the lowest free number, so the number of a socket that was just accepted says
+/// how many descriptors are in use, whatever for.
+final class Admission: Sendable {
+    private let strangers: Strangers
+    private let metrics: ServerMetrics
+    private let logger: Logger
+    private let nowMs: @Sendable () -> Int64
+    private let throttle = LogThrottle()
+    /// From this descriptor on the oldest stranger goes for each connection that comes.
+    private let crowdedFrom: Int
+    /// From this one on nobody is let in: strangers have not left as fast as others came.
+    private let fullFrom: Int
+
+    /// So many strangers go when there is no descriptor at all.
+    private static let closedWhenExhausted = 32
+
+    /// - Parameters:
+    ///   - descriptors: how many the process may have.
+    ///   - nowMs: the lanes' clock.
+    init(
+        descriptors: Int,
+        limits: Limits,
+        strangers: Strangers,
+        metrics: ServerMetrics,
+        logger: Logger,
+        nowMs: @escaping @Sendable () -> Int64
+    ) {
+        self.strangers = strangers
+        self.metrics = metrics
+        self.logger = logger
+        self.nowMs = nowMs
+        let reserve = min(limits.reservedDescriptors, descriptors / 4)
+        crowdedFrom = descriptors - reserve
+        fullFrom = descriptors - reserve / 2
+    }
+
+    /// How many descriptors this process may have.
+    static var descriptorLimit: Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// Whether an accepted socket may stay.
+    func admits(_ descriptor: Int32) -> Bool {
+        guard Int(descriptor) >= crowdedFrom else { return true }
+        let hasRoom = closeOldest() && Int(descriptor) < fullFrom
+        if !hasRoom { metrics.connectionsRefused.add(1) }
+        warn("descriptors are nearly used up: strangers are closed for those who come")
+        return hasRoom
+    }
+
+    /// Descriptors or memory have run out: strangers go, and accepting goes on in a moment.
+    func exhausted() {
+        metrics.acceptPauses.add(1)
+        for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }
+        warn("accepting pauses: no descriptors or no memory are left")
+    }
+
+    private func closeOldest() -> Bool {
+        guard let oldest = strangers.takeOldest(nowMs: nowMs()) else { return false }
+        metrics.strangersClosedForRoom.add(1)
+        oldest.gateway.post(.makeRoom(oldest))
+        return true
+    }
+
+    private func warn(_ text: Logger.Message) {
+        guard let suppressed = throttle.admit(nowMs: nowMs()) else { return }
+        logger.warning(text, metadata: ["suppressed": "\(suppressed)"])
+    }
+}

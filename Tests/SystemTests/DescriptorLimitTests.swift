@@ -1,0 +1,50 @@
+import Foundation
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+@Suite("Descriptors that run out")
+struct DescriptorLimitTests {
+    private func value(of metric: String, in lines: [String]) -> Int? {
+        lines.first { $0.hasPrefix("tambour_\(metric) ") }
+            .flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
+    }
+
+    @Test("strangers who hold them all make room for others, and administrators are answered")
+    func strangers() async throws {
+        let limits = ["maxStrangersPerAddress": 1_000_000]
+        try await TambourdProcess.run(limits: limits, descriptors: 256) { server in
+            let admin = AdminClient(dataDirectory: server.dataDirectory)
+            var tokens: [String] = []
+            _ = try admin.run(.createUsers(count: 1, firstPhone: 79_990_000_001)) { line in
+                tokens.append(String(line.split(separator: " ")[2]))
+            }
+            let strangers = try (0..<600).map { _ in try WireClient(address: server.address) }
+            // The oldest have gone, the newest are served.
+            try strangers[0].waitForClose()
+            _ = try strangers[599].call(SessionInitRequest(deviceID: "last"))
+            // Somebody logs in, and stays while more strangers come.
+            let member = try WireClient(address: server.address)
+            _ = try member.call(SessionInitRequest(deviceID: "member"))
+            _ = try member.call(LoginRequest(token: tokens[0], interactive: true))
+            let more = try (0..<600).map { _ in try WireClient(address: server.address) }
+            try member.call(PingRequest())
+            _ = try more[599].call(SessionInitRequest(deviceID: "last of all"))
+
+            var lines: [String] = []
+            _ = try admin.run(.metrics) { lines.append($0) }
+            #expect(value(of: "sessions", in: lines) == 1)
+            #expect((value(of: "connections", in: lines) ?? 0) < 192)
+            let made = lines.first {
+                $0.hasPrefix("tambour_strangers_closed_total{short=\"descriptors\"}")
+            }
+            #expect(made != nil && made?.hasSuffix(" 0") == false)
+            lines = []
+            _ = try admin.run(.stats(sinceDays: 1)) { lines.append($0) }
+            #expect(lines.count > 5)
+            #expect(server.errors.contains("descriptors are nearly used up"))
+            withExtendedLifetime((strangers, more)) {}
+        }
+    }
+}

@@ -1,0 +1,178 @@
+import Synchronization
+import TambourNet
+import TambourProtocol
+import TambourSQL
+import TambourStore
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+/// Commands take as long as they say, by a clock that nothing else moves.
+@Suite("Turns of commands")
+struct EngineTurnTests {
+    private struct Bench {
+        let engine: Engine
+        let metrics: ServerMetrics
+        let scheduler: StepScheduler
+        let log = Log()
+
+        func post(
+            _ name: String,
+            for user: Int64,
+            taking duration: Duration,
+            _ body: @escaping @Sendable () throws -> Void = {}
+        ) {
+            let (log, scheduler) = (log, scheduler)
+            engine.post(
+                Command(
+                    for: .user(UserID(user)),
+                    arrivalUs: Int64(scheduler.now / .microseconds(1))
+                ) {
+                    tx in
+                    log.add(name, scheduler.now)
+                    scheduler.advance(by: duration)
+                    try tx.setSeen(1, user: UserID(user), session: SessionID(1))
+                    try body()
+                    return .done
+                } done: { answer in
+                    if case .refusal(let error) = answer.outcome { log.refuse(name, error) }
+                }
+            )
+        }
+    }
+
+    /// What began when.
+    private final class Log: Sendable {
+        private let begun = Mutex<[(name: String, at: Duration)]>([])
+        private let refusals = Mutex<[String]>([])
+
+        func add(_ name: String, _ time: Duration) { begun.withLock { $0.append((name, time)) } }
+        func refuse(_ name: String, _ error: RequestError) {
+            refusals.withLock { $0.append("\(name) \(error.code)") }
+        }
+        var names: [String] { begun.withLock { $0.map(\.name) } }
+        var refused: [String] { refusals.withLock { $0 } }
+        func time(of name: String) -> Duration? {
+            begun.withLock { $0.first { $0.name == name }?.at }
+        }
+    }
+
+    private func withEngine(
+        limits overrides: [String: Int] = [:],
+        _ body: (Bench) throws -> Void
+    ) throws {
+        let directory = try TestServer.temporaryDirectory()
+        defer { TestServer.removeDirectory(directory) }
+        let limits = try Limits(overrides: overrides)
+        let connection = try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readWrite)
+        try StoreConnection.migrate(connection)
+        let writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        let scheduler = StepScheduler()
+        var environment = Environment.live
+        environment.scheduler = scheduler
+        let metrics = ServerMetrics(startedMs: 0)
+        let core = EngineCore(
+            writer: writer,
+            clock: CommitClock(
+                persistedLeaseEnd: try writer.persistedLeaseEnd(),
+                leaseMs: limits.commitLeaseMs
+            ),
+            metrics: metrics,
+            report: { _ in }
+        )
+        let engine = Engine(
+            core: core,
+            limits: limits,
+            environment: environment,
+            router: PushRouter(codes: LoginCodeSource { _, _ in }, environment: environment),
+            queueTimes: metrics.queueTimes
+        )
+        scheduler.runAll()
+        try body(Bench(engine: engine, metrics: metrics, scheduler: scheduler))
+    }
+
+    @Test("128 large commands of one account keep another one's send waiting for one of them")
+    func largeCommands() throws {
+        try withEngine { bench in
+            let asked = Mutex(Duration.zero)
+            for number in 0..<128 {
+                bench.post("a\(number)", for: 1, taking: .milliseconds(10)) {
+                    guard number == 20 else { return }
+                    asked.withLock { $0 = bench.scheduler.now }
+                    bench.post("b", for: 2, taking: .milliseconds(1))
+                }
+            }
+            bench.scheduler.runAll()
+            let names = bench.log.names
+            #expect(names.filter { $0 != "b" } == (0..<128).map { "a\($0)" })
+            // The one that runs, and at most one more.
+            let position = try #require(names.firstIndex(of: "b"))
+            #expect(position <= 22)
+            let start = try #require(bench.log.time(of: "b"))
+            #expect(start - asked.withLock { $0 } <= .milliseconds(25))
+            let waits = bench.metrics.queueTimes.histogram(.engine, isStranger: false)
+            #expect(waits.count == 129)
+        }
+    }
+
+    @Test("a batch of many accounts ends after its time")
+    func longBatch() throws {
+        try withEngine { bench in
+            let asked = Mutex(Duration.zero)
+            for user in Int64(1)...100 {
+                bench.post("a\(user)", for: user, taking: .milliseconds(5)) {
+                    guard user == 3 else { return }
+                    asked.withLock { $0 = bench.scheduler.now }
+                }
+            }
+            bench.scheduler.runAll()
+            #expect(bench.metrics.commits.count == 20)
+            #expect(bench.metrics.committedCommands.count == 100)
+        }
+    }
+
+    @Test("small commands share a batch, up to its number of commands")
+    func smallCommands() throws {
+        try withEngine(limits: ["maxBatchCommands": 40]) { bench in
+            for number in 0..<100 { bench.post("\(number)", for: 1, taking: .microseconds(10)) }
+            bench.scheduler.runAll()
+            #expect(bench.log.names == (0..<100).map { "\($0)" })
+            #expect(bench.metrics.commits.count == 3)
+        }
+    }
+
+    @Test("a command that fails runs again alone, and the others with it")
+    func failure() throws {
+        struct Broken: Error {}
+        try withEngine { bench in
+            bench.post("a", for: 1, taking: .microseconds(10))
+            bench.post("bad", for: 2, taking: .microseconds(10)) { throw Broken() }
+            bench.post("c", for: 3, taking: .microseconds(10))
+            bench.scheduler.runAll()
+            #expect(bench.log.names == ["a", "bad", "a", "bad", "c"])
+            #expect(bench.log.refused == ["bad internal"])
+            #expect(bench.metrics.rerunBatches.count == 1)
+        }
+    }
+
+    @Test("being idle means that everything posted before has run")
+    func idle() throws {
+        try withEngine(limits: ["maxBatchCommands": 3]) { bench in
+            for number in 0..<10 { bench.post("\(number)", for: 1, taking: .milliseconds(10)) }
+            bench.engine.whenIdle { bench.log.add("idle", .zero) }
+            bench.scheduler.runAll()
+            #expect(bench.log.names == (0..<10).map { "\($0)" } + ["idle"])
+        }
+    }
+
+    @Test("limits of zero let one command a batch through")
+    func zero() throws {
+        let limits = ["maxBatchCommands": 0, "maxBatchMs": 0, "maxBatchMsPerUser": 0]
+        try withEngine(limits: limits) { bench in
+            for number in 0..<10 { bench.post("\(number)", for: 1, taking: .milliseconds(1)) }
+            bench.scheduler.runAll()
+            #expect(bench.log.names.count == 10)
+        }
+    }
+}

@@ -1,0 +1,210 @@
+import TambourNet
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+@Suite("Connections without a login")
+struct StrangersTests {
+    private func withSteppedServer(
+        limits: [String: Int],
+        users: Int = 0,
+        _ body: (SteppedServer) throws -> Void
+    ) throws {
+        let server = try SteppedServer(limits: limits, users: users)
+        defer { server.remove() }
+        try body(server)
+    }
+
+    /// Somebody connects a little later than everybody before.
+    private func arrive(
+        at server: SteppedServer,
+        from address: String = "10.0.0.1",
+        saysHello: Bool = true
+    ) throws -> SteppedClient {
+        server.scheduler.advance(by: .milliseconds(10))
+        return try server.connect(from: address, saysHello: saysHello)
+    }
+
+    private func closed(_ clients: [SteppedClient], on server: SteppedServer) -> [Int] {
+        server.settle()
+        for client in clients { client.look() }
+        return clients.indices.filter { clients[$0].isClosed }
+    }
+
+    @Test("of one address are bounded: the oldest that has said nothing goes first")
+    func bound() throws {
+        let limits = ["maxStrangersPerAddress": 4, "strangerGraceMs": 1]
+        try withSteppedServer(limits: limits) { server in
+            var clients = [try arrive(at: server)]
+            for _ in 0..<3 { clients.append(try arrive(at: server, saysHello: false)) }
+            #expect(closed(clients, on: server) == [])
+            clients.append(try arrive(at: server))
+            #expect(closed(clients, on: server) == [1])
+            for _ in 0..<2 { clients.append(try arrive(at: server)) }
+            #expect(closed(clients, on: server) == [1, 2, 3])
+            clients.append(try arrive(at: server))
+            #expect(closed(clients, on: server) == [0, 1, 2, 3])
+            #expect(server.server.shared.strangers.count == 4)
+            #expect(server.server.metrics.strangersClosedForAddress.count == 4)
+            // Others are not concerned.
+            let others = try (0..<4).map { try arrive(at: server, from: "10.0.0.\(2 + $0)") }
+            #expect(closed(others, on: server) == [])
+        }
+    }
+
+    @Test("of one /64 are bounded together, however their addresses are written")
+    func networks() throws {
+        let limits = ["maxStrangersPerAddress": 4, "strangerGraceMs": 1]
+        try withSteppedServer(limits: limits) { server in
+            let clients = try (0..<8).map {
+                try arrive(at: server, from: "2001:db8::\($0 + 1):b:c:d")
+            }
+            #expect(closed(clients, on: server) == [0, 1, 2, 3])
+            let others = try (0..<4).map { try arrive(at: server, from: "2001:db8:0:1::\($0)") }
+            #expect(closed(others, on: server) == [])
+            #expect(closed(clients, on: server) == [0, 1, 2, 3])
+        }
+    }
+
+    @Test("who has just come is not idle: everybody may come at once after an outage")
+    func grace() throws {
+        let limits = ["maxStrangersPerAddress": 4, "strangerGraceMs": 2000]
+        try withSteppedServer(limits: limits, users: 20) { server in
+            let phones = try (0..<20).map { _ in try server.connect(saysHello: false) }
+            #expect(closed(phones, on: server) == [])
+            let members = try (0..<20).map { _ in try server.logIn() }
+            #expect(closed(phones + members, on: server) == [])
+            server.scheduler.advance(by: .seconds(3))
+            // Each that comes now closes two of them, until there are no more than the bound.
+            let late = try (0..<20).map { _ in try server.connect(saysHello: false) }
+            #expect(closed(phones, on: server) == Array(0..<20))
+            #expect(closed(members, on: server) == [])
+            // All of the late ones are young.
+            #expect(closed(late, on: server) == [])
+        }
+    }
+
+    @Test("count to their account from LOGIN on, and to their address again when it fails")
+    func login() throws {
+        let limits = ["maxStrangersPerAddress": 2, "strangerGraceMs": 1]
+        try withSteppedServer(limits: limits, users: 10) { server in
+            let members = try (0..<10).map { _ in try server.logIn() }
+            #expect(server.server.shared.strangers.count == 0)
+            #expect(closed(members, on: server) == [])
+            let stranger = try arrive(at: server)
+            #expect(server.server.shared.strangers.count == 1)
+            let number = try stranger.send(LoginRequest(token: "none"))
+            server.settle()
+            server.scheduler.advance(by: .seconds(1))
+            server.settle()
+            #expect(stranger.hasReply(to: number))
+            #expect(server.server.shared.strangers.count == 1)
+            let more = try (0..<2).map { _ in try arrive(at: server) }
+            #expect(closed([stranger] + more, on: server) == [0])
+        }
+    }
+
+    @Test("are forgotten when they go")
+    func forgotten() throws {
+        try withSteppedServer(limits: [:]) { server in
+            for _ in 0..<300 {
+                _ = try server.connect()
+                server.settle()
+            }
+            server.settle()
+            #expect(server.server.shared.strangers.count == 0)
+            #expect(server.server.connectionCount == 0)
+        }
+    }
+
+    @Test("make room when descriptors run out, those that have said least first")
+    func room() throws {
+        try withSteppedServer(limits: [:], users: 1) { server in
+            let strangers = server.server.shared.strangers
+            let silent = try (0..<2).map { _ in try server.connect(saysHello: false) }
+            let talking = try server.connect()
+            let member = try server.logIn()
+            let admission = Admission(
+                descriptors: 1000,
+                limits: .standard,
+                strangers: strangers,
+                metrics: server.server.metrics,
+                logger: server.server.configuration.logger,
+                nowMs: { [queue = server.server.lanes[0].queue] in queue.nowMs }
+            )
+            let clients = silent + [talking, member]
+            // 64 are kept free.
+            #expect(admission.admits(935))
+            #expect(closed(clients, on: server) == [])
+            #expect(admission.admits(936))
+            #expect(closed(clients, on: server) == [0])
+            #expect(admission.admits(937))
+            #expect(closed(clients, on: server) == [0, 1])
+            // Half of them are for administrators whatever happens.
+            #expect(!admission.admits(968))
+            #expect(closed(clients, on: server) == [0, 1, 2])
+            // Nobody is left who could make room.
+            #expect(!admission.admits(936))
+            #expect(closed(clients, on: server) == [0, 1, 2])
+            #expect(server.server.metrics.connectionsRefused.count == 2)
+            #expect(server.server.metrics.strangersClosedForRoom.count == 3)
+            #expect(server.lines.all.count { $0.hasPrefix("descriptors are nearly") } == 1)
+        }
+    }
+
+    @Test("who has stayed long makes room before who has just come, whatever they have said")
+    func roomForNewcomers() throws {
+        try withSteppedServer(limits: ["strangerGraceMs": 2000]) { server in
+            let squatters = try (0..<2).map { _ in try server.connect() }
+            server.scheduler.advance(by: .seconds(3))
+            let newcomer = try server.connect(saysHello: false)
+            let clients = squatters + [newcomer]
+            let strangers = server.server.shared.strangers
+            for expected in [[0], [0, 1], [0, 1, 2]] {
+                let oldest = strangers.takeOldest(nowMs: server.server.lanes[0].queue.nowMs)
+                let leaving = try #require(oldest)
+                leaving.gateway.post(.makeRoom(leaving))
+                #expect(closed(clients, on: server) == expected)
+            }
+        }
+    }
+
+    @Test("whose LOGIN is under way is not closed for the others of its address")
+    func loggingIn() throws {
+        let limits = ["maxStrangersPerAddress": 1, "strangerGraceMs": 1]
+        try withSteppedServer(limits: limits) { server in
+            let first = try arrive(at: server)
+            // The refusal is held back for a moment.
+            let number = try first.send(LoginRequest(token: "none"))
+            server.settle()
+            let others = try (0..<2).map { _ in try arrive(at: server) }
+            #expect(closed([first] + others, on: server) == [1])
+            server.scheduler.advance(by: .seconds(1))
+            server.settle()
+            #expect(first.hasReply(to: number))
+        }
+    }
+
+    @Test(
+        "an account and a token have so many connections, the oldest go",
+        arguments: [true, false]
+    )
+    func perAccount(isToken: Bool) throws {
+        let limits =
+            isToken
+            ? ["maxConnectionsPerUser": 4, "maxConnectionsPerToken": 2]
+            : ["maxConnectionsPerUser": 2, "maxConnectionsPerToken": 4]
+        try withSteppedServer(limits: limits, users: 2) { server in
+            let bob = try server.logIn()
+            let first = try server.logIn()
+            let second = try server.logIn(token: first.token)
+            #expect(closed([first, second], on: server) == [])
+            let third = try server.logIn(token: first.token)
+            server.scheduler.advance(by: .seconds(2))
+            #expect(closed([first, second, third, bob], on: server) == [0])
+            #expect(server.server.shared.accounts.count == 3)
+        }
+    }
+}
