@@ -306,6 +306,8 @@ package final class Lane: @unchecked Sendable {
 
     /// Gives a turn to the first `count` of `events`, then to those who wait for theirs.
     private func giveTurns(to count: Int) {
+        // A connection that ends its turn early goes to the end of its queue, for the next round.
+        let waiting = turns.count
         for position in 0..<count {
             let event = events[position]
             guard let pointer = event.data.ptr else { continue }
@@ -314,8 +316,7 @@ package final class Lane: @unchecked Sendable {
                 serve($0, event.events)
             }
         }
-        // A connection that ends its turn early goes to the end of its queue, for the next round.
-        for _ in 0..<turns.count { giveTurn(to: turns.removeFirst()) }
+        for _ in 0..<waiting { giveTurn(to: turns.removeFirst()) }
         for _ in 0..<min(arrivals.count, Self.arrivalsPerRound) { welcome(arrivals.removeFirst()) }
         let end = roundWork + lowPriority.workPerRound
         var left = lowPriorityTurns.count

@@ -49,7 +49,7 @@ struct EngineTurnTests {
 
         func add(_ name: String, _ time: Duration) { begun.withLock { $0.append((name, time)) } }
         func refuse(_ name: String, _ error: RequestError) {
-            refusals.withLock { $0.append("\(name) \(error.code)") }
+            refusals.withLock { $0.append("\(name) \(error.code.rawValue)") }
         }
         var names: [String] { begun.withLock { $0.map(\.name) } }
         var refused: [String] { refusals.withLock { $0 } }

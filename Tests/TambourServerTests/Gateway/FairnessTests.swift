@@ -157,17 +157,17 @@ struct FairnessTests {
 
     @Test("how long requests waited is counted where their work is done")
     func queueTimes() throws {
-        try withSteppedServer(users: 1) { server in
+        try withSteppedServer(users: 2) { server in
+            let bob = try server.logIn().userID
             let alice = try server.logIn()
             try alice.call(PingRequest())
-            _ = try alice.call(
-                MsgSendRequest(userID: alice.userID, message: NewMessage(cid: 1, text: "x"))
-            )
+            let dialog = ChatID.dialog(alice.userID, bob)
+            try alice.call(MsgSendRequest(chatID: dialog, message: NewMessage(cid: 1, text: "x")))
             _ = try alice.call(ChatsListRequest(marker: 0))
             let times = server.server.metrics.queueTimes
-            #expect(times.histogram(.lane, isStranger: true).count == 1)
+            #expect(times.histogram(.lane, isStranger: true).count == 2)
             #expect(times.histogram(.lane, isStranger: false).count == 1)
-            #expect(times.histogram(.login, isStranger: true).count == 1)
+            #expect(times.histogram(.login, isStranger: true).count == 2)
             #expect(times.histogram(.engine, isStranger: false).count == 1)
             #expect(times.histogram(.reader, isStranger: false).count == 1)
         }
