@@ -22,7 +22,8 @@ extension Client {
 
     /// Messages that the server holds with words that begin with those of `query`, the newest first.
     ///
-    /// They are not kept here: who opens one looks at its chat around it.
+    /// They are not kept here: who opens one looks at its chat around it. A server that has many messages to
+    /// look through answers with empty pages; the next ones are asked for, `pagesOfNothing` at most.
     /// - Parameters:
     ///   - chat: nil for all chats.
     ///   - marker: what the page before ended with; nil for the first page.
@@ -32,24 +33,38 @@ extension Client {
         in chat: ChatID? = nil,
         after marker: MessageID? = nil
     ) async throws(ClientError) -> (found: [Found], marker: MessageID?) {
-        let result: [FoundMessage]
-        let next: MessageID?
-        if let chat {
-            let reply = try await askLoggedIn(
-                MsgSearchRequest(chatID: chat, query: Text(query), marker: marker)
-            )
-            (result, next) = (reply.result, reply.marker)
-        } else {
+        var (result, next) = try await searchPage(query, in: chat, after: marker)
+        var pages = 1
+        while result.isEmpty, let marker = next, pages < Self.pagesOfNothing {
+            (result, next) = try await searchPage(query, in: chat, after: marker)
+            pages += 1
+        }
+        let messages = result
+        let found = try store.read { db in
+            let reader = try Reader(db)
+            return try messages.map { try reader.found($0) }
+        }
+        return (found, next)
+    }
+
+    /// How many empty pages of a search are read before an empty one is returned.
+    private static let pagesOfNothing = 20
+
+    private func searchPage(
+        _ query: String,
+        in chat: ChatID?,
+        after marker: MessageID?
+    ) async throws(ClientError) -> ([FoundMessage], MessageID?) {
+        guard let chat else {
             let reply = try await askLoggedIn(
                 ChatSearchRequest(query: Text(query), marker: marker)
             )
-            (result, next) = (reply.result, reply.marker)
+            return (reply.result, reply.marker)
         }
-        let found = try store.read { db in
-            let reader = try Reader(db)
-            return try result.map { try reader.found($0) }
-        }
-        return (found, next)
+        let reply = try await askLoggedIn(
+            MsgSearchRequest(chatID: chat, query: Text(query), marker: marker)
+        )
+        return (reply.result, reply.marker)
     }
 
     /// Keeps what the server says of people, all in one transaction.

@@ -173,7 +173,7 @@ struct MemberStatements {
         readTimesOfBig = try sql.prepare(
             """
             SELECT read_time FROM member WHERE chat = $1 AND big = 1 AND read_time >= $2
-            ORDER BY read_time
+            ORDER BY read_time DESC LIMIT $3
             """
         )
         floored = try sql.prepare(
@@ -184,14 +184,14 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY 1")
+        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY 1 LIMIT $3")
         // The row of the owner, whose rights are not in it, is found by its key.
         pageOfAdmins = try sql.prepare(
             """
             \(accountsOfChat) AND m.permissions > 0
             UNION ALL
-            \(accountsOfChat) AND m.permissions = 0 AND m.user_id = $3
-            ORDER BY 1
+            \(accountsOfChat) AND m.permissions = 0 AND m.user_id = $4
+            ORDER BY 1 LIMIT $3
             """
         )
         adminsOfChat = try sql.prepare(
@@ -474,10 +474,16 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
         statement.bind(2, first.rawValue)
+        var scan = ScanBudget(limits)
         var views: [ChatView] = []
         while try statement.step() {
+            if scan.isSpent { return (views, true) }
             let view = ChatView(row: statement)
-            guard try others.allSatisfy({ try isMember($0, of: view.key) }) else { continue }
+            let isCommon = try others.allSatisfy {
+                scan.take(rows: 1)
+                return try isMember($0, of: view.key)
+            }
+            guard isCommon else { continue }
             if views.count == limit { return (views, true) }
             views.append(view)
         }
@@ -623,7 +629,9 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)
         statement.bind(2, marker.rawValue)
-        if onlyAdmins { statement.bind(3, view.owner.rawValue) }
+        // One more than may be looked at tells that there are more.
+        statement.bind(3, limits.maxScannedRows + 1)
+        if onlyAdmins { statement.bind(4, view.owner.rawValue) }
         let joined = AccountStatements.columnCount
         return try page(of: statement, limit: limit, where: isWanted) { account in
             let isOwner = !view.kind.isPair && account.id == view.owner
@@ -639,7 +647,8 @@ extension ReadTransaction {
         }
     }
 
-    /// Reads rows that begin with an account until there are `limit`, or as many as a reply may hold.
+    /// Reads rows that begin with an account until there are `limit`, as many as a reply may hold, or as many
+    /// were looked at as one request may.
     func page(
         of statement: any SQLStatement,
         limit: Int,
@@ -647,9 +656,14 @@ extension ReadTransaction {
         as member: (Account) -> ChatMember
     ) throws -> (members: [ChatMember], next: UserID?) {
         var budget = limits.maxReplyBytes
+        var scan = ScanBudget(limits)
+        var lastSeen: UserID?
         var members: [ChatMember] = []
         while try statement.step() {
+            if scan.isSpent, let lastSeen { return (members, lastSeen) }
             let account = Account(row: statement)
+            scan.take(rows: 1)
+            lastSeen = account.id
             guard isWanted(account) else { continue }
             budget -= account.wireSizeEstimate
             if members.count == limit || budget < 0, let last = members.last {

@@ -24,7 +24,7 @@ struct JoinRequestStatements {
             SELECT \(AccountStatements.columns(of: "a"))
             FROM join_request r JOIN account a ON a.id = r.user_id
             WHERE r.chat = $1 AND r.user_id > $2
-            ORDER BY 1
+            ORDER BY 1 LIMIT $3
             """
         )
     }
@@ -85,6 +85,8 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, marker.rawValue)
+        // One more than may be looked at tells that there are more.
+        statement.bind(3, limits.maxScannedRows + 1)
         return try page(of: statement, limit: limit, where: isWanted) { account in
             ChatMember(contact: account.user(showingPhone: false), presence: Presence())
         }

@@ -5,6 +5,14 @@ struct MessageStatements {
     static let columns =
         "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
         + "m.elements, m.attaches, m.forward, m.reactions, m.poll"
+    static let columnCount = 15
+    /// Whether the reader, `$2`, hid the message for themselves.
+    static let isHiddenColumn = """
+        CASE WHEN EXISTS (
+          SELECT 1 FROM message_hidden h
+          WHERE h.user_id = $2 AND h.chat = m.chat AND h.message = m.id
+        ) THEN 1 ELSE 0 END
+        """
     private static let notHidden = """
         NOT EXISTS (
           SELECT 1 FROM message_hidden h
@@ -235,11 +243,16 @@ extension ReadTransaction {
 
     /// The newest message at or before `time` (Unix milliseconds), removed or not.
     package func head(of chat: ChatKey, at time: Int64) throws -> ChatHead {
+        try head(of: chat, upTo: MessageID.last(at: time)) ?? .empty
+    }
+
+    /// The newest message at or before `id`, removed or not.
+    func head(of chat: ChatKey, upTo id: MessageID) throws -> ChatHead? {
         let statement = store.messages.numberAt
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
-        statement.bind(2, MessageID.last(at: time).rawValue)
-        guard try statement.step() else { return .empty }
+        statement.bind(2, id.rawValue)
+        guard try statement.step() else { return nil }
         return ChatHead(id: MessageID(statement.int(0)), number: statement.int(1))
     }
 
@@ -474,6 +487,7 @@ extension ReadTransaction {
         previous: MessageID? = nil,
         for viewer: UserID? = nil
     ) throws -> Message {
+        let record = record.fitting(limits.maxMessageBytes)
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
             let reply = try reply(to: replyTo, in: record.chat, wireID: wireID)
@@ -494,9 +508,10 @@ extension ReadTransaction {
         in chat: ChatKey,
         wireID: ChatID
     ) throws -> Packed<MessageLink>? {
-        guard let original = try record(id, in: chat), original.status != .removed else {
-            return nil
-        }
+        guard
+            let original = try record(id, in: chat)?.fitting(limits.maxMessageBytes),
+            original.status != .removed
+        else { return nil }
         return Packed(
             MessageLink(
                 type: .reply,

@@ -148,20 +148,30 @@ package enum SearchWords {
 package struct SearchQuery: Sendable {
     /// In the order in which they were asked, each once.
     package let words: [[UInt8]]
+    /// Those that have to be looked for, in the order of their bytes: none begins another, because
+    /// whatever begins with the longer one begins with the shorter one too.
+    private let sought: [[UInt8]]
 
     /// Nil when there is no letter and no digit in it: then nothing is found.
-    package init?(_ text: Text) {
+    ///
+    /// - Parameter maxWords: how many words count; the others are not looked for.
+    package init?(_ text: Text, maxWords: Int = 32) {
         var words: [[UInt8]] = []
         var word: [UInt8] = []
         text.bytes.withUnsafeBytes { utf8 in
             SearchWords.scan(utf8, into: &word) {
                 if !words.contains($0) { words.append($0) }
-                return true
+                return words.count < maxWords
             }
         }
         guard !words.isEmpty else { return nil }
         self.words = words
+        let sorted = words.sorted { $0.lexicographicallyPrecedes($1) }
+        sought = zip(sorted, sorted.dropFirst() + [[]]).filter { !$1.starts(with: $0) }.map { $0.0 }
     }
+
+    /// The longest words first: they are in the fewest texts, as a rule.
+    var rarestFirst: [[UInt8]] { sought.sorted { $0.count > $1.count } }
 
     package func matches(_ texts: Text...) -> Bool {
         var match = Match(self)
@@ -177,7 +187,7 @@ package struct SearchQuery: Sendable {
         private var word: [UInt8] = []
 
         init(_ query: SearchQuery) {
-            words = query.words
+            words = query.sought
             missing = Array(repeating: true, count: words.count)
             count = words.count
             word.reserveCapacity(SearchWords.maxWordBytes)
@@ -197,8 +207,7 @@ package struct SearchQuery: Sendable {
             // Copies of the fields: the closure may not touch `self` while `word` is lent.
             var (missing, count) = (missing, count)
             SearchWords.scan(utf8, into: &word) { [words] word in
-                for (index, wanted) in words.enumerated()
-                where missing[index] && word.starts(with: wanted) {
+                if let index = words.beginning(of: word), missing[index] {
                     missing[index] = false
                     count -= 1
                 }
@@ -206,5 +215,24 @@ package struct SearchQuery: Sendable {
             }
             (self.missing, self.count) = (missing, count)
         }
+    }
+}
+
+extension [[UInt8]] {
+    /// The index of the one that begins a word; of a sorted list in which none begins another.
+    ///
+    /// It is the last one that is not after the word: whatever stands between it and the word would
+    /// begin with it.
+    fileprivate func beginning(of word: [UInt8]) -> Int? {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if word.lexicographicallyPrecedes(self[middle]) {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        return low > 0 && word.starts(with: self[low - 1]) ? low - 1 : nil
     }
 }

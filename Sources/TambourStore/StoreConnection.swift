@@ -20,7 +20,10 @@ package final class StoreConnection {
     let delayed: DelayedStatements
     let folders: FolderStatements
     let objects: ObjectStatements
+    let objectPurges: ObjectPurgeStatements
+    let chatPurges: ChatPurgeStatements
     let search: SearchStatements
+    let attached: AttachedStatements
     let people: PeopleStatements
     let publicChats: PublicChatStatements
     let joinRequests: JoinRequestStatements
@@ -47,7 +50,10 @@ package final class StoreConnection {
         delayed = try DelayedStatements(sql)
         folders = try FolderStatements(sql)
         objects = try ObjectStatements(sql)
+        objectPurges = try ObjectPurgeStatements(sql)
+        chatPurges = try ChatPurgeStatements(sql)
         search = try SearchStatements(sql)
+        attached = try AttachedStatements(sql)
         people = try PeopleStatements(sql)
         publicChats = try PublicChatStatements(sql)
         joinRequests = try JoinRequestStatements(sql)

@@ -58,7 +58,15 @@ private final class SearchPlay {
 
     init(_ engine: SQLEngine, seed: UInt64) throws {
         random = SplitMix(state: seed)
-        store = try TestStore(engine, limits: ["fanOutMembers": 3, "maxReplyBytes": 50_000_000])
+        // How much a page may look at must not change what all pages hold.
+        store = try TestStore(
+            engine,
+            limits: [
+                "fanOutMembers": 3,
+                "maxScannedRows": [1, 30, 200, 4_000].randomElement(using: &random) ?? 1,
+                "maxScannedBytes": [60, 1_000, 1_000_000].randomElement(using: &random) ?? 1,
+            ]
+        )
         users = try store.users(5)
         for pair in [(0, 1), (0, 2), (3, 3)] {
             chats.append(
@@ -162,43 +170,42 @@ private final class SearchPlay {
                 guard let query = SearchQuery(Text(text)) else { continue }
                 try store.read { snapshot in
                     for limit in [1_000_000, 3] {
-                        var found: [[Int64]] = []
-                        var marker: MessageID?
-                        repeat {
-                            let page = try snapshot.search(
-                                query,
-                                for: user,
-                                below: marker,
-                                limit: limit
-                            )
-                            found += page.messages.map {
-                                [$0.record.id.rawValue, $0.record.chat.rawValue]
-                            }
-                            marker = page.next
-                        } while marker != nil && found.count < 60
-                        let wanted = limit == 3 ? Array(expected.prefix(found.count)) : expected
-                        guard found == wanted else {
+                        let found = try pages {
+                            try snapshot.search(query, for: user, below: $0, limit: limit)
+                        }
+                        guard found == expected else {
                             throw Mismatch(
                                 description: "\(text) for \(user.rawValue): \(found.count) found, "
-                                    + "\(wanted.count) expected, limit \(limit)"
+                                    + "\(expected.count) expected, limit \(limit)"
                             )
                         }
                     }
                     for chat in chats {
                         guard let view = try snapshot.view(chat, for: user) else { continue }
-                        let found = try snapshot.search(
-                            query,
-                            in: view,
-                            below: nil,
-                            limit: 1_000_000
-                        )
-                        let wanted = expected.filter { $0[1] == chat.rawValue }.map { $0[0] }
-                        guard found.messages.map(\.record.id.rawValue) == wanted else {
+                        let found = try pages {
+                            try snapshot.search(query, in: view, below: $0, limit: 20)
+                        }
+                        guard found == expected.filter({ $0[1] == chat.rawValue }) else {
                             throw Mismatch(description: "\(text) in \(chat.rawValue)")
                         }
                     }
                 }
             }
+        }
+    }
+
+    /// The ids and chats of all pages; each marker must be below the one before.
+    private func pages(_ page: (MessageID?) throws -> SearchPage) throws -> [[Int64]] {
+        var found: [[Int64]] = []
+        var marker: MessageID?
+        while true {
+            let page = try page(marker)
+            found += page.messages.map { [$0.record.id.rawValue, $0.record.chat.rawValue] }
+            guard let next = page.next else { return found }
+            guard next < marker ?? MessageID(.max) else {
+                throw Mismatch(description: "the marker \(next) does not come down")
+            }
+            marker = next
         }
     }
 

@@ -153,6 +153,20 @@ struct SearchStoreTests {
     }
 }
 
+extension ReadTransaction {
+    /// What all pages of a search hold together.
+    fileprivate func allPages(of query: SearchQuery, in view: ChatView) throws -> [SearchHit] {
+        var found: [SearchHit] = []
+        var marker: MessageID?
+        repeat {
+            let page = try search(query, in: view, below: marker, limit: 100)
+            found += page.messages
+            marker = page.next
+        } while marker != nil
+        return found
+    }
+}
+
 extension TestStore {
     func indexAll() throws {
         while writer.hasWordsToIndex { try batch { try $0.indexWords() } }
@@ -163,7 +177,7 @@ extension TestStore {
         try read { snapshot in
             guard let query = SearchQuery(query), let view = try snapshot.view(chat, for: viewer)
             else { return [] }
-            return try snapshot.search(query, in: view, below: nil, limit: 100_000).messages.map {
+            return try snapshot.allPages(of: query, in: view).map {
                 Int($0.record.number)
             }
         }

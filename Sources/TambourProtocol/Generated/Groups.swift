@@ -768,7 +768,8 @@ package struct ChatMembersRequest: WirePayload, Hashable {
 
 /// The answer to CHAT_MEMBERS.
 package struct ChatMembersReply: WirePayload, Hashable {
-    /// The page.
+    /// The page. With `query` it may be short or empty and have a marker: no more than `maxScannedRows`
+    /// members are looked at.
     package var members: [ChatMember]
     /// Where the next page begins; absent at the end.
     package var marker: Int64?

@@ -127,15 +127,25 @@ package struct ChatMediaRequest: WirePayload, Hashable {
 package struct ChatMediaReply: WirePayload, Hashable {
     /// The messages, oldest first.
     package var messages: [Message]
+    /// With `backward`: the `messageId` of the next page; absent when nothing older is left.
+    package var backwardMarker: MessageID?
+    /// With `forward`: the `messageId` of the next page; absent when nothing newer is left.
+    package var forwardMarker: MessageID?
 
     package init(
-        messages: [Message] = []
+        messages: [Message] = [],
+        backwardMarker: MessageID? = nil,
+        forwardMarker: MessageID? = nil
     ) {
         self.messages = messages
+        self.backwardMarker = backwardMarker
+        self.forwardMarker = forwardMarker
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var messages: [Message] = []
+        var backwardMarker: MessageID?
+        var forwardMarker: MessageID?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -146,6 +156,14 @@ package struct ChatMediaReply: WirePayload, Hashable {
                     fieldName = "messages"
                     try claim(0, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { messages = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> Message in try Message.read(from: &reader) } }
+                } else if reader.matches(wireKey, "backwardMarker") {
+                    fieldName = "backwardMarker"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { backwardMarker = MessageID(try reader.readID()) }
+                } else if reader.matches(wireKey, "forwardMarker") {
+                    fieldName = "forwardMarker"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { forwardMarker = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
@@ -154,15 +172,26 @@ package struct ChatMediaReply: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(messages: messages)
+        return Self(messages: messages, backwardMarker: backwardMarker, forwardMarker: forwardMarker)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(1)
+        var fieldCount = 1
+        if backwardMarker != nil { fieldCount += 1 }
+        if forwardMarker != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("messages")
         writer.writeArrayHeader(messages.count)
         for item in messages {
             item.write(to: &writer)
+        }
+        if let backwardMarker {
+            writer.writeKey("backwardMarker")
+            writer.writeInt(backwardMarker.rawValue)
+        }
+        if let forwardMarker {
+            writer.writeKey("forwardMarker")
+            writer.writeInt(forwardMarker.rawValue)
         }
     }
 }
@@ -719,7 +748,7 @@ extension MsgSearchRequest: WireRequest {
 
 /// How many members beside its author have read each message, as their read marks say that the caller sees.
 /// In channels, and in groups that had more than fanOutMembers, everybody counts, also who shows their mark
-/// to nobody: a number over so many tells of none of them.
+/// to nobody: a number over so many tells of none of them. There at most `maxCountedReaders` are counted.
 package struct MsgGetStatRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

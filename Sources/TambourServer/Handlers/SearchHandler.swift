@@ -18,7 +18,7 @@ struct SearchHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ChatSearchReply {
         let limit = try pageSize(request.count)
-        guard let query = SearchQuery(request.query) else { return ChatSearchReply() }
+        guard let query = SearchQuery(request.query, limits) else { return ChatSearchReply() }
         let page = try snapshot.search(
             query,
             for: caller.userID,
@@ -40,7 +40,7 @@ struct SearchHandler: Sendable {
     ) throws -> MsgSearchReply {
         let limit = try pageSize(request.count)
         guard let view = try snapshot.begunView(request.chatID, of: caller.userID),
-            let query = SearchQuery(request.query)
+            let query = SearchQuery(request.query, limits)
         else { return MsgSearchReply() }
         let page = try snapshot.search(query, in: view, below: request.marker, limit: limit)
         let (found, marker) = try results(page, of: query, for: caller, in: snapshot)
@@ -95,28 +95,53 @@ struct SearchHandler: Sendable {
         }
         var backward = max(request.backward, count)
         if backward == 0, request.forward == 0 { backward = Int64(limits.searchPageSize) }
-        let records = try snapshot.attached(
-            in: view,
-            from: request.messageID ?? MessageID(.max),
-            backward: Int(min(backward, Int64(limits.maxHistoryPage))),
-            forward: Int(min(request.forward, Int64(limits.maxHistoryPage)))
-        ) { attach in
+        let place = request.messageID ?? MessageID(.max)
+        var budget = ScanBudget(limits)
+        func isWanted(_ attach: Attach) -> Bool {
             attach.type != .control && (kinds.isEmpty || kinds.contains(attach.type))
         }
-        var budget = limits.maxReplyBytes
-        var messages: [Message] = []
+        let older = try snapshot.attached(
+            in: view,
+            upTo: place,
+            limit: Int(min(backward, Int64(limits.maxHistoryPage))),
+            &budget,
+            isWanted
+        )
+        let newer = try snapshot.attached(
+            in: view,
+            after: place,
+            limit: Int(min(request.forward, Int64(limits.maxHistoryPage))),
+            &budget,
+            isWanted
+        )
         // A reply that would be too long loses what is farthest from where the page is.
-        for record in request.forward > 0 && backward == 0 ? records : records.reversed() {
-            let message = try snapshot.message(
-                record,
-                wireID: view.wireID,
-                for: caller.userID
-            )
-            budget -= message.wireSizeEstimate
-            if budget < 0, !messages.isEmpty { break }
-            messages.append(message)
+        var room = limits.maxReplyBytes
+        func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
+            var shown = AttachedMessages(reached: page.reached)
+            for record in page.messages {
+                let message = try snapshot.message(record, wireID: view.wireID, for: caller.userID)
+                room -= message.wireSizeEstimate
+                if room < 0, first != nil || !shown.messages.isEmpty {
+                    shown.reached = shown.messages.last?.id ?? place
+                    break
+                }
+                shown.messages.append(message)
+            }
+            return shown
         }
-        return ChatMediaReply(messages: messages.sorted { $0.id < $1.id })
+        let before = try messages(of: older, behind: nil)
+        let after = try messages(of: newer, behind: before.messages.first)
+        return ChatMediaReply(
+            messages: before.messages.reversed() + after.messages,
+            backwardMarker: before.reached.map { MessageID($0.rawValue - 1) },
+            forwardMarker: after.reached
+        )
+    }
+
+    /// The messages of a page that fit a reply, and the last message that was looked at for them.
+    private struct AttachedMessages {
+        var messages: [Message] = []
+        var reached: MessageID?
     }
 
     /// Answers `MSG_GET_STAT` (74): how many members beside the author have read each message.
@@ -178,14 +203,14 @@ struct SearchHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> PublicSearchReply {
         let limit = try pageSize(request.count)
-        let highlights = SearchQuery(request.query)?.highlights ?? []
+        let highlights = SearchQuery(request.query, limits)?.highlights ?? []
         var people: [(account: Account, byPhone: Bool)] = []
         if let phone = PhoneNumber.parse(String(describing: request.query)),
             let account = try snapshot.account(phone: phone, findableBy: caller.userID)
         {
             people.append((account, true))
         }
-        if let query = SearchQuery(request.query) {
+        if let query = SearchQuery(request.query, limits) {
             for account in try snapshot.people(query, limit: limits.maxPeopleFound + 1)
             where account.id != people.first?.account.id {
                 people.append((account, false))
@@ -216,7 +241,7 @@ struct SearchHandler: Sendable {
     }
 
     private func publicChats(_ query: Text, in snapshot: ReadTransaction) throws -> [ChatCard] {
-        guard let query = SearchQuery(query) else { return [] }
+        guard let query = SearchQuery(query, limits) else { return [] }
         return try snapshot.publicChats(query, limit: limits.maxPeopleFound)
     }
 
@@ -228,6 +253,10 @@ struct SearchHandler: Sendable {
 }
 
 extension SearchQuery {
+    fileprivate init?(_ text: Text, _ limits: Limits) {
+        self.init(text, maxWords: limits.maxSearchWords)
+    }
+
     /// What clients may mark in the texts that were found.
     fileprivate var highlights: [Text] { words.map { Text(unchecked: Bytes($0)) } }
 }

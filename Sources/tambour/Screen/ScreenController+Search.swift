@@ -76,8 +76,8 @@ extension ScreenController {
         let here = hits.count
         var remark = "\(all.count) found"
         if !new.isEmpty { remark += ", \(here) of them on this device" }
-        if hasMore { remark += "; more words find the older ones" }
         if all.isEmpty { remark = "nothing found" }
+        if hasMore { remark += "; more words find the older ones" }
         showHits(all, remark: remark)
     }
 

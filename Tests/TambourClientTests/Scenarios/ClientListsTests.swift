@@ -154,6 +154,28 @@ struct ClientListsTests {
         }
     }
 
+    @Test("an empty page of a search is not its end")
+    func emptyPages() async throws {
+        try await withWorld(["maxScannedRows": 30]) { world in
+            let (alice, bob, _) = try world.aliceAndBob()
+            let chat = alice.dialog(with: bob)
+            for number in 1...120 {
+                let text = number == 2 ? "apricot" : "hay \(number)"
+                try bob.send(text, to: chat, cid: Int64(number))
+            }
+            let first = try alice.call(MsgSearchRequest(chatID: chat, query: "apricot"))
+            #expect(first.result.isEmpty && first.marker != nil)
+            let client = try await world.onlineClient(of: alice)
+            for asked in [nil, chat] {
+                let page = try await client.searchServer("apri", in: asked)
+                #expect(page.found.map(\.row.text) == ["apricot"])
+            }
+            // Nobody waits for ever: a search that finds nothing ends, or says where it goes on.
+            let nothing = try await client.searchServer("nowhere", in: chat)
+            #expect(nothing.found.isEmpty)
+        }
+    }
+
     @Test("the top of the list is its beginning")
     func top() async throws {
         try await withWorld { world in

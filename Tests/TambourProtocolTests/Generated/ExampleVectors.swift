@@ -2379,6 +2379,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_MEDIA reply: nothing yet", type: "ChatMediaReply", opcode: 51, command: 1, sequence: 52,
+            hex: "0a01003400330000003a83a86d6573736167657390ae6261636b776172644d61726b6572cf019871c1fb780007ad666f72776172644d61726b6572cf019871c1fb780009",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_MEDIA error: not a member", type: "ErrorReply", opcode: 51, command: 3, sequence: 51,
             hex: "0a03003300330000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],

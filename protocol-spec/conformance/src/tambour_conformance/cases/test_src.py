@@ -114,6 +114,31 @@ def test_pages(login: LogIn, cid: Cid) -> None:
     equal(sum(three, []), said[::-1], "all pages")
 
 
+@case("SRC-23")
+def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
+    """A word in few of many messages is found by going on until there is no marker."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    key = word()
+    numbers = [
+        begin(alice, chat, cid(), f"{key} hay" if n % 90 == 7 else f"hay {n}") for n in range(250)
+    ]
+    said = [alice.reply(number)["message"]["id"] for number in numbers]
+    for fields in ({}, {"chatId": chat}):
+        result: list[int] = []
+        marker: dict[str, int] = {}
+        for _ in range(300):
+            value = {"query": f"{key} hay", "count": 2, **fields, **marker}
+            reply = bob.call("MSG_SEARCH" if fields else "CHAT_SEARCH", value).value
+            result += [each["message"]["id"] for each in reply["result"]]
+            if "marker" not in reply:
+                break
+            if marker:
+                check(reply["marker"] < marker["marker"], "a marker below the one before", reply)
+            marker = {"marker": reply["marker"]}
+        equal(result, said[7::90][::-1], "all pages")
+
+
 @case("SRC-06")
 def test_not_to_see(login: LogIn, group: Group, cid: Cid) -> None:
     """Strangers, those who left, those who came later and those who hid a message do not find it."""
@@ -254,6 +279,32 @@ def test_media(login: LogIn, group: Group, cid: Cid) -> None:
     link = {"type": "FORWARD", "chatId": chat, "messageId": said[3]}
     carried = say(alice, chat, cid(), "", link=link)["id"]
     equal(media(attachTypes=["LOCATION"], backward=50), [said[3], carried], "with a forward")
+
+
+@case("SRC-22")
+def test_media_pages(login: LogIn, group: Group, cid: Cid) -> None:
+    """Pages of CHAT_MEDIA follow each other by their markers, in both directions."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    share = {"_type": "SHARE", "url": "https://example.org/"}
+    place = {"_type": "LOCATION", "latitude": 1.5, "longitude": 2.5}
+    kinds = [share, *[place] * 20, share, *[place] * 20, share, share]
+    said = [say(alice, chat, cid(), "t", attaches=[kind])["id"] for kind in kinds]
+    shares = [id for id, kind in zip(said, kinds) if kind is share]
+
+    def media(name: str, **fields: Any) -> list[int]:
+        result: list[int] = []
+        for _ in range(100):
+            reply = bob.call("CHAT_MEDIA", {"chatId": chat, "attachTypes": ["SHARE"], **fields})
+            page = ids(reply["messages"])
+            result = page + result if name == "backwardMarker" else result + page
+            if name not in reply:
+                break
+            fields["messageId"] = reply[name]
+        return result
+
+    equal(media("backwardMarker", backward=2), shares, "all pages, backward")
+    equal(media("forwardMarker", messageId=said[0], forward=2), shares[1:], "all pages, forward")
 
 
 @case("SRC-15")

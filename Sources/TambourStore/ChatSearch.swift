@@ -1,0 +1,173 @@
+import TambourProtocol
+import TambourSQL
+
+/// A walk through one chat, newest message first, which may rest after each step.
+struct ChatSearch {
+    let view: ChatView
+    /// The newest message that is not looked at yet has this id or one below.
+    private(set) var position: MessageID
+    private(set) var found: [SearchHit] = []
+    private let query: SearchQuery
+    /// How far the index goes; nil before the first step.
+    private var index: Index?
+    private var area: (number: Int64, parts: Int64)?
+    private var part: (number: Int64, blocks: Int64, ends: BlockEnds)?
+
+    /// Messages of one step: a search of many chats reads few of each.
+    private static let messagesPerStep = 32
+    /// In a shorter chat the parts themselves are asked: one look less.
+    private static let firstPartWithArea: Int64 = 4
+
+    private struct Index {
+        /// -1 when nothing is indexed.
+        let lastPart: Int64
+        let ends: BlockEnds
+    }
+
+    init(query: SearchQuery, view: ChatView, from position: MessageID) {
+        self.query = query
+        self.view = view
+        self.position = position
+    }
+
+    var isDone: Bool { position <= view.floor || position.rawValue <= 0 }
+
+    mutating func takeFound() -> [SearchHit] {
+        defer { found = [] }
+        return found
+    }
+
+    /// Reads some messages, or finds in the index how many need not be read.
+    mutating func step(
+        _ match: inout SearchQuery.Match,
+        _ budget: inout ScanBudget,
+        in snapshot: ReadTransaction
+    ) throws {
+        let index = try index(&budget, in: snapshot)
+        guard position <= index.ends.last else {
+            // The index does not know these yet.
+            return try read(after: index.ends.last, &match, &budget, in: snapshot)
+        }
+        // The message at the position, and the ends of its block.
+        budget.take(rows: 3)
+        guard let number = try snapshot.head(of: view.key, upTo: position)?.number, number > 0
+        else { return go(to: view.floor) }
+        let block = SearchIndex.block(of: number)
+        let part = block / SearchIndex.fanOut
+        if let end = try end(ofPartBelow: part, index, &budget, in: snapshot) {
+            return go(to: end)
+        }
+        let known = try blocks(of: part, index, &budget, in: snapshot)
+        guard let last = known.blocks.highestBit(upTo: block % SearchIndex.fanOut) else {
+            return go(to: try snapshot.end(before: part, in: view.key))
+        }
+        // Blocks beside each other are one range.
+        var first = last
+        while first > 0, known.blocks & SearchIndex.bit(first - 1) != 0 { first -= 1 }
+        if let end = known.ends.end(of: last) { position = min(position, end) }
+        let before =
+            try known.ends.end(of: first - 1) ?? snapshot.end(before: part, in: view.key)
+        try read(after: before, &match, &budget, in: snapshot)
+    }
+
+    /// Goes on below `end`, and in any case below where it was.
+    private mutating func go(to end: MessageID) {
+        position = min(end, MessageID(position.rawValue - 1))
+    }
+
+    /// Where to go on when the words of the query are not all in a part; nil when they may be.
+    private mutating func end(
+        ofPartBelow part: Int64,
+        _ index: Index,
+        _ budget: inout ScanBudget,
+        in snapshot: ReadTransaction
+    ) throws -> MessageID? {
+        // An area knows of complete parts only.
+        guard index.lastPart >= Self.firstPartWithArea, part < index.lastPart else { return nil }
+        let number = part / SearchIndex.fanOut
+        if area?.number != number {
+            area = (number, try snapshot.mask(of: query, in: view.key, .area, number, &budget))
+        }
+        guard let parts = area?.parts, parts & SearchIndex.bit(part) == 0 else { return nil }
+        let first = number * SearchIndex.fanOut
+        guard let below = parts.highestBit(upTo: part - first) else {
+            return try snapshot.end(before: first, in: view.key)
+        }
+        return try snapshot.ends(of: first + below, in: view.key).last
+    }
+
+    private mutating func blocks(
+        of part: Int64,
+        _ index: Index,
+        _ budget: inout ScanBudget,
+        in snapshot: ReadTransaction
+    ) throws -> (blocks: Int64, ends: BlockEnds) {
+        if let known = self.part, known.number == part { return (known.blocks, known.ends) }
+        let blocks = try snapshot.mask(of: query, in: view.key, .part, part, &budget)
+        let ends =
+            part == index.lastPart ? index.ends : try snapshot.ends(of: part, in: view.key)
+        self.part = (part, blocks, ends)
+        return (blocks, ends)
+    }
+
+    private mutating func index(
+        _ budget: inout ScanBudget,
+        in snapshot: ReadTransaction
+    ) throws -> Index {
+        if let index { return index }
+        budget.take(rows: 1)
+        let last = try snapshot.lastIndexedPart(of: view.key)
+        let found = Index(lastPart: last?.part ?? -1, ends: last?.ends ?? BlockEnds(bytes: []))
+        index = found
+        return found
+    }
+
+    /// Reads messages from the position down to, and without, `after`; a step's worth of them.
+    private mutating func read(
+        after: MessageID,
+        _ match: inout SearchQuery.Match,
+        _ budget: inout ScanBudget,
+        in snapshot: ReadTransaction
+    ) throws {
+        let after = max(after, view.floor)
+        let limit = budget.share(atMost: Self.messagesPerStep)
+        let statement = snapshot.store.search.messages
+        defer { statement.reset() }
+        statement.bind(1, view.key.rawValue)
+        statement.bind(2, view.viewer.rawValue)
+        statement.bind(3, position.rawValue)
+        statement.bind(4, after.rawValue)
+        statement.bind(5, Int64(limit))
+        var (rows, bytes) = (0, 0)
+        var last = position
+        while bytes < budget.bytes || rows == 0, try statement.step() {
+            rows += 1
+            last = MessageID(statement.int(1))
+            let status = StoredStatus(rawValue: statement.int(6)) ?? .plain
+            guard status != .removed, !statement.bool(MessageStatements.columnCount)
+            else { continue }
+            match.restart()
+            let text = statement.borrowedBytes(9)
+            bytes += text.count
+            match.read(text)
+            if !match.isComplete, !statement.isNull(12) {
+                let forward = Packed<MessageLink>(unchecked: Bytes(statement.bytes(12)))
+                bytes += forward.bytes.count
+                forward.shownText.bytes.withUnsafeBytes { match.read($0) }
+            }
+            guard match.isComplete else { continue }
+            found.append(SearchHit(record: MessageRecord(row: statement), view: view))
+        }
+        let isCut = rows == limit || bytes >= budget.bytes && rows > 0
+        go(to: isCut ? MessageID(last.rawValue - 1) : after)
+        budget.take(rows: max(rows, 1), bytes: bytes)
+    }
+}
+
+extension Int64 {
+    /// The highest bit that is set among those up to `index`; nil when none is.
+    fileprivate func highestBit(upTo index: Int64) -> Int64? {
+        let mask = UInt64(bitPattern: self) & (UInt64.max >> UInt64(63 - index))
+        return mask == 0 ? nil : Int64(63 - mask.leadingZeroBitCount)
+    }
+}
