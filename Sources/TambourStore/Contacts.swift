@@ -45,6 +45,8 @@ struct ContactStatements {
     let chosen: any SQLStatement
     let blocks: any SQLStatement
     let blocked: any SQLStatement
+    let countAdded: any SQLStatement
+    let countBlocked: any SQLStatement
     let upsert: any SQLStatement
     let addPartner: any SQLStatement
     let touch: any SQLStatement
@@ -99,6 +101,12 @@ struct ContactStatements {
             SELECT owner FROM contact
             WHERE blocked = 1 AND (owner = $1 AND user_id = $2 OR owner = $2 AND user_id = $1)
             """
+        )
+        countAdded = try sql.prepare(
+            "SELECT count(*) FROM contact WHERE owner = $1 AND added = 1"
+        )
+        countBlocked = try sql.prepare(
+            "SELECT count(*) FROM contact WHERE owner = $1 AND blocked = 1"
         )
         blocked = try sql.prepare(
             """
@@ -251,6 +259,22 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
         return try contacts(statement)
+    }
+
+    /// The number of users whom `owner` has added.
+    package func addedContactCount(of owner: UserID) throws -> Int {
+        try count(store.contacts.countAdded, of: owner)
+    }
+
+    /// The number of users whom `owner` has blocked.
+    package func blockedContactCount(of owner: UserID) throws -> Int {
+        try count(store.contacts.countBlocked, of: owner)
+    }
+
+    private func count(_ statement: any SQLStatement, of owner: UserID) throws -> Int {
+        defer { statement.reset() }
+        statement.bind(1, owner.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
     }
 
     /// Whom `owner` has blocked, in the order of their ids from the one after `id`.

@@ -18,6 +18,8 @@ struct ErasureStatements {
     let voted: any SQLStatement
     /// What holds nothing but what concerns one user, without what a login's delta needs.
     let ofUser: [any SQLStatement]
+    /// The same of tables that hold many rows of one user: a part of them.
+    let partsOfUser: [any SQLStatement]
     let forgetContacts: any SQLStatement
     let ofPhone: [any SQLStatement]
     let ofChat: [any SQLStatement]
@@ -96,14 +98,24 @@ struct ErasureStatements {
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
-            "join_request", "object", "object_count", "object_reply",
+            "join_request", "object_count", "object_purge",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
-            + [
-                try sql.prepare("DELETE FROM contact WHERE owner = $1"),
-                try sql.prepare("DELETE FROM report WHERE reporter = $1 OR user_id = $1"),
-            ]
+            + [try sql.prepare("DELETE FROM report WHERE reporter = $1 OR user_id = $1")]
+        let large = [
+            ("object", "user_id", "id"), ("object_reply", "user_id", "device, op_id"),
+            ("contact", "owner", "user_id"),
+        ]
+        partsOfUser = try large.map { table, user, key in
+            try sql.prepare(
+                """
+                DELETE FROM \(table) WHERE \(user) = $1 AND (\(key)) IN (
+                  SELECT \(key) FROM \(table) WHERE \(user) = $1 LIMIT $2
+                )
+                """
+            )
+        }
         // Who had added or blocked the user is told to forget that; a dialog keeps its partner.
         forgetContacts = try sql.prepare(
             """
@@ -294,6 +306,20 @@ extension WriteTransaction {
         listed.remove(account.id)
         store.erasure.begin.bind(1, account.id.rawValue)
         try store.erasure.begin.run()
+    }
+
+    /// A further step: removes rows that nobody sees since the first one.
+    ///
+    /// - Returns: the number of rows removed; as many as `limit` when there may be more.
+    package func eraseRows(of user: UserID, limit: Int) throws -> Int {
+        var count = 0
+        for statement in store.erasure.partsOfUser where count < limit {
+            statement.bind(1, user.rawValue)
+            statement.bind(2, Int64(limit - count))
+            count += try statement.run()
+        }
+        if count > 0 { writes += 1 }
+        return count
     }
 
     /// A chat that is being erased from, whether its user is still in it or not.

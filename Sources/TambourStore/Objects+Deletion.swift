@@ -1,46 +1,126 @@
 package import TambourProtocol
 import TambourSQL
 
+struct ObjectPurgeStatements {
+    let put: any SQLStatement
+    let drop: any SQLStatement
+    let next: any SQLStatement
+    let any: any SQLStatement
+    let stamp: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        put = try sql.prepare(
+            """
+            INSERT INTO object_purge (user_id, parent, version, modified, device)
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (user_id, parent) DO NOTHING
+            """
+        )
+        drop = try sql.prepare("DELETE FROM object_purge WHERE user_id = $1 AND parent = $2")
+        let columns = "user_id, parent, version, modified, device"
+        next = try sql.prepare("SELECT \(columns) FROM object_purge LIMIT 1")
+        any = try sql.prepare("SELECT 1 FROM object_purge WHERE user_id = $1 LIMIT 1")
+        stamp = try sql.prepare(
+            "SELECT \(columns) FROM object_purge WHERE user_id = $1 AND parent = $2"
+        )
+    }
+}
+
+/// A deleted object below which something may still have to be deleted.
+package struct ObjectPurge: Sendable {
+    package let user: UserID
+    package let parent: Int64
+    /// Of the deletion.
+    package let stamp: StoredObject.Stamp
+
+    package init(user: UserID, parent: Int64, stamp: StoredObject.Stamp) {
+        self.user = user
+        self.parent = parent
+        self.stamp = stamp
+    }
+
+    fileprivate init(row: any SQLStatement) {
+        user = UserID(row.int(0))
+        parent = row.int(1)
+        stamp = StoredObject.Stamp(version: row.int(2), modified: row.int(3), device: row.int(4))
+    }
+}
+
+extension ReadTransaction {
+    /// Whether something of a user still has to be deleted, because what it stood below is.
+    package func hasObjectPurges(of user: UserID) throws -> Bool {
+        let statement = store.objectPurges.any
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step()
+    }
+
+    /// The deletion with which an object goes that stands below `parent`; nil when it stays.
+    ///
+    /// Only for users of whom something still has to be deleted.
+    package func purge(of user: UserID, at parent: Int64?) throws -> ObjectPurge? {
+        var next = parent
+        // Types nest two or three deep; a damaged store may say otherwise.
+        for _ in 0..<16 {
+            guard let id = next else { return nil }
+            let statement = store.objectPurges.stamp
+            defer { statement.reset() }
+            statement.bind(1, user.rawValue)
+            statement.bind(2, id)
+            if try statement.step() { return ObjectPurge(row: statement) }
+            next = try object(id, of: user)?.entity.parent?.number
+        }
+        return nil
+    }
+
+    /// Something that still has to be deleted.
+    package func nextObjectPurge() throws -> ObjectPurge? {
+        let statement = store.objectPurges.next
+        defer { statement.reset() }
+        return try statement.step() ? ObjectPurge(row: statement) : nil
+    }
+}
+
 extension WriteTransaction {
-    /// Makes tombstones of the live objects of a type directly below one that is deleted.
+    /// Notes that something may have to be deleted below an object; a later step does it, also after a
+    /// restart.
+    package func putObjectPurge(_ purge: ObjectPurge) throws {
+        writes += 1
+        mayHavePurges = true
+        let statement = store.objectPurges.put
+        statement.bind(1, purge.user.rawValue)
+        statement.bind(2, purge.parent)
+        statement.bind(3, purge.stamp.version)
+        statement.bind(4, purge.stamp.modified)
+        statement.bind(5, purge.stamp.device)
+        try statement.run()
+    }
+
+    /// Notes that nothing has to be deleted any more; until `putObjectPurge`.
+    package func noteNoPurges() { mayHavePurges = false }
+
+    /// Notes that nothing is left below an object.
+    package func dropObjectPurge(of user: UserID, at parent: Int64) throws {
+        let statement = store.objectPurges.drop
+        statement.bind(1, user.rawValue)
+        statement.bind(2, parent)
+        if try statement.run() > 0 { writes += 1 }
+    }
+
+    /// Makes tombstones of live objects of a type directly below one that is deleted.
     ///
     /// - Parameters:
     ///   - stamp: of the deletion; each object gets the next version of its own.
     ///   - keepsFields: whether a later update may bring them back with their fields.
-    /// - Returns: the tombstones as devices are sent them, in the order of their ids.
+    /// - Returns: the tombstones as devices are sent them, in the order of their ids, at most `limit`.
     package func deleteObjects(
         of type: EntityType,
         below parent: Int64,
-        by stamp: StoredObject.Stamp,
-        keepsFields: Bool,
-        of user: UserID
-    ) throws -> [Entity] {
-        var tombstones: [Entity] = []
-        let step = 500
-        while true {
-            let next = try deleteObjects(
-                of: type,
-                below: parent,
-                after: tombstones.last?.id.number ?? .min,
-                limit: step,
-                by: stamp,
-                keepsFields: keepsFields,
-                of: user
-            )
-            tombstones += next
-            if next.count < step { return tombstones }
-        }
-    }
-
-    private func deleteObjects(
-        of type: EntityType,
-        below parent: Int64,
-        after id: Int64,
         limit: Int,
         by stamp: StoredObject.Stamp,
         keepsFields: Bool,
         of user: UserID
     ) throws -> [Entity] {
+        guard limit > 0 else { return [] }
         writes += 1
         let statement = store.objects.deleteChildren
         defer { statement.reset() }
@@ -52,8 +132,7 @@ extension WriteTransaction {
         statement.bind(6, ct)
         statement.bind(7, keepsFields)
         statement.bindBlob(8, FieldValue.encoded([:]))
-        statement.bind(9, id)
-        statement.bind(10, limit)
+        statement.bind(9, limit)
         var tombstones: [Entity] = []
         while try statement.step() {
             tombstones.append(
@@ -73,14 +152,16 @@ extension WriteTransaction {
         return tombstones.sorted { $0.id < $1.id }
     }
 
-    /// Removes the elements of all series below an object.
+    /// Removes elements of the series below an object.
     ///
-    /// - Returns: how many there were.
-    package func deleteElements(below parent: Int64, of user: UserID) throws -> Int {
+    /// - Returns: the number of elements removed, at most `limit`.
+    package func deleteElements(below parent: Int64, limit: Int, of user: UserID) throws -> Int {
+        guard limit > 0 else { return 0 }
         writes += 1
         let statement = store.objects.deleteElements
         statement.bind(1, user.rawValue)
         statement.bind(2, parent)
+        statement.bind(3, limit)
         return try statement.run()
     }
 }

@@ -8,6 +8,8 @@ package struct ObjectCounts: Equatable, Sendable {
     package var live: Int64 = 0
     package var elements: Int64 = 0
     package var lastID: Int64 = 0
+    /// Answers that are kept for devices that lost them.
+    package var replies: Int64 = 0
 }
 
 /// Where an object stands among all that changed: pages go on behind it.
@@ -96,8 +98,7 @@ struct ObjectStatements {
               natural_key = excluded.natural_key, ct = excluded.ct
             """
         )
-        // As `ObjectRules.cascade` has it, without reading what the objects hold. Not of all at once: SQLite
-        // keeps what a statement changes until it ends.
+        // As `ObjectRules.cascade` has it, without reading what the objects hold.
         deleteChildren = try sql.prepare(
             """
             UPDATE object SET
@@ -108,23 +109,30 @@ struct ObjectStatements {
             WHERE user_id = $1 AND id IN (
               SELECT id FROM object
               WHERE user_id = $1 AND parent = $2 AND type = $3 AND position IS NULL
-                AND deleted = 0 AND id > $9
-              ORDER BY id LIMIT $10
+                AND deleted = 0
+              ORDER BY id LIMIT $9
             )
             RETURNING id, version, modified, created_by
             """
         )
         deleteElements = try sql.prepare(
-            "DELETE FROM object WHERE user_id = $1 AND parent = $2 AND position IS NOT NULL"
+            """
+            DELETE FROM object WHERE user_id = $1 AND id IN (
+              SELECT id FROM object WHERE user_id = $1 AND parent = $2 AND position IS NOT NULL
+              LIMIT $3
+            )
+            """
         )
         counts = try sql.prepare(
-            "SELECT live, elements, last_id FROM object_count WHERE user_id = $1"
+            "SELECT live, elements, last_id, replies FROM object_count WHERE user_id = $1"
         )
         setCounts = try sql.prepare(
             """
-            INSERT INTO object_count (user_id, live, elements, last_id) VALUES ($1, $2, $3, $4)
+            INSERT INTO object_count (user_id, live, elements, last_id, replies)
+            VALUES ($1, $2, $3, $4, $5)
             ON CONFLICT (user_id) DO UPDATE SET
-              live = excluded.live, elements = excluded.elements, last_id = excluded.last_id
+              live = excluded.live, elements = excluded.elements, last_id = excluded.last_id,
+              replies = excluded.replies
             """
         )
         reply = try sql.prepare(
@@ -139,7 +147,14 @@ struct ObjectStatements {
             VALUES ($1, $2, $3, $4, $5, $6)
             """
         )
-        forgetReplies = try sql.prepare("DELETE FROM object_reply WHERE user_id = $1 AND ct < $2")
+        forgetReplies = try sql.prepare(
+            """
+            DELETE FROM object_reply WHERE user_id = $1 AND (device, op_id) IN (
+              SELECT device, op_id FROM object_reply WHERE user_id = $1 AND ct < $2
+              ORDER BY ct LIMIT $3
+            )
+            """
+        )
     }
 }
 
@@ -247,7 +262,8 @@ extension ReadTransaction {
         return ObjectCounts(
             live: statement.int(0),
             elements: statement.int(1),
-            lastID: statement.int(2)
+            lastID: statement.int(2),
+            replies: statement.int(3)
         )
     }
 
@@ -324,6 +340,7 @@ extension WriteTransaction {
         statement.bind(2, counts.live)
         statement.bind(3, counts.elements)
         statement.bind(4, counts.lastID)
+        statement.bind(5, counts.replies)
         try statement.run()
     }
 
@@ -344,12 +361,20 @@ extension WriteTransaction {
         try statement.run()
     }
 
-    /// Forgets what devices of a user were answered before a time, commit clock.
-    package func forgetObjectReplies(before time: Int64, of user: UserID) throws {
+    /// Forgets what devices of a user were answered before a time (commit clock), the oldest first.
+    ///
+    /// - Returns: the number of answers forgotten, at most `limit`.
+    package func forgetObjectReplies(
+        before time: Int64,
+        limit: Int,
+        of user: UserID
+    ) throws -> Int {
+        guard limit > 0 else { return 0 }
         let statement = store.objects.forgetReplies
         statement.bind(1, user.rawValue)
         statement.bind(2, time)
-        try statement.run()
+        statement.bind(3, Int64(limit))
+        return try statement.run()
     }
 }
 

@@ -5,6 +5,8 @@ struct ReportStatements {
     let add: any SQLStatement
     let page: any SQLStatement
     let remove: any SQLStatement
+    let known: any SQLStatement
+    let count: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         add = try sql.prepare(
@@ -22,6 +24,10 @@ struct ReportStatements {
             """
         )
         remove = try sql.prepare("DELETE FROM report WHERE id = $1")
+        known = try sql.prepare(
+            "SELECT 1 FROM report WHERE reporter = $1 AND chat = $2 AND message = $3 AND user_id = $4"
+        )
+        count = try sql.prepare("SELECT count(*) FROM report WHERE reporter = $1")
     }
 }
 
@@ -54,12 +60,7 @@ extension WriteTransaction {
         words: Text
     ) throws {
         writes += 1
-        let (chat, message, user): (Int64, Int64, Int64) =
-            switch subject {
-            case .user(let user): (0, 0, user.rawValue)
-            case .chat(let chat): (chat.rawValue, 0, 0)
-            case .message(let id, let chat): (chat.rawValue, id.rawValue, 0)
-            }
+        let (chat, message, user) = subject.columns
         let statement = store.reports.add
         statement.bind(1, reporter.rawValue)
         statement.bind(2, chat)
@@ -82,7 +83,38 @@ extension WriteTransaction {
     }
 }
 
+extension Report.Subject {
+    /// What the columns `chat`, `message` and `user_id` hold.
+    fileprivate var columns: (chat: Int64, message: Int64, user: Int64) {
+        switch self {
+        case .user(let user): (0, 0, user.rawValue)
+        case .chat(let chat): (chat.rawValue, 0, 0)
+        case .message(let id, let chat): (chat.rawValue, id.rawValue, 0)
+        }
+    }
+}
+
 extension ReadTransaction {
+    /// Whether a user has an open report about something.
+    package func hasReported(_ subject: Report.Subject, by reporter: UserID) throws -> Bool {
+        let (chat, message, user) = subject.columns
+        let statement = store.reports.known
+        defer { statement.reset() }
+        statement.bind(1, reporter.rawValue)
+        statement.bind(2, chat)
+        statement.bind(3, message)
+        statement.bind(4, user)
+        return try statement.step()
+    }
+
+    /// The number of open reports of a user.
+    package func reportCount(of reporter: UserID) throws -> Int {
+        let statement = store.reports.count
+        defer { statement.reset() }
+        statement.bind(1, reporter.rawValue)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
     /// Reports in the order they came, from the one after `id`.
     package func reports(after id: Int64, limit: Int) throws -> [Report] {
         let statement = store.reports.page

@@ -503,5 +503,37 @@ package enum Schema {
             CREATE INDEX object_reply_ct ON object_reply (user_id, ct);
             """
         ),
+        Migration(
+            17,
+            "work in steps",
+            """
+            CREATE TABLE object_purge (
+              user_id {int64} NOT NULL,
+              parent {int64} NOT NULL,
+              version {int64} NOT NULL,
+              modified {int64} NOT NULL,
+              device {int64} NOT NULL,
+              PRIMARY KEY (user_id, parent)
+            ) {without_rowid};
+
+            CREATE TABLE chat_purge (
+              chat {int64} PRIMARY KEY,
+              up_to {int64} NOT NULL,
+              place {int64} NOT NULL
+            ) {without_rowid};
+
+            DROP INDEX object_parent;
+            CREATE INDEX object_child ON object (user_id, parent, type, id)
+              WHERE position IS NULL AND deleted = 0;
+
+            CREATE INDEX contact_added ON contact (owner, user_id) WHERE added = 1;
+            CREATE INDEX contact_blocked ON contact (owner, user_id) WHERE blocked = 1;
+
+            ALTER TABLE object_count ADD COLUMN replies {int64} NOT NULL DEFAULT 0;
+            UPDATE object_count SET replies = (
+              SELECT count(*) FROM object_reply r WHERE r.user_id = object_count.user_id
+            );
+            """
+        ),
     ]
 }

@@ -61,6 +61,7 @@ struct SettingStatements {
     let upsertOfChat: any SQLStatement
     let removeOfChat: any SQLStatement
     let countChats: any SQLStatement
+    let bytes: any SQLStatement
     let privacy: any SQLStatement
     let setVersion: any SQLStatement
 
@@ -93,6 +94,14 @@ struct SettingStatements {
             "DELETE FROM chat_setting WHERE user_id = $1 AND chat = $2"
         )
         countChats = try sql.prepare("SELECT count(*) FROM chat_setting WHERE user_id = $1")
+        bytes = try sql.prepare(
+            """
+            SELECT
+              (SELECT COALESCE(sum(length(name) + length(value)), 0) FROM user_setting
+               WHERE user_id = $1),
+              (SELECT COALESCE(sum(length(value)), 0) FROM chat_setting WHERE user_id = $1)
+            """
+        )
         privacy = try sql.prepare("SELECT privacy FROM account WHERE id = $1")
         setVersion = try sql.prepare(
             "UPDATE account SET privacy = $2, settings_ct = $3 WHERE id = $1"
@@ -145,12 +154,22 @@ extension ReadTransaction {
     }
 
     /// The settings of the user's chats by the id that the user knows each by; every value is a map.
-    package func chatSettings(of user: UserID) throws -> IDMap<ChatID, AnyValue> {
+    ///
+    /// - Parameter room: the bytes that they may take; what does not fit is left out.
+    package func chatSettings(
+        of user: UserID,
+        room: Int = .max
+    ) throws -> IDMap<ChatID, AnyValue> {
+        var room = room
         let statement = store.settings.ofChats
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         var pairs: [(ChatID, AnyValue)] = []
         while try statement.step() {
+            // An id and the head of a map.
+            let size = statement.borrowedBytes(1).count + 14
+            guard size <= room else { continue }
+            room -= size
             pairs.append(
                 (ChatID(statement.int(0)), AnyValue(unchecked: Bytes(statement.bytes(1))))
             )
@@ -173,6 +192,14 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         return try statement.step() && Privacy(column: statement.int(0)).showsReadMark
+    }
+
+    /// The bytes of all settings of the user and of their chats.
+    package func settingsBytes(of user: UserID) throws -> Int {
+        let statement = store.settings.bytes
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() ? Int(statement.int(0) + statement.int(1)) : 0
     }
 
     /// How many chats of the user have settings.

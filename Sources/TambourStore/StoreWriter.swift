@@ -26,6 +26,9 @@ package final class StoreWriter {
     /// Whether the index of words may be behind the messages.
     package var hasWordsToIndex: Bool { transaction.hasWordsToIndex }
 
+    /// Whether something may still have to be deleted, step by step.
+    package var mayHavePurges: Bool { transaction.mayHavePurges }
+
     /// Opens the transaction of a batch.
     package func begin(_ stamp: CommitStamp) throws -> WriteTransaction {
         try connection.sql.begin(.immediate)

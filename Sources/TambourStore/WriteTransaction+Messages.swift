@@ -229,6 +229,21 @@ extension WriteTransaction {
         return removed.map(\.id)
     }
 
+    /// Deletes messages of a chat that nobody is in any more; its index goes apart.
+    func removeDeserted(
+        after first: MessageID,
+        upTo last: MessageID,
+        in chat: ChatState
+    ) throws {
+        let removed = try remove(
+            chat,
+            [first.rawValue, last.rawValue, 0],
+            listing: flushedReader().store.messages.inRange,
+            by: store.messages.removeInRange
+        )
+        try dropReactions(to: removed.map(\.id), in: chat)
+    }
+
     private func remove(
         _ chat: ChatState,
         _ bounds: [Int64],

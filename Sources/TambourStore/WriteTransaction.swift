@@ -28,6 +28,8 @@ package final class WriteTransaction {
     var pendingKeys: [SendKey: Int] = [:]
     var recentClientIDs: RecentClientIDs
     var searchBacklog = SearchBacklog()
+    /// Whether something may still have to be deleted, step by step; at the start nobody knows.
+    package internal(set) var mayHavePurges = true
     var lastAccountID: Int64
     var lastSessionID: Int64
     var lastDeviceID: Int64

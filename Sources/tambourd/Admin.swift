@@ -35,7 +35,10 @@ extension Tambourd {
                 guard FileManager.default.fileExists(atPath: directory) || Self.creates(request)
                 else { throw Failure("there is no data directory \(directory)") }
                 umask(0o077)
-                let backend = try OfflineAdminBackend(dataDirectory: directory)
+                let backend: any AdminBackend =
+                    ReadOnlyAdminBackend.isNeeded(for: directory)
+                    ? try ReadOnlyAdminBackend(dataDirectory: directory)
+                    : try OfflineAdminBackend(dataDirectory: directory)
                 try AdminService(backend).run(request, output: output)
             } catch let failure as Failure {
                 throw failure

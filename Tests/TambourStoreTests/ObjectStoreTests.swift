@@ -51,6 +51,7 @@ struct ObjectStoreTests {
                 try tx.deleteObjects(
                     of: type,
                     below: 1,
+                    limit: 10,
                     by: stamp,
                     keepsFields: keepsFields,
                     of: users[0]

@@ -62,6 +62,26 @@ struct StoreCheckTests {
                 "UPDATE meta SET v = v + 6000 WHERE k = 'ct'",
                 "the commit clock is 6000 ms ahead of the wall clock"
             ),
+            (
+                "UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct_lease'",
+                "meta ct_lease: 9223372036854775807 is no time"
+            ),
+            (
+                "UPDATE meta SET v = -9223372036854775807 WHERE k = 'ct'",
+                "meta ct: -9223372036854775807 is no time"
+            ),
+            (
+                "UPDATE chat SET id = 9223372036854775807 WHERE id = 1",
+                "chat 9223372036854775807: id is 9223372036854775807"
+            ),
+            (
+                "UPDATE message SET id = 9223372036854775807 WHERE chat = 1 AND n = 4",
+                "message 1 9223372036854775807: id is 9223372036854775807"
+            ),
+            ("UPDATE message SET id = -5 WHERE chat = 1 AND n = 1", "message 1 -5: id is -5"),
+            ("UPDATE message SET updated = -1 WHERE chat = 1 AND n = 1", "updated is -1"),
+            ("UPDATE account SET id = -3 WHERE id = 3", "account -3: id is -3"),
+            ("UPDATE member SET read_n = -1 WHERE user_id = 2 AND chat = 1", "read_n is -1"),
         ]
     )
     func damage(engine: SQLEngine, damage: (sql: String, problem: String)) throws {

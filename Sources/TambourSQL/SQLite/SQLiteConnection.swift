@@ -10,6 +10,9 @@ package final class SQLiteConnection: SQLConnection {
         case readWrite
         /// The file must exist.
         case readOnly
+        /// The file must exist, and nobody may write it meanwhile, as on a place that is mounted read-only.
+        /// Nothing is made beside it; what a write-ahead log beside it holds is not seen.
+        case immutable
     }
 
     /// What a commit waits for.
@@ -201,7 +204,9 @@ package final class SQLiteConnection: SQLConnection {
             switch mode {
             case .readWrite: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             case .readOnly: SQLITE_OPEN_READONLY
+            case .immutable: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
             }
+        let path = mode == .immutable ? "file:\(escaped(path))?immutable=1" : path
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX, vfs)
         guard code == SQLITE_OK, let opened else {
@@ -211,6 +216,19 @@ package final class SQLiteConnection: SQLConnection {
             throw error
         }
         return opened
+    }
+
+    /// A path as the part of a URI.
+    private static func escaped(_ path: String) -> String {
+        var escaped = ""
+        for byte in path.utf8 {
+            switch UnicodeScalar(byte) {
+            case "a"..."z", "A"..."Z", "0"..."9", "/", ".", "-", "_":
+                escaped.unicodeScalars.append(UnicodeScalar(byte))
+            default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return escaped
     }
 
     private static func configure(
@@ -236,6 +254,7 @@ package final class SQLiteConnection: SQLConnection {
             on: handle
         )
 
+        if mode == .immutable { return }
         // Promise 2 of the design stands on these two, so they are not taken on trust.
         let journal = try text("PRAGMA journal_mode", on: handle)
         guard journal == "wal" else {

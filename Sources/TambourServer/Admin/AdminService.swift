@@ -256,7 +256,10 @@ package struct AdminService: Sendable {
 
     private func check(_ output: (String) throws -> Void) throws {
         let wall = backend.environment.wallMs()
-        let problems = try backend.readApart { try StoreCheck.problems(of: $0, wall: wall) }
+        let (problems, remarks) = try backend.readApart {
+            (try StoreCheck.problems(of: $0, wall: wall), try StoreCheck.remarks(on: $0))
+        }
+        for remark in remarks { try output("note: \(remark)") }
         guard problems.isEmpty else {
             for problem in problems { try output(problem) }
             throw Failure(description: "\(problems.count) problems found")

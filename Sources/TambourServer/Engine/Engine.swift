@@ -147,7 +147,8 @@ package final class Engine: Sendable {
             let isIdle = start - lastRun >= Self.pause
             if isIdle || start >= workIsDueAt {
                 // A store that fails is asked again when it has served somebody.
-                guard core.runSpareWork(wall: environment.wallMs) else { return }
+                guard let events = core.runSpareWork(wall: environment.wallMs) else { return }
+                router.route(events)
                 let end = queue.now
                 workIsDueAt = end + (end - start) * Self.restPerWork
             }

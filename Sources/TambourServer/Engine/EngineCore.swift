@@ -42,6 +42,8 @@ package final class EngineCore {
     private let metrics: ServerMetrics
     /// Tells of failures of the store; the text holds no user data.
     private let report: @Sendable (String) -> Void
+    private let purger: ObjectPurger
+    private let limits: Limits
 
     package init(
         writer: StoreWriter,
@@ -53,6 +55,8 @@ package final class EngineCore {
         self.clock = clock
         self.metrics = metrics
         self.report = report
+        limits = writer.connection.limits
+        purger = ObjectPurger(limits: limits)
     }
 
     /// Runs all commands in one transaction; if that fails, each in one of its own.
@@ -90,20 +94,25 @@ package final class EngineCore {
     }
 
     /// Whether there is something that can wait until nobody asks for anything.
-    package var hasSpareWork: Bool { writer.hasWordsToIndex }
+    package var hasSpareWork: Bool { writer.mayHavePurges || writer.hasWordsToIndex }
 
-    /// Does a step of it: some milliseconds, in a transaction of its own, which tells nobody anything.
+    /// Does a step of it, some milliseconds, in a transaction of its own.
     ///
-    /// - Returns: false when the store failed.
-    package func runSpareWork(wall: () -> Int64) -> Bool {
-        let step = Command { tx in
-            try tx.indexWords()
+    /// - Returns: what others must hear; nil when the store failed.
+    package func runSpareWork(wall: () -> Int64) -> [Event]? {
+        let step = Command { [purger, limits] tx in
+            if tx.mayHavePurges {
+                let isBusy =
+                    try purger.step(in: tx) || tx.purgeChats(limit: limits.purgedRowsPerStep)
+                if !isBusy { tx.noteNoPurges() }
+            } else {
+                try tx.indexWords()
+            }
             return .done
         }
-        guard case .done? = run([step][...], wall: wall).answers.first?.outcome else {
-            return false
-        }
-        return true
+        let result = run([step][...], wall: wall)
+        guard case .done? = result.answers.first?.outcome else { return nil }
+        return result.events
     }
 
     /// Nil when the batch was rolled back.

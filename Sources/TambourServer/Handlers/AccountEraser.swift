@@ -1,7 +1,7 @@
 package import TambourProtocol
 package import TambourStore
 
-/// Erases accounts whose time has come, a part of a chat at a time, so that nobody waits for it.
+/// Erases accounts whose time has come, a part of a table or a chat at a time, so that nobody waits for it.
 ///
 /// What is left is an empty row that keeps the id from being used again, and in the chats of others
 /// the places where messages were. `docs/data.md` has the inventory. A restart goes on where it was.
@@ -61,6 +61,8 @@ package struct AccountEraser: Sendable {
         let end = try tx.reader.end(of: user)
         guard end.isErasing else { return false }
         var budget = limits.erasedRowsPerStep
+        budget -= try tx.eraseRows(of: user, limit: budget)
+        guard budget > 0 else { return true }
         var place = end.erasedUpTo
         let chats = try tx.flushedReader().chatsToErase(of: user, limit: limits.erasedChatsPerStep)
         for key in chats {

@@ -128,7 +128,7 @@ struct ContactsHandler: Sendable {
     /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
     ///
     /// - Throws: `user.not.found`, also for new names of who is no contact; `not.allowed` for the
-    ///   caller's own id.
+    ///   caller's own id; `proto.payload` for one contact too many.
     /// - Note: A command.
     func contactUpdate(
         _ request: ContactUpdateRequest,
@@ -151,6 +151,14 @@ struct ContactsHandler: Sendable {
         case .block: change = ContactChange(isBlocked: true)
         case .unblock: change = ContactChange(isBlocked: false)
         }
+        if change.isAdded == true, !known.isAdded { try requireRoom(of: caller, in: tx) }
+        if change.isBlocked == true, !known.isBlocked,
+            try tx.reader.blockedContactCount(of: caller.userID) >= limits.maxContacts
+        {
+            throw RequestError.protoPayload(
+                "/action: limit \(limits.maxContacts) blocked users"
+            )
+        }
         return ContactUpdateReply(
             contact: try apply(change, to: known, by: caller, in: tx).user()
         )
@@ -158,7 +166,8 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_CREATE` (41): whoever has the phone becomes a contact.
     ///
-    /// - Throws: `user.not.found`, `not.allowed` for the caller's own number.
+    /// - Throws: `user.not.found`, `not.allowed` for the caller's own number, `proto.payload` for one
+    ///   contact too many.
     /// - Note: A command.
     func contactCreate(
         _ request: ContactCreateRequest,
@@ -170,6 +179,7 @@ struct ContactsHandler: Sendable {
         else { throw RequestError.userNotFound }
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let known = try tx.reader.contact(account, of: caller.userID)
+        if !known.isAdded { try requireRoom(of: caller, in: tx) }
         let change = ContactChange(
             isAdded: true,
             names: Self.given(request.firstName, request.lastName)
@@ -180,7 +190,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `SYNC` (21): makes contacts of the entries of a phone book that have an account.
+    /// Answers `SYNC` (21): makes contacts of the entries of a phone book that have an account, as long as
+    /// there is room for contacts.
     ///
     /// - Note: A command.
     func sync(
@@ -195,6 +206,7 @@ struct ContactsHandler: Sendable {
         }
         var contacts: [User] = []
         var phones: [(Text, UserID)] = []
+        var room = try limits.maxContacts - tx.reader.addedContactCount(of: caller.userID)
         for (text, entry) in request.contactList.pairs {
             guard let phone = PhoneNumber.parse(String(describing: text)),
                 let account = try tx.reader.account(phone: phone, findableBy: caller.userID),
@@ -205,10 +217,20 @@ struct ContactsHandler: Sendable {
                 names: Self.given(entry.firstName, entry.lastName)
             )
             let known = try tx.reader.contact(account, of: caller.userID)
+            if !known.isAdded {
+                guard room > 0 else { continue }
+                room -= 1
+            }
             contacts.append(try apply(change, to: known, by: caller, in: tx).user())
             phones.append((text, account.id))
         }
         return SyncReply(contacts: contacts, phones: NameMap(phones))
+    }
+
+    private func requireRoom(of caller: Caller, in tx: WriteTransaction) throws {
+        guard try tx.reader.addedContactCount(of: caller.userID) < limits.maxContacts else {
+            throw RequestError.protoPayload("/contactId: limit \(limits.maxContacts) contacts")
+        }
     }
 
     /// The contact after the change; one that changes nothing is told to nobody.

@@ -10,6 +10,7 @@ struct EntitiesHandler: Sendable {
     private let rules: ObjectRules
     private let restored: RestoredMarks
     private let clock: CommitClock
+    private let purger: ObjectPurger
 
     init(limits: Limits, restored: RestoredMarks, clock: CommitClock) {
         self.limits = limits
@@ -17,6 +18,7 @@ struct EntitiesHandler: Sendable {
         self.clock = clock
         schema = .standard(limits)
         rules = ObjectRules(schema: schema)
+        purger = ObjectPurger(limits: limits)
     }
 
     // MARK: OBJ_PULL
@@ -69,7 +71,15 @@ struct EntitiesHandler: Sendable {
             reply.time = settled.last?.place.position ?? since
             reply.last = settled.last?.place.id
         }
-        reply.objects = page.map { ObjectCopy($0.object.copy) }
+        // What stands below a deleted object is deleted, though its turn has not come yet.
+        let mayBeGone = try snapshot.hasObjectPurges(of: caller.userID)
+        reply.objects = try page.map { object, _ in
+            let copy = object.copy
+            guard mayBeGone, !copy.isDeleted,
+                let purge = try snapshot.purge(of: caller.userID, at: copy.parent?.number)
+            else { return ObjectCopy(copy) }
+            return ObjectCopy(copy.tombstone(of: purge))
+        }
         return reply
     }
 
@@ -86,6 +96,11 @@ struct EntitiesHandler: Sendable {
         guard let kind = schema[type] else { return ObjPullReply(time: time) }
         guard kind.policy == .append else {
             throw RequestError.protoPayload("/series/type: not a series")
+        }
+        if try snapshot.hasObjectPurges(of: caller.userID),
+            try snapshot.purge(of: caller.userID, at: range.parent) != nil
+        {
+            return ObjPullReply(time: time)
         }
         let found = try snapshot.elements(
             of: type,
@@ -128,12 +143,13 @@ struct EntitiesHandler: Sendable {
                 throw RequestError.protoPayload(error.description)
             }
         }
+        let before = try tx.reader.objectCounts(of: caller.userID)
         var push = Push(
             caller: caller,
             clientNow: request.clientNow,
-            counts: try tx.reader.objectCounts(of: caller.userID)
+            budget: limits.purgedRowsPerStep,
+            changes: ObjectChanges(counts: before)
         )
-        let before = push.counts
         var batch = ObjectBatch()
         var results: [ObjectResult] = []
         var room = limits.maxReplyBytes
@@ -151,25 +167,47 @@ struct EntitiesHandler: Sendable {
             room -= decision.result.wireSizeEstimate
             results.append(ObjectResult(decision.result))
         }
-        if push.counts != before { try tx.setObjectCounts(push.counts, of: caller.userID) }
-        if push.hasStored {
-            try tx.forgetObjectReplies(
-                before: tx.ct - Int64(limits.objectRepliesDays) * 86_400_000,
-                of: caller.userID
-            )
+        if push.changes.counts.replies > before.replies {
+            let forgotten = try forgetReplies(push.changes.counts.replies, caller, tx)
+            push.changes.counts.replies = max(0, push.changes.counts.replies - forgotten)
         }
-        if !push.changed.isEmpty { tell(push.changed, of: caller, tx) }
+        if push.changes.counts != before {
+            try tx.setObjectCounts(push.changes.counts, of: caller.userID)
+        }
+        tx.tell(push.changes.objects, of: caller.userID, except: caller.connectionID, limits)
         return ObjPushReply(results: results)
+    }
+
+    /// Forgets answers that are too old or too many; of a long list a part each time.
+    ///
+    /// - Returns: the number of answers forgotten.
+    private func forgetReplies(
+        _ count: Int64,
+        _ caller: Caller,
+        _ tx: WriteTransaction
+    ) throws -> Int64 {
+        let step = limits.purgedRowsPerStep
+        let old = try tx.forgetObjectReplies(
+            before: tx.ct - Int64(limits.objectRepliesDays) * 86_400_000,
+            limit: step,
+            of: caller.userID
+        )
+        let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))
+        let oldest = try tx.forgetObjectReplies(
+            before: .max,
+            limit: Int(min(surplus, Int64(step))),
+            of: caller.userID
+        )
+        return Int64(old + oldest)
     }
 
     /// What a push has come to so far.
     private struct Push {
         let caller: Caller
         let clientNow: Int64
-        var counts: ObjectCounts
-        var changed: [Entity] = []
-        /// Whether a reply was noted.
-        var hasStored = false
+        /// How much may still go with what is deleted; later steps do the rest.
+        var budget: Int
+        var changes: ObjectChanges
     }
 
     /// - Parameter sent: the operation with the local ids it was sent with: by them it is known again.
@@ -205,10 +243,10 @@ struct EntitiesHandler: Sendable {
             operation,
             in: try situation(of: operation, known: known, in: push, tx)
         )
-        if case .apply(let object, _) = decision { try apply(object, in: &push, tx) }
-        // A conflict has changed nothing: deciding it again is as good, and its copies are large.
-        if known == nil, !decision.isConflict {
-            push.hasStored = true
+        // What has changed nothing is decided again when it is sent again: only what was applied is kept.
+        if case .apply(let object, _) = decision {
+            try apply(object, in: &push, tx)
+            push.changes.counts.replies += 1
             var writer = MessagePackWriter()
             ObjectResult(decision.result.first).write(to: &writer)
             try tx.putObjectReply(
@@ -236,6 +274,11 @@ struct EntitiesHandler: Sendable {
             let object = try reader.object(parent.number, of: user)
             parentState =
                 object.flatMap { $0.entity.isDeleted ? nil : .live($0.entity.type) } ?? .gone
+            if parentState != .gone, try reader.hasObjectPurges(of: user),
+                try reader.purge(of: user, at: parent.number) != nil
+            {
+                parentState = .gone
+            }
         }
         let kind = schema[operation.type]
         var twin: StoredObject?
@@ -255,11 +298,11 @@ struct EntitiesHandler: Sendable {
             hasRemainingChildren: try operation.kind == .delete
                 && hasRemainingChildren(operation.id, push, tx),
             hasRoom: isElement
-                ? push.counts.elements < Int64(limits.maxSeriesElements)
-                : push.counts.live < Int64(limits.maxObjects),
+                ? push.changes.counts.elements < Int64(limits.maxSeriesElements)
+                : push.changes.counts.live < Int64(limits.maxObjects),
             known: known,
             device: push.caller.deviceID.rawValue,
-            newID: max(tx.ct << 16, push.counts.lastID + 1),
+            newID: max(tx.ct << 16, push.changes.counts.lastID + 1),
             now: tx.ct,
             clientNow: push.clientNow
         )
@@ -286,44 +329,17 @@ struct EntitiesHandler: Sendable {
         let before = try tx.reader.object(id, of: user)
         let wasLive = before.map { !$0.entity.isDeleted } ?? false
         let change: Int64 = (object.entity.isDeleted ? 0 : 1) - (wasLive ? 1 : 0)
-        push.counts.lastID = max(push.counts.lastID, id)
-        if isElement { push.counts.elements += change } else { push.counts.live += change }
+        push.changes.counts.lastID = max(push.changes.counts.lastID, id)
+        if isElement {
+            push.changes.counts.elements += change
+        } else {
+            push.changes.counts.live += change
+        }
         try write(object, of: user, tx)
-        push.changed.append(object.copy)
+        push.changes.objects.append(object.copy)
         if object.entity.isDeleted {
-            try cascade(object.stamp, below: id, object.entity.type, in: &push, tx)
-        }
-    }
-
-    /// Deletes what stands below an object, `ObjectRules.cascade` for all of one parent at once:
-    /// they may be as many as a user has, and nothing has to be known of what they hold.
-    private func cascade(
-        _ stamp: StoredObject.Stamp,
-        below id: Int64,
-        _ type: EntityType,
-        in push: inout Push,
-        _ tx: WriteTransaction
-    ) throws {
-        let kinds = schema.kinds(below: type)
-        if kinds.contains(where: { $0.policy == .append }) {
-            push.counts.elements -= Int64(
-                try tx.deleteElements(below: id, of: push.caller.userID)
-            )
-        }
-        for kind in kinds where kind.policy != .append {
-            let tombstones = try tx.deleteObjects(
-                of: kind.type,
-                below: id,
-                by: stamp,
-                keepsFields: kind.deletion == .updateWins,
-                of: push.caller.userID
-            )
-            push.counts.live -= Int64(tombstones.count)
-            push.changed += tombstones
-            guard schema.isParent(kind.type) else { continue }
-            for tombstone in tombstones {
-                try cascade(stamp, below: tombstone.id.number, kind.type, in: &push, tx)
-            }
+            let purge = ObjectPurge(user: user, parent: id, stamp: object.stamp)
+            try purger.run(purge, object.entity.type, &push.budget, into: &push.changes, tx)
         }
     }
 
@@ -351,27 +367,6 @@ struct EntitiesHandler: Sendable {
         ObjectOperation(operation).write(to: &writer)
         return Bytes(Array(SHA256.hash(data: writer.finish())))
     }
-
-    // MARK: NOTIF_OBJ
-
-    /// In parts that a connection with little room left can still take.
-    private func tell(_ entities: [Entity], of caller: Caller, _ tx: WriteTransaction) {
-        let most = limits.maxOutboundPushBytes / 4
-        var (part, bytes) = ([ObjectCopy](), 0)
-        func emit() {
-            let push = NotifObj(objects: part)
-            tx.emit(.push(.notifObj(push), to: [caller.userID], except: caller.connectionID))
-        }
-        for entity in entities {
-            if bytes + entity.wireSizeEstimate > most, !part.isEmpty {
-                emit()
-                (part, bytes) = ([], 0)
-            }
-            part.append(ObjectCopy(entity))
-            bytes += entity.wireSizeEstimate
-        }
-        emit()
-    }
 }
 
 extension EntitySchema.Kind {
@@ -379,12 +374,6 @@ extension EntitySchema.Kind {
     fileprivate func key(of fields: [String: FieldValue]) -> ObjectKey? {
         guard !naturalKey.isEmpty else { return nil }
         return ObjectKey(type, fields.filter { naturalKey.contains($0.key) && $0.value != .null })
-    }
-}
-
-extension ObjectDecision {
-    fileprivate var isConflict: Bool {
-        if case .conflict = self { true } else { false }
     }
 }
 

@@ -453,7 +453,12 @@ struct GroupsHandler: Sendable {
         try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
         let members = chat.memberIDs
         try tx.discardRequests(in: chat)
-        _ = try tx.remove(upTo: chat.head.id, in: chat)
+        // Of a long history the engine removes a part at a time: without members nobody sees it.
+        if chat.head.number > limits.purgedRowsPerStep {
+            try tx.putPurge(of: chat)
+        } else {
+            _ = try tx.remove(upTo: chat.head.id, in: chat)
+        }
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.removeEverybody(from: chat)
         tellGone(members, from: chat, except: caller.connectionID, in: tx)

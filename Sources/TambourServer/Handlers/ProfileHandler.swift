@@ -89,6 +89,18 @@ struct ProfileHandler: Sendable {
                 )
             }
         }
+        let growth =
+            SettingRules.size(of: user) - SettingRules.size(of: settings)
+            + chats.reduce(0) { $0 + ($1.after?.bytes.count ?? 0) - ($1.before?.bytes.count ?? 0) }
+        // Who has more, from before there was this limit, may change and take away.
+        if growth > 0 {
+            let bytes = try tx.reader.settingsBytes(of: caller.userID) + growth
+            guard bytes <= limits.maxSettingsBytes else {
+                throw RequestError.protoPayload(
+                    "/settings: \(bytes) bytes, limit \(limits.maxSettingsBytes)"
+                )
+            }
+        }
 
         var version = account.settingsVersion
         let changedChats = chats.filter { $0.before != $0.after }

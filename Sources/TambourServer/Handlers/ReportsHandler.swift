@@ -8,7 +8,8 @@ struct ReportsHandler: Sendable {
 
     /// Answers `CHAT_COMPLAIN` (117): reports chats of the caller.
     ///
-    /// - Throws: `chat.not.found` (also when not a member), `proto.payload` without a chat.
+    /// - Throws: `chat.not.found` (also when not a member), `proto.payload` without a chat, for words that
+    ///   are too long and for too many open reports.
     /// - Note: A command.
     func chatComplain(
         _ request: ChatComplainRequest,
@@ -25,7 +26,8 @@ struct ReportsHandler: Sendable {
 
     /// Answers `COMPLAIN` (161): reports messages of a chat, users, or chats.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a message the caller does not see.
+    /// - Throws: `chat.not.found`, `user.not.found`, `not.found` for a message the caller does not see,
+    ///   `proto.payload` for words that are too long and for too many open reports.
     /// - Note: A command.
     func complain(
         _ request: ComplainRequest,
@@ -65,12 +67,26 @@ struct ReportsHandler: Sendable {
         by caller: Caller,
         in tx: WriteTransaction
     ) throws {
+        let words = reason?.text ?? .empty
+        guard words.bytes.count <= limits.maxReportBytes else {
+            throw RequestError.protoPayload(
+                "/reason: \(words.bytes.count) bytes, limit \(limits.maxReportBytes)"
+            )
+        }
+        let subjects = Set(subjects)
+        let new = try subjects.count { try !tx.reader.hasReported($0, by: caller.userID) }
+        if new > 0 {
+            let count = try tx.reader.reportCount(of: caller.userID)
+            guard count + new <= limits.maxReports else {
+                throw RequestError.protoPayload("/ids: limit \(limits.maxReports) open reports")
+            }
+        }
         for subject in subjects {
             try tx.report(
                 subject,
                 by: caller.userID,
                 reason: reasonID ?? reason?.int ?? 0,
-                words: reason?.text ?? .empty
+                words: words
             )
         }
     }

@@ -42,6 +42,11 @@ enum SettingRules {
         return NameMap(names.compactMap { name in settings[name].map { (name, $0) } })
     }
 
+    /// The bytes that `maxSettingsBytes` counts of a user's own settings.
+    static func size(of settings: NameMap<AnyValue>) -> Int {
+        settings.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count }
+    }
+
     /// - Throws: `proto.payload` for a value that cannot be obeyed.
     static func privacy(_ settings: NameMap<AnyValue>, at path: String) throws -> Privacy {
         var privacy = Privacy()

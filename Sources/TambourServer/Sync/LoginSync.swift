@@ -44,6 +44,8 @@ struct LoginSync: Sendable {
             time: time,
             asksForMore: requester.capabilities.contains(.syncMore)
         )
+        let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
+        room.bytes -= config?.settingsSize ?? 0
         // Nothing is left out for good: the client would not have it, or keep what it has, for ever.
         // Who gets chats in full gets the partners of those that are sent; who holds the chats, all.
         let changedContacts =
@@ -88,7 +90,7 @@ struct LoginSync: Sendable {
             contacts: contacts.map { $0.user(showingRemoval: true) },
             presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
             drafts: self.drafts(drafts, of: caller, since: draftsMark),
-            config: try config(account, requester, unlessKnown: request.configHash, snapshot),
+            config: config,
             time: room.time
         )
         return (reply, recent.map(\.id), account)
@@ -108,12 +110,13 @@ struct LoginSync: Sendable {
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
         }
+        let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         var contacts: [User] = []
         let asked = request.contactsSync ?? 0
         // Of the marks of this answer's clients, which has none, nobody knows the latest.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
-            var budget = limits.maxReplyBytes
+            var budget = limits.maxReplyBytes - (config?.settingsSize ?? 0)
             let changed =
                 since > 0
                 ? try snapshot.changedContacts(of: caller.userID, since: since)
@@ -129,10 +132,12 @@ struct LoginSync: Sendable {
             profile: try snapshot.profile(of: account),
             contactInfos: contacts,
             contacts: contacts,
-            config: try config(account, requester, unlessKnown: request.configHash, snapshot)
+            config: config
         )
     }
 
+    /// - Returns: with all settings, if they fit half of a reply, which `maxSettingsBytes` do; of an account
+    ///   that has more, from before there was that limit, those of some chats are left out.
     private func config(
         _ account: Account,
         _ requester: Requester,
@@ -148,8 +153,12 @@ struct LoginSync: Sendable {
             )
         else { return nil }
         if version > 0 {
-            config.user = AnyValue(try snapshot.settings(of: account.id))
-            let chats = try snapshot.chatSettings(of: account.id)
+            let user = AnyValue(try snapshot.settings(of: account.id))
+            config.user = user
+            let chats = try snapshot.chatSettings(
+                of: account.id,
+                room: limits.maxReplyBytes / 2 - user.bytes.count
+            )
             config.chats = chats.isEmpty ? nil : chats
         }
         return config
@@ -246,5 +255,13 @@ struct LoginSync: Sendable {
             else { return nil }
             return try snapshot.contact(id, of: caller.userID)
         }
+    }
+}
+
+extension LoginConfig {
+    /// About how many bytes the settings of the user and of their chats take, never fewer.
+    fileprivate var settingsSize: Int {
+        (user?.bytes.count ?? 0)
+            + (chats?.pairs.reduce(0) { $0 + $1.1.bytes.count + 14 } ?? 0)
     }
 }

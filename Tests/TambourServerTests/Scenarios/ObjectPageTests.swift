@@ -192,7 +192,8 @@ struct ObjectPageTests {
 struct ObjectCascadeTests {
     @Test("go at once, of every type and depth, and only those")
     func all() throws {
-        try withObjectDevices(limits: ["maxObjects": 5_000]) { _, phone, tablet, profile in
+        let limits = ["maxObjects": 5_000, "purgedRowsPerStep": 5_000]
+        try withObjectDevices(limits: limits) { _, phone, tablet, profile in
             let all = try phone.pullAll().entities
             let account = try #require(all.first { $0.type == .account })
             let other = try phone.create(.profile, below: account.id, opID: 3)

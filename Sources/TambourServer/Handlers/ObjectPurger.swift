@@ -1,0 +1,126 @@
+import TambourProtocol
+import TambourStore
+
+/// What a push or a step has changed among the objects of a user.
+struct ObjectChanges {
+    var counts: ObjectCounts
+    var objects: [Entity] = []
+}
+
+/// Deletes what stands below deleted objects, a part at a time.
+///
+/// It may be as much as a user may have. A deletion takes along what a step may; for the rest it leaves a
+/// note, and the engine goes on between the commands of others, also after a restart. Until then readers
+/// are shown tombstones, and changes are refused, as if all were done.
+struct ObjectPurger: Sendable {
+    private let limits: Limits
+    private let schema: EntitySchema
+
+    init(limits: Limits) {
+        self.limits = limits
+        schema = .standard(limits)
+    }
+
+    /// Does a step of what is left.
+    ///
+    /// - Returns: false when there is nothing to do.
+    func step(in tx: WriteTransaction) throws -> Bool {
+        guard let purge = try tx.reader.nextObjectPurge() else { return false }
+        guard let parent = try tx.reader.object(purge.parent, of: purge.user) else {
+            try tx.dropObjectPurge(of: purge.user, at: purge.parent)
+            return true
+        }
+        let before = try tx.reader.objectCounts(of: purge.user)
+        var changes = ObjectChanges(counts: before)
+        var budget = limits.purgedRowsPerStep
+        try run(purge, parent.entity.type, &budget, into: &changes, tx)
+        if changes.counts != before { try tx.setObjectCounts(changes.counts, of: purge.user) }
+        tx.tell(changes.objects, of: purge.user, except: nil, limits)
+        return true
+    }
+
+    /// Deletes below an object of a type, `ObjectRules.cascade` for many at once: nothing has to be known
+    /// of what they hold.
+    func run(
+        _ purge: ObjectPurge,
+        _ type: EntityType,
+        _ budget: inout Int,
+        into changes: inout ObjectChanges,
+        _ tx: WriteTransaction
+    ) throws {
+        let kinds = schema.kinds(below: type)
+        guard !kinds.isEmpty else { return }
+        if kinds.contains(where: { $0.policy == .append }) {
+            let count = try tx.deleteElements(below: purge.parent, limit: budget, of: purge.user)
+            changes.counts.elements -= Int64(count)
+            budget -= count
+        }
+        for kind in kinds where kind.policy != .append {
+            let tombstones = try tx.deleteObjects(
+                of: kind.type,
+                below: purge.parent,
+                limit: budget,
+                by: purge.stamp,
+                keepsFields: kind.deletion == .updateWins,
+                of: purge.user
+            )
+            changes.counts.live -= Int64(tombstones.count)
+            changes.objects += tombstones
+            budget -= tombstones.count
+            guard schema.isParent(kind.type) else { continue }
+            for tombstone in tombstones {
+                let next = ObjectPurge(
+                    user: purge.user,
+                    parent: tombstone.id.number,
+                    stamp: purge.stamp
+                )
+                try run(next, kind.type, &budget, into: &changes, tx)
+            }
+        }
+        // With nothing left of the budget there may be more.
+        if budget > 0 {
+            try tx.dropObjectPurge(of: purge.user, at: purge.parent)
+        } else {
+            try tx.putObjectPurge(purge)
+        }
+    }
+}
+
+extension Entity {
+    /// What it becomes when its turn comes.
+    func tombstone(of purge: ObjectPurge) -> Entity {
+        var tombstone = self
+        tombstone.version += 1
+        tombstone.modified = max(modified, purge.stamp.modified)
+        tombstone.isDeleted = true
+        tombstone.fields = [:]
+        return tombstone
+    }
+}
+
+extension WriteTransaction {
+    /// Tells a user's sessions of objects by NOTIF_OBJ, in parts that a connection with little room left
+    /// can still take.
+    func tell(
+        _ objects: [Entity],
+        of user: UserID,
+        except connection: ConnectionID?,
+        _ limits: Limits
+    ) {
+        guard !objects.isEmpty else { return }
+        let most = limits.maxOutboundPushBytes / 4
+        var (part, bytes) = ([ObjectCopy](), 0)
+        func emitPart() {
+            emit(.push(.notifObj(NotifObj(objects: part)), to: [user], except: connection))
+        }
+        for object in objects {
+            if bytes + object.wireSizeEstimate > most, !part.isEmpty {
+                emitPart()
+                (part, bytes) = ([], 0)
+            }
+            part.append(ObjectCopy(object))
+            bytes += object.wireSizeEstimate
+        }
+        emitPart()
+    }
+}

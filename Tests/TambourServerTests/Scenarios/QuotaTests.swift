@@ -1,0 +1,220 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+/// Something of which a user may have so much.
+private enum Quota: String, CaseIterable {
+    case objects, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
+    case scheduled, reports
+
+    /// The limits with which a user may have `count` of it.
+    func limits(_ count: Int) -> [String: Int] {
+        switch self {
+        case .objects: ["maxObjects": count]
+        case .drafts: ["maxDrafts": count]
+        case .folders: ["maxFolders": count]
+        case .contacts, .blocked: ["maxContacts": count]
+        case .settings: ["maxSettings": count]
+        // A name of four bytes and a value of 101 with its head of two.
+        case .settingsBytes: ["maxSettingsBytes": count * 107]
+        case .chatSettings: ["maxChatSettings": count]
+        case .scheduled: ["maxDelayed": count]
+        case .reports: ["maxReports": count]
+        }
+    }
+}
+
+/// Alice and the people whom she writes to, adds, blocks and reports.
+private struct Owner {
+    let server: TestServer
+    let alice: WireClient
+    let others: [WireClient]
+
+    private var device: ObjectDevice { ObjectDevice(client: alice) }
+
+    /// Adds the one with this number.
+    ///
+    /// - Returns: what it was refused with.
+    func add(_ number: Int, to quota: Quota) throws -> RequestError.Code? {
+        func call(_ request: some WireRequest) throws -> RequestError.Code? {
+            try alice.refusalCode(of: request)
+        }
+        let other = others[number]
+        let dialog = alice.dialog(with: other)
+        switch quota {
+        case .objects:
+            let result = try device.push(.create(.account, opID: nextOperation()))
+            // Each operation of a push has an answer of its own.
+            if result == .refused(.tooMany, "/type") { return .protoPayload }
+            return result.applied == nil ? .notAllowed : nil
+        case .drafts:
+            return try call(DraftSaveRequest(userID: other.userID, draft: NewDraft(text: "x")))
+        case .folders: return try call(FoldersUpdateRequest(id: Text("f\(number)"), title: "x"))
+        case .contacts:
+            return try call(ContactUpdateRequest(contactID: other.userID, action: .add))
+        case .blocked:
+            return try call(ContactUpdateRequest(contactID: other.userID, action: .block))
+        case .settings, .settingsBytes: return try call(Self.setting(number, isThere: true))
+        case .chatSettings:
+            let value = NameMap([(Text("mute"), AnyValue(true))])
+            let change = SettingsChange(chats: IDMap([(dialog, value)]))
+            return try call(ConfigRequest(settings: change))
+        case .scheduled:
+            let time = server.server.configuration.environment.wallMs() + 3_600_000
+            let message = NewMessage(
+                cid: Int64(number + 1) * 1_000 + nextOperation(),
+                text: "x",
+                delayedAttributes: DelayedAttributes(timeToFire: time)
+            )
+            return try call(MsgSendRequest(userID: other.userID, message: message))
+        case .reports: return try call(ComplainRequest(ids: [other.userID.rawValue], reasonID: 1))
+        }
+    }
+
+    /// Takes one away.
+    func remove(_ number: Int, from quota: Quota) throws {
+        let other = others[number]
+        let dialog = alice.dialog(with: other)
+        switch quota {
+        case .objects:
+            let objects = try device.pullAll().entities.filter { !$0.isDeleted }
+            let object = try #require(objects.first)
+            let delete = EntityOperation.delete(
+                .account,
+                object.id,
+                base: object.version,
+                opID: nextOperation()
+            )
+            #expect(try device.push(delete).applied != nil)
+        case .drafts: try alice.call(DraftDiscardRequest(userID: other.userID))
+        case .folders: try alice.call(FoldersDeleteRequest(folderIDs: [Text("f\(number)")]))
+        case .contacts:
+            try alice.call(ContactUpdateRequest(contactID: other.userID, action: .remove))
+        case .blocked:
+            try alice.call(ContactUpdateRequest(contactID: other.userID, action: .unblock))
+        case .settings, .settingsBytes: try alice.call(Self.setting(number, isThere: false))
+        case .chatSettings:
+            let value = NameMap([(Text("mute"), AnyValue(unchecked: Bytes([0xC0])))])
+            let change = SettingsChange(chats: IDMap([(dialog, value)]))
+            try alice.call(ConfigRequest(settings: change))
+        case .scheduled:
+            let request = ChatHistoryRequest(chatID: dialog, itemType: .delayed)
+            let waiting = try #require(try alice.call(request).messages?.first)
+            try alice.call(
+                MsgDeleteRequest(chatID: dialog, messageIDs: [waiting.id], itemType: .delayed)
+            )
+        case .reports:
+            let line = try #require(try server.admin(.reports).first)
+            _ = try server.admin(.closeReport(String(line.prefix { $0 != " " })))
+        }
+    }
+
+    /// How many there are, as far as the owner is told.
+    func count(of quota: Quota) throws -> Int {
+        let login = try server.reconnect(alice).login
+        switch quota {
+        case .objects: return try device.pullAll().entities.count { !$0.isDeleted }
+        case .drafts:
+            let drafts = login.drafts
+            return (drafts?.chats?.saved.count ?? 0) + (drafts?.users?.saved.count ?? 0)
+        case .folders: return try alice.call(FoldersGetRequest()).foldersOrder.count - 1
+        case .contacts:
+            let ids = Set(others.map(\.userID))
+            return login.contacts.count { ids.contains($0.id) }
+        case .blocked: return try alice.call(ContactListRequest(status: "BLOCKED")).contacts.count
+        case .settings, .settingsBytes: return try settings(in: login)
+        case .chatSettings: return login.config?.chats?.count ?? 0
+        case .scheduled:
+            return try others.reduce(0) { count, other in
+                let request = ChatHistoryRequest(
+                    chatID: alice.dialog(with: other),
+                    itemType: .delayed
+                )
+                return try count + (alice.call(request).messages ?? []).count
+            }
+        case .reports: return try server.admin(.reports).count
+        }
+    }
+
+    private func settings(in login: LoginReply) throws -> Int {
+        guard let user = login.config?.user else { return 0 }
+        return try SettingRules.map(user).pairs.count
+    }
+
+    private static func setting(_ number: Int, isThere: Bool) -> ConfigRequest {
+        let value =
+            isThere
+            ? AnyValue(Text(String(repeating: "x", count: 101)))
+            : AnyValue(unchecked: Bytes([0xC0]))
+        let name = Text("set\(number)")
+        return ConfigRequest(settings: SettingsChange(user: NameMap([(name, value)])))
+    }
+
+    private func nextOperation() -> Int64 {
+        server.server.configuration.environment.wallMs() << 8 | Int64.random(in: 0..<256)
+    }
+}
+
+extension WireClient {
+    /// What a request is refused with; nil when it is not.
+    fileprivate func refusalCode(of request: some WireRequest) throws -> RequestError.Code? {
+        do {
+            _ = try call(request)
+            return nil
+        } catch Failure.refused(let error) {
+            return error.code
+        }
+    }
+}
+
+@Suite("What a user may have")
+struct QuotaTests {
+    @Test("one more is refused, and one less makes room", arguments: Quota.allCases)
+    fileprivate func full(_ quota: Quota) throws {
+        try withServer(limits: quota.limits(3)) { server in
+            let alice = try server.signUp("Alice")
+            let owner = Owner(
+                server: server,
+                alice: alice,
+                others: try (0..<5).map { try server.signUp("User \($0)") }
+            )
+            for number in 0..<3 { #expect(try owner.add(number, to: quota) == nil) }
+            #expect(try owner.add(3, to: quota) == .protoPayload)
+            #expect(try owner.count(of: quota) == 3)
+            try owner.remove(0, from: quota)
+            #expect(try owner.add(3, to: quota) == nil)
+            #expect(try owner.add(4, to: quota) == .protoPayload)
+            #expect(try owner.count(of: quota) == 3)
+        }
+    }
+
+    @Test("who has more than that reads and takes away", arguments: Quota.allCases)
+    fileprivate func above(_ quota: Quota) throws {
+        let directory = try TestServer.temporaryDirectory()
+        defer { TestServer.removeDirectory(directory) }
+        let first = try TestServer(overrides: quota.limits(4), dataDirectory: directory)
+        let alice = try first.signUp("Alice")
+        let others = try (0..<6).map { try first.signUp("User \($0)") }
+        let before = Owner(server: first, alice: alice, others: others)
+        for number in 0..<4 { #expect(try before.add(number, to: quota) == nil) }
+        first.stop()
+
+        let server = try TestServer(overrides: quota.limits(2), dataDirectory: directory)
+        defer { server.stop() }
+        let owner = Owner(
+            server: server,
+            alice: try server.reconnect(alice).client,
+            others: others
+        )
+        #expect(try owner.count(of: quota) == 4)
+        #expect(try owner.add(4, to: quota) == .protoPayload)
+        for number in 0..<2 { try owner.remove(number, from: quota) }
+        #expect(try owner.count(of: quota) == 2)
+        #expect(try owner.add(4, to: quota) == .protoPayload)
+        try owner.remove(2, from: quota)
+        #expect(try owner.add(5, to: quota) == nil)
+        #expect(try owner.count(of: quota) == 2)
+    }
+}
