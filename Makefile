@@ -4,11 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
 SOAK_RUNS ?= 20
+# How long each target is fuzzed.
+FUZZ_MINUTES ?= 3
 # Which of W1 to W10 to measure; all of them when empty.
 WORKLOADS ?=
 RESULTS := .build/bench
@@ -127,6 +129,12 @@ tsan: deps-test ## Runs every test under the thread sanitizer
 	$(BUILD_TESTS) --sanitize=thread --scratch-path .build/tsan
 	clang -O1 -shared -fPIC -o .build/tsan/mutex.so Tests/Sanitizers/mutex.c
 	LD_PRELOAD=$(CURDIR)/.build/tsan/mutex.so $(TEST) --sanitize=thread --scratch-path .build/tsan
+
+fuzz: deps ## Runs every decoder under libFuzzer for FUZZ_MINUTES each, two at a time: make fuzz TARGETS="request lz4"
+	scripts/fuzz --minutes $(FUZZ_MINUTES) $(TARGETS)
+
+fuzz-long: FUZZ_MINUTES = 60
+fuzz-long: fuzz ## The same for an hour each
 
 bench-tools:
 	@scripts/deps bench

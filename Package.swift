@@ -189,6 +189,23 @@ let package = Package(
             ],
             exclude: ["Regressions/seeds.txt"]
         ),
+        // What random input finds: inputs of every decoder, and requests made from the specification.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
+                .product(name: "Yams", package: "Yams"),
+            ],
+            path: "Tests/FuzzTargets"
+        ),
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: [
+                "FuzzTargets", "TambourProtocol", "TambourServer", "TambourTesting",
+                "tambour-spec", "tambourd",
+            ],
+            exclude: ["Regressions"]
+        ),
         .testTarget(
             name: "SystemTests",
             dependencies: [
@@ -205,6 +222,17 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Links with libFuzzer, so no ordinary build has it: `scripts/fuzz` asks for it.
+if Context.environment["TAMBOUR_FUZZ"] == "1" {
+    package.targets.append(
+        .executableTarget(
+            name: "fuzz",
+            dependencies: ["FuzzTargets"],
+            path: "Tests/FuzzProgram"
+        )
+    )
+}
 
 // One place for what every target of ours is built with.
 for target in package.targets where target.type != .system {

@@ -212,12 +212,12 @@ package struct Backup: Sendable {
 extension Backup {
     /// The file `digests`: a line that says what it is, `taken` (Unix ms), `clock` (that of the last
     /// commit), `file` (SHA-256 of its bytes), then a line for each table.
-    struct Manifest: Equatable {
+    package struct Manifest: Equatable {
         private static let title = "tambour backup 1"
 
         let taken: Int64
         let clock: Int64
-        fileprivate(set) var file = ""
+        package fileprivate(set) var file = ""
         let tables: [TableDigest]
 
         init(of connection: SQLiteConnection, taken: Int64) throws {
@@ -228,7 +228,7 @@ extension Backup {
             tables = try StoreDigest.tables(of: connection)
         }
 
-        init?(_ text: String) {
+        package init?(_ text: String) {
             let lines = text.split(separator: "\n").map { $0.split(separator: " ") }
             guard lines.count > 4, lines[0].joined(separator: " ") == Self.title,
                 lines[1].count == 2, lines[1][0] == "taken", let taken = Int64(lines[1][1]),
@@ -243,14 +243,14 @@ extension Backup {
             self.tables = tables
         }
 
-        var text: String {
+        package var text: String {
             let head = [Self.title, "taken \(taken)", "clock \(clock)", "file \(file)"]
             return (head + tables.map(\.line)).map { "\($0)\n" }.joined()
         }
 
         /// Tables, without the digest of the schema.
-        var count: Int { tables.count - 1 }
-        var rows: Int { tables.dropLast().reduce(0) { $0 + $1.rows } }
+        package var count: Int { tables.count - 1 }
+        package var rows: Int { tables.dropLast().reduce(0) { $0 + $1.rows } }
 
         /// Reads a store and compares it.
         ///

@@ -1,0 +1,1 @@
+../../Sources/tambourd/FeatureFile.swift

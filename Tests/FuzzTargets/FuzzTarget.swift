@@ -1,0 +1,41 @@
+/// What reads bytes of others, each with the properties that must hold for every input.
+///
+/// A target is a plain function, so that tests replay inputs without a fuzzer. One that finds its property broken ends
+/// the process: that is how libFuzzer learns of it.
+package enum FuzzTarget: String, CaseIterable, Sendable {
+    /// A stream of frames, cut in two ways.
+    case frame
+    /// An LZ4 block.
+    case lz4
+    /// One MessagePack value: stepped over, kept, and read.
+    case messagepack
+    /// Two bytes of opcode, then the payload of a request.
+    case request
+    /// A line of the admin socket, and the answer of a small store.
+    case admin
+    /// A file of features.
+    case features
+    /// The file `digests` of a backup.
+    case backup
+    /// A database file with bytes changed: patches of four bytes each, three of place and one of content.
+    case store
+
+    /// Runs one input through the target.
+    package func run(_ input: [UInt8]) {
+        switch self {
+        case .frame: fuzzFrames(input)
+        case .lz4: fuzzLZ4(input)
+        case .messagepack: fuzzMessagePack(input)
+        case .request: fuzzRequest(input)
+        case .admin: AdminFixture.shared.run(input)
+        case .features: fuzzFeatures(input)
+        case .backup: fuzzManifest(input)
+        case .store: StoreFixture.shared.run(input)
+        }
+    }
+}
+
+/// Ends the process: the property of a target does not hold.
+func broken(_ property: String) -> Never {
+    fatalError("fuzz target: \(property)")
+}

@@ -1,0 +1,184 @@
+import TambourProtocol
+
+/// Frames come out alike however the stream was cut, and what a frame inflates to keeps its limit.
+func fuzzFrames(_ input: [UInt8]) {
+    guard let first = input.first else { return }
+    let isStranger = first & 1 == 0
+    let cut = Int(first >> 1)
+    let stream = Array(input.dropFirst())
+    var decoder = FrameDecoder(limits: .standard)
+    decoder.authenticated = !isStranger
+
+    let whole = frames(of: stream, cuts: [stream.count], decoder)
+    let pieces = Array(stride(from: cut + 1, to: stream.count, by: cut + 1)) + [stream.count]
+    guard whole == frames(of: stream, cuts: pieces, decoder) else {
+        broken("the frames depend on where the stream was cut")
+    }
+    let limit =
+        isStranger ? Limits.standard.maxFrameBytesBeforeLogin : Limits.standard.maxInflatedBytes
+    for case .frame(_, let payload?) in whole where payload.count > limit {
+        broken("\(payload.count) bytes inflated, limit \(limit)")
+    }
+}
+
+private enum FrameEvent: Equatable {
+    /// A frame and its payload; nil when that is refused.
+    case frame(PacketHeader, [UInt8]?)
+    case refused(String)
+}
+
+/// What a connection makes of a stream that arrives up to each of `cuts` in turn.
+private func frames(of stream: [UInt8], cuts: [Int], _ decoder: FrameDecoder) -> [FrameEvent] {
+    var events: [FrameEvent] = []
+    var consumed = 0
+    for cut in cuts {
+        var offset = 0
+        let isRefused = stream[consumed..<cut].withUnsafeBytes { bytes in
+            do throws(FrameError) {
+                while let frame = try decoder.next(in: bytes, from: &offset) {
+                    let payload = try? frame.payload(
+                        limits: .standard,
+                        authenticated: decoder.authenticated
+                    )
+                    events.append(.frame(frame.header, payload))
+                }
+                return false
+            } catch {
+                events.append(.refused("\(error)"))
+                return true
+            }
+        }
+        if isRefused { return events }
+        consumed += offset
+    }
+    return events
+}
+
+/// A block inflates within the limit, and what it holds survives the way back.
+func fuzzLZ4(_ input: [UInt8]) {
+    let limit = Limits.standard.maxInflatedBytes
+    guard let bytes = try? input.withUnsafeBytes({ try LZ4.decompress($0, limit: limit) }) else {
+        return
+    }
+    guard bytes.count <= limit else { broken("\(bytes.count) bytes inflated, limit \(limit)") }
+    guard let block = bytes.withUnsafeBytes({ LZ4.compress($0) }) else { return }
+    let again = try? block.withUnsafeBytes { try LZ4.decompress($0, limit: limit) }
+    guard again == bytes else { broken("compressed bytes come back as others") }
+}
+
+/// What can be kept can be stepped over, as the same bytes; what was read is written in a form that is read again.
+func fuzzMessagePack(_ input: [UInt8]) {
+    let small = Limits.narrow
+    for limits in [Limits.standard, small] {
+        let isSkipped = (try? read(input, limits) { r throws(PayloadError) in try r.skip() }) != nil
+        let kept = try? read(input, limits) { r throws(PayloadError) in try AnyValue.read(from: &r)
+        }
+        if let kept {
+            guard isSkipped else { broken("a value is kept that cannot be stepped over") }
+            guard kept.bytes.array == input else {
+                broken("a kept value is not the bytes that came")
+            }
+            _ = (kept.isNil, kept.bool, kept.int, kept.text, kept.isScalar)
+        }
+        // Containers of every kind, over the same bytes.
+        _ = try? read(input, limits) { r throws(PayloadError) in try [AnyValue].read(from: &r) }
+        _ = try? read(input, limits) { r throws(PayloadError) in
+            try IDMap<ChatID, AnyValue>.read(from: &r)
+        }
+        _ = try? read(input, limits) { r throws(PayloadError) in
+            try NameMap<AnyValue>.read(from: &r)
+        }
+        _ = try? read(input, limits) { r throws(PayloadError) in try FieldValue.read(from: &r) }
+        if let text = try? read(input, limits, { r throws(PayloadError) in try r.readText() }) {
+            guard Text(validating: text.bytes) != nil else { broken("a text that is not UTF-8") }
+        }
+        if let message = try? read(
+            input,
+            limits,
+            { r throws(PayloadError) in
+                try Message.read(from: &r)
+            }
+        ) {
+            check(message)
+        }
+    }
+}
+
+/// A request that decodes is encoded to bytes that decode to the same bytes again.
+func fuzzRequest(_ input: [UInt8]) {
+    guard input.count >= 2 else { return }
+    // The number of an opcode is taken from the list of those served: most numbers are not.
+    let number = Int(input[0]) << 8 | Int(input[1])
+    let served = Opcode.served
+    let opcode = served[number % served.count]
+    let payload = Array(input.dropFirst(2))
+    guard let request = try? ClientRequest.decode(opcode, payload, limits: .standard) else {
+        return
+    }
+    guard request.opcode == opcode else { broken("\(opcode) decodes as \(request.opcode)") }
+    guard let content = payloadInside(request) else { broken("\(opcode) has no payload") }
+    check(content)
+}
+
+/// Encodes, decodes, and encodes again.
+private func check<Value: WireValue>(_ value: Value) {
+    let bytes = encode(value)
+    let again: Value
+    do throws(PayloadError) {
+        // Defaults that the sender left out may take it over a limit of the whole, never of a field.
+        again = try read(bytes, .wide) { r throws(PayloadError) in try Value.read(from: &r) }
+    } catch {
+        broken("\(Value.self) does not read what it has written: \(error)")
+    }
+    guard encode(again) == bytes else { broken("\(Value.self) is written in two ways") }
+}
+
+private func encode(_ value: some WireValue) -> [UInt8] {
+    var writer = MessagePackWriter()
+    value.write(to: &writer)
+    return writer.finish()
+}
+
+/// The payload that the cases of `ClientRequest` are wrapped around.
+private func payloadInside(_ value: Any) -> (any WirePayload)? {
+    var value = value
+    for _ in 0..<4 {
+        if let payload = value as? any WirePayload { return payload }
+        guard let child = Mirror(reflecting: value).children.first else { return nil }
+        value = child.value
+    }
+    return nil
+}
+
+private func read<Value>(
+    _ bytes: [UInt8],
+    _ limits: Limits,
+    _ body: (inout MessagePackReader) throws(PayloadError) -> Value
+) throws(PayloadError) -> Value {
+    try MessagePackReader.read(Bytes(bytes), limits: limits, body)
+}
+
+extension Limits {
+    /// Limits that short inputs reach.
+    static let narrow = with(["maxDepth": 3, "maxElements": 12, "maxTextUnits": 5])
+
+    /// Limits of the whole that nothing reaches.
+    static let wide = with(["maxDepth": 64, "maxElements": 1 << 24])
+
+    private static func with(_ overrides: [String: Int]) -> Limits {
+        guard let limits = try? Limits(overrides: overrides) else { broken("no such limits") }
+        return limits
+    }
+}
+
+extension Opcode {
+    /// Those that a client may send.
+    static let served: [Opcode] = (0...UInt16.max).map(Opcode.init(rawValue:)).filter {
+        // No bytes are an empty map: a refusal says that a field is missing, nil that nobody serves it.
+        do throws(PayloadError) {
+            return try ClientRequest.decode($0, [], limits: .standard) != nil
+        } catch {
+            return true
+        }
+    }
+}

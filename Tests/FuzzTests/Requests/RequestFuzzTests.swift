@@ -1,0 +1,21 @@
+import Testing
+
+/// Every field of every request with the values at which servers break, against a store that holds much.
+@Suite("Request fuzzer")
+struct RequestFuzzTests {
+    @Test("whatever is asked, the server lives, answers and keeps its store")
+    func requests() async throws {
+        let server = try await FuzzServer()
+        do {
+            var run = try RequestFuzz(server, short: 12_000, soak: 1_000_000)
+            let findings = try run.run()
+            for finding in findings {
+                Issue.record("TAMBOUR_SEED=\(run.seed): \(finding)")
+            }
+        } catch {
+            await server.remove()
+            throw error
+        }
+        await server.remove()
+    }
+}

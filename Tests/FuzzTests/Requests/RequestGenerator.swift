@@ -1,0 +1,374 @@
+import TambourTesting
+
+@testable import tambour_spec
+
+/// A request as it is sent, and what it was made of.
+struct FuzzRequest: Sendable {
+    let opcode: OpcodeEntry
+    let payload: [UInt8]
+    /// The edges in it, for people.
+    let edges: [String]
+    /// The chat it names, if it names one that is known.
+    let chat: Int64?
+
+    var description: String {
+        edges.isEmpty ? opcode.name : edges.joined(separator: ", ")
+    }
+}
+
+/// Makes requests that are right but for the edges put into them.
+struct RequestGenerator {
+    let specification: Specification
+    let limits: Limits
+    var known: KnownValues
+    var random: SeededGenerator
+    /// Whose ids the next request names.
+    var account = 0
+    /// Whether the connection may end sessions: then it names no token of a speaker.
+    var mayEndSessions = false
+    /// The chat of the request that is being made: its messages are named together with it.
+    private(set) var chat: KnownValues.KnownChat?
+    /// Of a request that names a poll: a poll in a message of that chat.
+    private var poll: Int64?
+    /// Bytes that the request that is being made may still take.
+    var room = 0
+    private var cid: Int64 = 0
+
+    struct Limits {
+        var frameBytes: Int
+        var name: (String) -> Int?
+
+        init(_ specification: Specification) {
+            name = { limit in specification.limit(named: limit)?.value }
+            frameBytes = name("maxFrameBytes") ?? 1 << 20
+        }
+    }
+
+    private let exampleValues: [String: [WireNode]]
+
+    init(_ specification: Specification, seed: UInt64) {
+        self.specification = specification
+        limits = Limits(specification)
+        known = KnownValues(specification: specification)
+        random = SeededGenerator(seed: seed)
+        var values: [String: [WireNode]] = [:]
+        for file in specification.examples {
+            values[file.opcode] = file.examples.compactMap {
+                $0.role == .request ? $0.value?.plain : nil
+            }
+        }
+        exampleValues = values
+    }
+
+    /// A request of `opcode` with edges at sites of it.
+    mutating func request(
+        _ opcode: OpcodeEntry,
+        with edges: [(site: FuzzSite, edge: Edge)] = []
+    ) -> FuzzRequest {
+        begin(opcode)
+        guard let type = opcode.request else {
+            return FuzzRequest(opcode: opcode, payload: [0x80], edges: [], chat: nil)
+        }
+        var node = base(opcode, type)
+        for (site, edge) in edges {
+            node = put(edge.change, at: site.steps[...], of: node, in: type, site: site)
+        }
+        var payload = WireEncoder.encode(node)
+        if payload.count > limits.frameBytes, random.below(20) > 0 {
+            // Too long for a frame: that ends the connection, which is tried now and then.
+            payload = WireEncoder.encode(base(opcode, type))
+        }
+        return FuzzRequest(
+            opcode: opcode,
+            payload: payload,
+            edges: edges.map { "\($0.site.description) = \($0.edge.name)" },
+            chat: chat?.id
+        )
+    }
+
+    /// Chooses what the next request is about.
+    mutating func begin(_ opcode: OpcodeEntry) {
+        room = limits.frameBytes - 4_096
+        poll = nil
+        let standing = known.accounts[account]
+        // The first ones hold the most.
+        let first = Array(standing.chats.prefix(4))
+        let chats = random.oneIn(2) ? first : standing.chats
+        chat = chats.isEmpty ? nil : random.pick(chats)
+        let namesPoll = opcode.name.contains("POLL") || opcode.name.contains("VOTE")
+        if namesPoll, let one = known.polls.isEmpty ? nil : random.pick(known.polls) {
+            chat = KnownValues.KnownChat(id: one.chat, messages: [one.message])
+            poll = one.poll
+        }
+    }
+
+    // MARK: - Valid values
+
+    /// A request that a client might send: an example with ids of this server, or one made up.
+    private mutating func base(_ opcode: OpcodeEntry, _ type: StructType) -> WireNode {
+        if let examples = exampleValues[opcode.name], !examples.isEmpty, random.below(3) > 0 {
+            return renamed(random.pick(examples), as: .named(""), type)
+        }
+        return object(type, depth: 0)
+    }
+
+    /// An example's value with ids that are known here.
+    private mutating func renamed(
+        _ node: WireNode,
+        as wireType: WireType,
+        _ structType: StructType?
+    ) -> WireNode {
+        if let type = structType, case .map(let pairs) = node {
+            return .map(
+                pairs.map { pair in
+                    guard case .string(let key) = pair.key,
+                        let field = type.fields.first(where: { $0.key == key })
+                    else { return pair }
+                    if isOwnNumber(key) { return .init(key: pair.key, value: own(key)) }
+                    if field.type == .string || field.type == .text, isHandle(key) {
+                        return .init(key: pair.key, value: word(field))
+                    }
+                    return .init(key: pair.key, value: renamed(pair.value, field.type))
+                }
+            )
+        }
+        return renamed(node, wireType)
+    }
+
+    private mutating func renamed(_ node: WireNode, _ type: WireType) -> WireNode {
+        switch (type, node) {
+        case (.chatID, _), (.userID, _), (.messageID, _): return id(type)
+        case (.packed(let inner), _): return renamed(node, inner)
+        case (.list(let item), .array(let items)): return .array(items.map { renamed($0, item) })
+        case (.map(let key, let value), .map(let pairs)):
+            return .map(
+                pairs.map {
+                    .init(key: text(of: id(key)), value: renamed($0.value, value))
+                }
+            )
+        case (.named(let name), .map):
+            guard let inner = specification.structType(named: name) else { return node }
+            return renamed(node, as: type, inner)
+        default: return node
+        }
+    }
+
+    /// Keys whose values this server has made: an example's are of no use.
+    func isHandle(_ key: String) -> Bool {
+        ["token", "trackId", "link", "qrLink", "phone"].contains(key)
+    }
+
+    func isOwnNumber(_ key: String) -> Bool { key == "cid" || key == "pollId" }
+
+    private mutating func own(_ key: String) -> WireNode {
+        if key == "pollId", let poll { return .int(poll) }
+        guard key == "cid" else { return known.value(under: key, using: &random) ?? .int(1) }
+        cid += 1
+        return .int(random.oneIn(8) ? max(1, cid - 3) : cid)
+    }
+
+    private mutating func object(_ type: StructType, depth: Int) -> WireNode {
+        var pairs: [WireNode.Pair] = []
+        for field in type.fields where field.isRequired || random.oneIn(depth == 0 ? 2 : 4) {
+            pairs.append(.init(key: .string(field.key), value: value(field.type, field, depth)))
+        }
+        return .map(pairs)
+    }
+
+    mutating func value(_ type: WireType, _ field: Field, _ depth: Int) -> WireNode {
+        switch type {
+        case .bool: return .bool(random.oneIn(2))
+        case .int, .ms:
+            if isOwnNumber(field.key) { return own(field.key) }
+            if let value = known.value(under: field.key, using: &random), case .int = value {
+                return value
+            }
+            return .int(Int64(random.below(100)))
+        case .double: return .double(Double(random.below(180)))
+        case .text, .string: return word(field)
+        case .bytes: return .bytes([1, 2, 3])
+        case .any:
+            if let value = known.value(under: field.key, using: &random) { return value }
+            // Mostly a scalar: settings take nothing else.
+            return random.oneIn(4)
+                ? .object(["url": .string("https://example.org")])
+                : random.pick([.int(0), .int(1), .bool(true), .string("on")])
+        case .chatID, .userID, .messageID:
+            let id = id(type)
+            return random.oneIn(5) ? text(of: id) : id
+        case .list(let item):
+            guard depth < 6 else { return .array([]) }
+            return .array((0..<1 + random.below(3)).map { _ in value(item, field, depth + 1) })
+        case .map(let key, let inner):
+            return .map([
+                .init(key: text(of: id(key)), value: value(inner, field, depth + 1))
+            ])
+        case .names(let inner):
+            return .map([.init(key: word(field), value: value(inner, field, depth + 1))])
+        case .packed(let inner): return value(inner, field, depth)
+        case .named(let name):
+            if let type = specification.enumType(named: name) {
+                return .string(random.pick(type.values).value)
+            }
+            guard depth < 6, let inner = specification.structType(named: name) else {
+                return .map([])
+            }
+            return object(inner, depth: depth + 1)
+        default: return .null
+        }
+    }
+
+    mutating func word(_ field: Field) -> WireNode {
+        if field.key == "token", mayEndSessions || random.below(4) > 0 {
+            let first = mayEndSessions ? FuzzWorld.speakers + 1 : 0
+            return .string(random.pick(Array(known.accounts[first...])).token)
+        }
+        if let value = known.value(under: field.key, using: &random), case .string = value {
+            return value
+        }
+        return .string(random.pick(KnownValues.words))
+    }
+
+    /// An id that the account may name; the messages of a request belong to its chat.
+    mutating func id(_ type: WireType) -> WireNode {
+        let chats = known.accounts[account].chats
+        switch type {
+        case .userID: return .int(random.pick(known.users))
+        case .chatID:
+            guard let chat, !chats.isEmpty else { return .int(0) }
+            return .int(random.oneIn(6) ? random.pick(chats).id : chat.id)
+        default:
+            let messages = chat?.messages ?? []
+            return messages.isEmpty ? .int(1 << 60) : .int(random.pick(messages))
+        }
+    }
+
+    func text(of node: WireNode) -> WireNode {
+        guard case .int(let number) = node else { return node }
+        return .string("\(number)")
+    }
+
+    // MARK: - Edges
+
+    private mutating func put(
+        _ change: Edge.Change,
+        at steps: ArraySlice<SiteStep>,
+        of node: WireNode,
+        in type: StructType,
+        site: FuzzSite
+    ) -> WireNode {
+        guard case .key(let key)? = steps.first,
+            let field = type.fields.first(where: { $0.key == key })
+        else { return node }
+        var pairs: [WireNode.Pair] = []
+        if case .map(let present) = node { pairs = present }
+        if pairs.firstIndex(where: { $0.key == .string(key) }) == nil {
+            pairs.append(.init(key: .string(key), value: value(field.type, field, 1)))
+        }
+        guard let index = pairs.firstIndex(where: { $0.key == .string(key) }) else { return node }
+        let rest = steps.dropFirst()
+        if rest.isEmpty {
+            switch change {
+            case .removed: pairs.remove(at: index)
+            case .twice: pairs.append(pairs[index])
+            default: pairs[index].value = realize(change, site)
+            }
+        } else {
+            pairs[index].value = put(
+                change,
+                at: rest,
+                within: pairs[index].value,
+                field.type,
+                field,
+                site: site
+            )
+        }
+        return .map(pairs)
+    }
+
+    private mutating func put(
+        _ change: Edge.Change,
+        at steps: ArraySlice<SiteStep>,
+        within node: WireNode,
+        _ type: WireType,
+        _ field: Field,
+        site: FuzzSite
+    ) -> WireNode {
+        guard let step = steps.first else { return realize(change, site) }
+        let rest = steps.dropFirst()
+        switch (type, step) {
+        case (.packed(let inner), _):
+            return put(change, at: steps, within: node, inner, field, site: site)
+        case (.named(let name), _):
+            guard let inner = specification.structType(named: name) else { return node }
+            return put(change, at: steps, of: node, in: inner, site: site)
+        case (.list(let item), .item):
+            var items: [WireNode] = []
+            if case .array(let present) = node { items = present }
+            if items.isEmpty { items = [value(item, field, 2)] }
+            items[0] = put(change, at: rest, within: items[0], item, field, site: site)
+            return .array(items)
+        case (.map, _), (.names, _):
+            var pairs: [WireNode.Pair] = []
+            if case .map(let present) = node { pairs = present }
+            if pairs.isEmpty, case .map(let made) = value(type, field, 2) { pairs = made }
+            guard !pairs.isEmpty else { return node }
+            if step == .entryKey {
+                pairs[0].key = put(change, at: rest, within: pairs[0].key, .any, field, site: site)
+            } else {
+                let inner: WireType =
+                    switch type {
+                    case .map(_, let inner), .names(let inner): inner
+                    default: .any
+                    }
+                pairs[0].value = put(
+                    change,
+                    at: rest,
+                    within: pairs[0].value,
+                    inner,
+                    field,
+                    site: site
+                )
+            }
+            return .map(pairs)
+        default: return node
+        }
+    }
+
+    private mutating func realize(_ change: Edge.Change, _ site: FuzzSite) -> WireNode {
+        switch change {
+        case .value(let node): return node
+        case .digits: return text(of: id(site.type))
+        case .foreign: return foreign()
+        case .copies(let count): return copies(count, of: site)
+        case .largest: return largest(site.type, site.field, depth: 0)
+        case .removed, .twice: return .null
+        }
+    }
+
+    private mutating func foreign() -> WireNode {
+        let other = known.accounts[random.below(known.accounts.count)]
+        guard let chat = other.chats.isEmpty ? nil : random.pick(other.chats) else {
+            return .int(other.userID)
+        }
+        return random.oneIn(2) || chat.messages.isEmpty
+            ? .int(chat.id) : .int(random.pick(chat.messages))
+    }
+
+    /// One valid item again and again, as far as the frame holds it.
+    private mutating func copies(_ count: Int, of site: FuzzSite) -> WireNode {
+        switch site.type {
+        case .list(let item):
+            let one = value(item, site.field, 3)
+            let size = max(1, WireEncoder.encode(one).count)
+            return .list(of: one, count: min(count, room / size))
+        case .map, .names:
+            guard case .map(let made) = value(site.type, site.field, 3), let one = made.first else {
+                return .map([])
+            }
+            let size = max(2, WireEncoder.encode(.map([one])).count)
+            return .map(of: one, count: min(count, room / size))
+        default: return .null
+        }
+    }
+}
