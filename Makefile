@@ -158,8 +158,10 @@ bench-growth: bench-tools ## Sweeps sends, logins, pages and groups over their s
 	.build/venv-plot/bin/python bench/plot.py $(RESULTS)/growth.json $(RESULTS)/growth.svg
 	@echo "drawn: $(RESULTS)/growth.svg"
 
-bench-compare: bench-tools ## Compares this build with an earlier one (BEFORE=PROGRAM), workload by workload in turns
-	.build/release/tambour-bench compare $(BEFORE) $(WORKLOADS) --markdown-out $(RESULTS)/compare.md
+bench-compare: ## Compares two checkouts, each with its own programs and store: BEFORE=/path/of/a/checkout, AFTER=this one
+	@: $${BEFORE:?a checkout to compare with, as in BEFORE=../before}
+	@scripts/deps bench
+	bench/compare/compare.py $(BEFORE) $(AFTER) --markdown-out $(RESULTS)/compare.md
 
 bench-peers: bench-tools ## The same work on prosody, ejabberd and mosquitto
 	@scripts/deps peers

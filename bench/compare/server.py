@@ -1,0 +1,121 @@
+"""A server of a checkout, natively or under callgrind."""
+
+import pathlib
+import re
+import subprocess
+import time
+
+
+def limits_file(checkout, path):
+    """Limits under which nothing is refused for being too often, whatever they are called in this checkout."""
+    lines = []
+    text = (checkout / "protocol-spec/limits.yaml").read_text()
+    for line in text.splitlines():
+        name = re.search(r"name: (\w+)", line)
+        if not name or not re.search(r"(Burst|PerMinute|PerHour|PerSecond)$", name[1]):
+            continue
+        most = re.search(r"max: (\d+)", line)
+        lines.append(f"{name[1]}: {most[1] if most else 1_000_000_000}\n")
+    # Under callgrind everything takes fifty times as long.
+    for name in ("loginTimeoutMs", "idleTimeoutMs", "sessionInitTimeoutMs", "partialFrameTimeoutMs"):
+        lines.append(f"{name}: 3600000\n")
+    path.write_text("".join(lines))
+
+
+class Server:
+    def __init__(self, program, checkout, directory, valgrind=None):
+        self.program, self.directory = program, pathlib.Path(directory)
+        self.data = self.directory / "data"
+        limits = self.directory / "limits.yaml"
+        if not limits.exists():
+            limits_file(checkout, limits)
+        command = [*(valgrind or []), str(program), "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        command += ["--login-codes", f"file:{self.directory}/codes", "--limits", str(limits), "--lanes", "1"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=(self.directory / "errors").open("a"), text=True, cwd=self.directory
+        )
+        for line in self.process.stdout:
+            if found := re.search(r"listening tcp (\S+)", line):
+                self.address = found[1]
+                return
+        raise RuntimeError(f"{program} did not start: {(self.directory / 'errors').read_text()[-2000:]}")
+
+    def accounts(self, count):
+        """New accounts, as pairs of user id and token."""
+        made = subprocess.run(
+            [str(self.program), "admin", "users", "create", "--data", str(self.data), "--count", str(count)]
+            + ["--first-phone", "+79990000001"],
+            capture_output=True, text=True, check=True,
+        )
+        words = [line.split() for line in made.stdout.splitlines()]
+        return [(int(word[1]), word[2]) for word in words if len(word) == 3]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=600)
+
+
+class CountedServer(Server):
+    """Runs under callgrind and says what was executed between two moments."""
+
+    # What an operation is made of, by the functions that are called for it.
+    CALLS = {
+        "statements": {"sqlite3_reset", "PQsendQueryPrepared", "PQexecPrepared"},
+        "allocations": {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"},
+    }
+
+    def __init__(self, program, checkout, directory):
+        out = pathlib.Path(directory) / "callgrind.out"
+        for old in out.parent.glob("callgrind.out*"):
+            old.unlink()
+        # Valgrind reads no debug information of these compilers, and needs none: symbols stay.
+        stripped = pathlib.Path(directory) / "tambourd"
+        subprocess.run(["strip", "--strip-debug", "-o", str(stripped), str(program)], check=True)
+        super().__init__(
+            stripped, checkout, directory,
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--separate-threads=no", "--quiet"],
+        )
+        self.out = out
+        self.dumps = 0
+
+    def counts(self, work):
+        """What the server executes while `work` runs: instructions, statements, allocations."""
+        self.control("--zero")
+        work()
+        self.control("--dump")
+        self.dumps += 1
+        path = self.out.with_name(f"{self.out.name}.{self.dumps}")
+        deadline = time.monotonic() + 60
+        while not path.exists() or "totals:" not in path.read_text():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"callgrind wrote no {path}")
+            time.sleep(0.1)
+        return parse(path.read_text(), self.CALLS)
+
+    def control(self, what):
+        subprocess.run(
+            ["callgrind_control", what, str(self.process.pid)], check=True, stdout=subprocess.DEVNULL, timeout=600
+        )
+
+
+def parse(text, calls):
+    """Totals of a dump: instructions, and calls of functions by group."""
+    names = {}
+    counted = {group: 0 for group in calls}
+    callee = None
+    instructions = 0
+    for line in text.splitlines():
+        if match := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?$", line):
+            if match[3]:
+                names[match[2]] = match[3].split("@")[0].split("'")[0]
+            if match[1] == "cfn":
+                callee = names.get(match[2], "")
+        elif line.startswith("calls=") and callee is not None:
+            count = int(line[6:].split()[0])
+            for group, functions in calls.items():
+                if callee in functions:
+                    counted[group] += count
+            callee = None
+        elif line.startswith("totals:"):
+            instructions = int(line.split()[1])
+    return {"instructions": instructions} | counted
