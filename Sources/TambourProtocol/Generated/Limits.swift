@@ -110,7 +110,7 @@ package final class Limits: Sendable {
     package let housekeepingIntervalMs: Int
     /// 16 chats. Erasing an account must not keep others waiting.
     package let erasedChatsPerStep: Int
-    /// 1000 messages and reactions. The same in a chat with a long history.
+    /// 1000 rows. The same in a chat with a long history, and of contacts and objects by the thousand.
     package let erasedRowsPerStep: Int
     /// 200 ms. Slows guessing of tokens, and lets a PING sent along be answered first.
     package let loginRefusalDelayMs: Int
@@ -282,6 +282,9 @@ package final class Limits: Sendable {
     package let maxChatSettings: Int
     /// 262_144 bytes. All settings of the chats that one CONFIG names travel in its reply and in a push.
     package let maxConfigReplyBytes: Int
+    /// 262_144 bytes. Names and values of all settings of a user and their chats: a login brings them
+    /// together.
+    package let maxSettingsBytes: Int
     /// 4096 bytes. What vendors' push services say their tokens may have.
     package let maxPushTokenBytes: Int
     /// 200 users. Who is told of a new name at once; the others see it at their next login.
@@ -328,6 +331,8 @@ package final class Limits: Sendable {
     package let maxPollAnswerBytes: Int
     /// 100 items. What a screen can show.
     package let maxPollsPerRequest: Int
+    /// 20_000 contacts. Larger than any phone book; as many users may be blocked.
+    package let maxContacts: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
     /// 20_000 objects. More than anybody writes by hand, and still a store that a phone holds.
@@ -344,6 +349,10 @@ package final class Limits: Sendable {
     package let objectsPageSize: Int
     /// 1000 objects. Above it a page of series is no page.
     package let maxObjectsPage: Int
+    /// 10_000 answers. What all devices of a user may have lost together; of more the oldest are forgotten.
+    package let maxObjectReplies: Int
+    /// 500 rows. What goes with something that was deleted must not keep others waiting.
+    package let purgedRowsPerStep: Int
     /// 7 days. A device that lost a reply asks again within days.
     package let objectRepliesDays: Int
     /// 10_000 messages. Deleting what lies between two times must not keep others waiting.
@@ -386,8 +395,25 @@ package final class Limits: Sendable {
     package let searchPageSize: Int
     /// 100 items. A page of search costs more than one of history.
     package let maxSearchPage: Int
+    /// 32 words. A sentence that was pasted; of a longer query the first ones count.
+    package let maxSearchWords: Int
+    /// 4000 rows. What one request may look at while it looks for something, some milliseconds; its reply
+    /// says where the next one goes on.
+    package let maxScannedRows: Int
+    /// 1_048_576 bytes. The same of the texts and attachments in those rows.
+    package let maxScannedBytes: Int
+    /// 50_000 members. Counting reads a row for each reader of a message; of more readers so many are
+    /// counted.
+    package let maxCountedReaders: Int
+    /// 5000 chats. A search of all chats looks at each; of more than so many, at those that changed last.
+    package let maxSearchedChats: Int
     /// 200 people. Who finds more asks for more letters.
     package let maxPeopleFound: Int
+    /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
+    /// makes room.
+    package let maxReports: Int
+    /// 8192 bytes. What somebody says of it: a page of text.
+    package let maxReportBytes: Int
     /// 100 items. What one person can have looked at.
     package let maxReportedIDs: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
@@ -549,6 +575,7 @@ package final class Limits: Sendable {
         maxSettingBytes = overrides.value(of: "maxSettingBytes", standard: 256)
         maxChatSettings = overrides.value(of: "maxChatSettings", standard: 2000)
         maxConfigReplyBytes = overrides.value(of: "maxConfigReplyBytes", standard: 262_144)
+        maxSettingsBytes = overrides.value(of: "maxSettingsBytes", standard: 262_144)
         maxPushTokenBytes = overrides.value(of: "maxPushTokenBytes", standard: 4096)
         maxContactAudience = overrides.value(of: "maxContactAudience", standard: 200)
         maxShortStringBytes = overrides.value(of: "maxShortStringBytes", standard: 512)
@@ -572,6 +599,7 @@ package final class Limits: Sendable {
         maxPollAnswers = overrides.value(of: "maxPollAnswers", standard: 12, max: 62)
         maxPollAnswerBytes = overrides.value(of: "maxPollAnswerBytes", standard: 512)
         maxPollsPerRequest = overrides.value(of: "maxPollsPerRequest", standard: 100)
+        maxContacts = overrides.value(of: "maxContacts", standard: 20_000)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
         maxObjects = overrides.value(of: "maxObjects", standard: 20_000)
         maxSeriesElements = overrides.value(of: "maxSeriesElements", standard: 1_000_000)
@@ -580,6 +608,8 @@ package final class Limits: Sendable {
         maxObjectOperations = overrides.value(of: "maxObjectOperations", standard: 200)
         objectsPageSize = overrides.value(of: "objectsPageSize", standard: 200)
         maxObjectsPage = overrides.value(of: "maxObjectsPage", standard: 1000)
+        maxObjectReplies = overrides.value(of: "maxObjectReplies", standard: 10_000)
+        purgedRowsPerStep = overrides.value(of: "purgedRowsPerStep", standard: 500)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
@@ -601,7 +631,14 @@ package final class Limits: Sendable {
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
         maxSearchPage = overrides.value(of: "maxSearchPage", standard: 100)
+        maxSearchWords = overrides.value(of: "maxSearchWords", standard: 32)
+        maxScannedRows = overrides.value(of: "maxScannedRows", standard: 4000)
+        maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
+        maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)
+        maxSearchedChats = overrides.value(of: "maxSearchedChats", standard: 5000)
         maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
+        maxReports = overrides.value(of: "maxReports", standard: 1000)
+        maxReportBytes = overrides.value(of: "maxReportBytes", standard: 8192)
         maxReportedIDs = overrides.value(of: "maxReportedIDs", standard: 100)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)
