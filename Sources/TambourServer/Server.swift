@@ -115,6 +115,7 @@ package final class Server: @unchecked Sendable {
             limits: limits,
             environment: environment,
             fixedLoginCode: configuration.loginCodes.fixedDigits,
+            hasRoomForCodes: configuration.loginCodes.hasRoom,
             clock: clock,
             presence: presence,
             settings: settings,
@@ -149,6 +150,7 @@ package final class Server: @unchecked Sendable {
                 dispatcher: dispatcher,
                 limits: limits,
                 environment: environment,
+                metrics: metrics,
                 report: report
             ),
             previews: previews
@@ -362,7 +364,9 @@ package final class Server: @unchecked Sendable {
             stopped.notify(queue: .global()) { [self] in
                 shared.passwords.close { [self] in
                     shared.engine.whenIdle { [self] in
-                        shared.readers.close { [self] in finish(completion) }
+                        shared.readers.close { [self] in
+                            shared.router.stopCodes { [self] in finish(completion) }
+                        }
                     }
                 }
             }

@@ -98,7 +98,7 @@ struct ErasureStatements {
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
-            "join_request", "object_count", "object_purge",
+            "join_request", "object_count", "object_purge", "email_code",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -213,8 +213,14 @@ extension ReadTransaction {
 
 extension WriteTransaction {
     /// Moves an account to another phone; every dialog partner's contact changes.
+    ///
+    /// Codes that went to the phone before are void: whoever had it then may be another person. So is
+    /// a password challenge that a code to the old phone has opened.
     package func setPhone(_ phone: Int64, of user: UserID) throws {
         writes += 1
+        store.sessions.voidCodesOfPhone.bind(1, phone)
+        try store.sessions.voidCodesOfPhone.run()
+        try voidChallenges(of: user)
         let statement = store.erasure.setPhone
         statement.bind(1, user.rawValue)
         statement.bind(2, phone)

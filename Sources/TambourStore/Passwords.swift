@@ -10,18 +10,19 @@ struct PasswordStatements {
     init(_ sql: any SQLConnection) throws {
         ofUser = try sql.prepare(
             """
-            SELECT salt, hash, log_rounds, hint, email, tries, tries_since
+            SELECT salt, hash, log_rounds, hint, email, tries, tries_since, version
             FROM password WHERE user_id = $1
             """
         )
         put = try sql.prepare(
             """
             INSERT INTO password
-              (user_id, salt, hash, log_rounds, hint, email, tries, tries_since)
-            VALUES ($1, $2, $3, $4, $5, $6, 0, 0)
+              (user_id, salt, hash, log_rounds, hint, email, tries, tries_since, version)
+            VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
             ON CONFLICT (user_id) DO UPDATE SET
               salt = excluded.salt, hash = excluded.hash, log_rounds = excluded.log_rounds,
-              hint = excluded.hint, email = excluded.email, tries = 0, tries_since = 0
+              hint = excluded.hint, email = excluded.email, tries = 0, tries_since = 0,
+              version = excluded.version
             """
         )
         delete = try sql.prepare("DELETE FROM password WHERE user_id = $1")
@@ -37,11 +38,31 @@ package struct HashedPassword: Equatable, Sendable {
     package let hash: [UInt8]
     /// Powers of two of the rounds it was hashed with.
     package let logRounds: Int
+    package let version: Version
 
-    package init(salt: [UInt8], hash: [UInt8], logRounds: Int) {
+    /// What of the password went into scrypt; the raw values are those of the column `version`.
+    package enum Version: Int64, Sendable {
+        /// Its bytes: a password and the same with NULs after it have one hash.
+        case plain = 0
+        /// Their SHA-256.
+        case digested = 1
+    }
+
+    package init(salt: [UInt8], hash: [UInt8], logRounds: Int, version: Version) {
         self.salt = salt
         self.hash = hash
         self.logRounds = logRounds
+        self.version = version
+    }
+
+    /// False for a password that has the hash of another one: it is wrong, whatever it hashes to.
+    package func mayBe(_ password: String) -> Bool {
+        version == .digested || password.utf8.last != 0
+    }
+
+    /// Whether both were hashed in the same way, so that equal hashes mean equal passwords.
+    package func isComparable(to other: HashedPassword) -> Bool {
+        salt == other.salt && logRounds == other.logRounds && version == other.version
     }
 }
 
@@ -66,7 +87,8 @@ extension ReadTransaction {
             password: HashedPassword(
                 salt: statement.bytes(0),
                 hash: statement.bytes(1),
-                logRounds: Int(statement.int(2))
+                logRounds: Int(statement.int(2)),
+                version: HashedPassword.Version(rawValue: statement.int(7)) ?? .plain
             ),
             hint: statement.isNull(3) ? nil : Text(unchecked: Bytes(statement.bytes(3))),
             email: statement.isNull(4) ? nil : statement.string(4),
@@ -103,6 +125,7 @@ extension WriteTransaction {
         put.bind(4, Int64(password.logRounds))
         put.bindWords(5, hint)
         put.bindWords(6, email)
+        put.bind(7, password.version.rawValue)
         try put.run()
         try voidChallenges(of: user)
     }
@@ -123,7 +146,7 @@ extension WriteTransaction {
         try store.passwords.setTries.run()
     }
 
-    private func voidChallenges(of user: UserID) throws {
+    func voidChallenges(of user: UserID) throws {
         store.tracks.deleteOfUser.bind(1, user.rawValue)
         store.tracks.deleteOfUser.bind(2, Track.Kind.challenge.rawValue)
         try store.tracks.deleteOfUser.run()

@@ -535,5 +535,24 @@ package enum Schema {
             );
             """
         ),
+        Migration(
+            18,
+            "what one may see",
+            """
+            ALTER TABLE password ADD COLUMN version {int64} NOT NULL DEFAULT 0;
+
+            CREATE INDEX message_hidden_message ON message_hidden (chat, message, user_id);
+            DROP INDEX message_hidden_chat;
+
+            CREATE TABLE email_code (
+              recipient {blob} NOT NULL,
+              user_id {int64} NOT NULL,
+              created {int64} NOT NULL
+            );
+            CREATE INDEX email_code_recipient ON email_code (recipient, created);
+            CREATE INDEX email_code_user ON email_code (user_id, created);
+            CREATE INDEX email_code_created ON email_code (created);
+            """
+        ),
     ]
 }

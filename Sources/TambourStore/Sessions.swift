@@ -20,6 +20,8 @@ struct SessionStatements {
     let countTry: any SQLStatement
     let spendCode: any SQLStatement
     let codesOfPhone: any SQLStatement
+    let codesOfPhoneFrom: any SQLStatement
+    let voidCodesOfPhone: any SQLStatement
     let codesOfAddress: any SQLStatement
     let pruneCodes: any SQLStatement
     let insertRegistration: any SQLStatement
@@ -68,6 +70,10 @@ struct SessionStatements {
         codesOfPhone = try sql.prepare(
             "SELECT count(*) FROM login_code WHERE phone = $1 AND created > $2"
         )
+        codesOfPhoneFrom = try sql.prepare(
+            "SELECT count(*) FROM login_code WHERE phone = $1 AND created > $2 AND address = $3"
+        )
+        voidCodesOfPhone = try sql.prepare("UPDATE login_code SET expires = 0 WHERE phone = $1")
         codesOfAddress = try sql.prepare(
             "SELECT count(*) FROM login_code WHERE address = $1 AND created > $2"
         )
@@ -141,6 +147,16 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, phone)
         statement.bind(2, time)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// How many codes went to `phone` since `time` (Unix milliseconds) that `address` asked for.
+    package func loginCodes(phone: Int64, address: String, since time: Int64) throws -> Int {
+        let statement = store.sessions.codesOfPhoneFrom
+        defer { statement.reset() }
+        statement.bind(1, phone)
+        statement.bind(2, time)
+        statement.bindText(3, address)
         return try statement.step() ? Int(statement.int(0)) : 0
     }
 

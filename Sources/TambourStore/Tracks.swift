@@ -18,6 +18,10 @@ struct TrackStatements {
     let end: any SQLStatement
     let deleteOfUser: any SQLStatement
     let prune: any SQLStatement
+    let emailCodesTo: any SQLStatement
+    let emailCodesOf: any SQLStatement
+    let insertEmailCode: any SQLStatement
+    let pruneEmailCodes: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         byID = try sql.prepare("SELECT \(Self.columns) FROM track WHERE id_hash = $1")
@@ -54,6 +58,16 @@ struct TrackStatements {
         )
         deleteOfUser = try sql.prepare("DELETE FROM track WHERE user_id = $1 AND kind = $2")
         prune = try sql.prepare("DELETE FROM track WHERE created < $1")
+        emailCodesTo = try sql.prepare(
+            "SELECT count(*) FROM email_code WHERE recipient = $1 AND created > $2"
+        )
+        emailCodesOf = try sql.prepare(
+            "SELECT count(*) FROM email_code WHERE user_id = $1 AND created > $2"
+        )
+        insertEmailCode = try sql.prepare(
+            "INSERT INTO email_code (recipient, user_id, created) VALUES ($1, $2, $3)"
+        )
+        pruneEmailCodes = try sql.prepare("DELETE FROM email_code WHERE created < $1")
     }
 }
 
@@ -121,6 +135,24 @@ extension ReadTransaction {
         return track.expires > now ? (track, statement.bytes(12)) : nil
     }
 
+    /// How many codes went to an e-mail address (as its SHA-256) after `time` (Unix milliseconds).
+    package func emailCodes(to recipient: [UInt8], since time: Int64) throws -> Int {
+        let statement = store.tracks.emailCodesTo
+        defer { statement.reset() }
+        statement.bindBlob(1, recipient)
+        statement.bind(2, time)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
+    /// How many codes by e-mail the account of `user` has sent after `time` (Unix milliseconds).
+    package func emailCodes(of user: UserID, since time: Int64) throws -> Int {
+        let statement = store.tracks.emailCodesOf
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, time)
+        return try statement.step() ? Int(statement.int(0)) : 0
+    }
+
     /// How many tracks of a kind `user` opened after `time` (Unix milliseconds).
     package func tracks(_ kind: Track.Kind, of user: UserID, since time: Int64) throws -> Int {
         let statement = store.tracks.countOfUser
@@ -178,6 +210,23 @@ extension WriteTransaction {
         store.tracks.setCode.bindBlob(3, codeHash)
         store.tracks.setCode.bind(4, expires)
         try run(store.tracks.setCode, idHash)
+    }
+
+    /// Notes that a code goes to an e-mail address (as its SHA-256), and forgets those before
+    /// `keptSince` (Unix milliseconds).
+    package func countEmailCode(
+        to recipient: [UInt8],
+        of user: UserID,
+        keptSince: Int64
+    ) throws {
+        writes += 1
+        store.tracks.pruneEmailCodes.bind(1, keptSince)
+        try store.tracks.pruneEmailCodes.run()
+        let insert = store.tracks.insertEmailCode
+        insert.bindBlob(1, recipient)
+        insert.bind(2, user.rawValue)
+        insert.bind(3, ct)
+        try insert.run()
     }
 
     package func countEmailTry(track idHash: [UInt8]) throws {

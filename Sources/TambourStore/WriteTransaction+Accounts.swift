@@ -98,9 +98,18 @@ extension WriteTransaction {
         return DeviceID(lastDeviceID)
     }
 
+    /// Whether a session is still there; remembered between batches, for every command asks it.
+    package func isOpen(_ session: SessionID) throws -> Bool {
+        if openSessions.contains(session) { return true }
+        guard try reader.session(session) != nil else { return false }
+        openSessions.insert(session)
+        return true
+    }
+
     /// Kills the tokens of these sessions of `user`; their connections close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
         guard !sessions.isEmpty else { return }
+        openSessions.subtract(sessions)
         for session in sessions {
             store.sessions.delete.bind(1, session.rawValue)
             try store.sessions.delete.run()

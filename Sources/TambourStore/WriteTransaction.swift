@@ -22,6 +22,8 @@ package final class WriteTransaction {
     var pairs: [Pair: ChatKey] = [:]
     /// Users known to be there and not blocked.
     var listed: Set<UserID> = []
+    /// Sessions known to be there.
+    var openSessions: Set<SessionID> = []
     var touched: [ChatState] = []
     var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
     var pending: [MessageRecord] = []
@@ -37,7 +39,8 @@ package final class WriteTransaction {
 
     /// Chats held between batches; beyond that the cache starts afresh.
     private static let cachedChats = 20_000
-    /// Users known to be listed, some 50 bytes each; beyond that they are asked for anew.
+    /// Users known to be listed, and sessions known to be open, some 50 bytes each; beyond that the
+    /// cache starts afresh.
     private static let cachedUsers = 100_000
     /// Client ids known without a look; more only help clients whose clocks lag by minutes.
     private static let recentClientIDs = 16_384
@@ -185,6 +188,7 @@ package final class WriteTransaction {
                 pairs = [:]
             }
             if listed.count > Self.cachedUsers { listed = [] }
+            if openSessions.count > Self.cachedUsers { openSessions = [] }
         }
         return events
     }
@@ -195,6 +199,7 @@ package final class WriteTransaction {
         chats = [:]
         pairs = [:]
         listed = []
+        openSessions = []
         touched = []
         dirtyMembers = []
         pending = []

@@ -117,12 +117,15 @@ package final class TestServer: Sendable {
     // MARK: - Clients
 
     /// A connection that has said SESSION_INIT.
+    ///
+    /// - Parameter source: the address to connect from; nil for any.
     package func connect(
         device: String = "test",
         capabilities: [String]? = nil,
-        features: [String]? = nil
+        features: [String]? = nil,
+        source: String? = nil
     ) throws -> WireClient {
-        let client = try WireClient(address: address)
+        let client = try WireClient(address: address, source: source)
         _ = try client.call(
             SessionInitRequest(
                 userAgent: UserAgent(deviceType: "DESKTOP", appVersion: "1", deviceName: device),

@@ -6,8 +6,9 @@ package enum Unhurried {
     package static let limits: [String: Int] = {
         let often =
             [
-                "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour", "maxNewDialogsPerHour",
-                "maxTracksPerHour",
+                "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour",
+                "maxCodesPerPhoneFromAllPerHour", "maxCodesPerEmailPerHour",
+                "maxEmailCodesPerUserPerHour", "maxNewDialogsPerHour", "maxTracksPerHour",
             ] + RateBucket.allCases.map(\.limitNames.perMinute)
         return Dictionary(uniqueKeysWithValues: often.map { ($0, 1_000_000_000) })
     }()

@@ -49,7 +49,9 @@ package final class WireClient {
     package var token = ""
 
     /// Connects to `HOST:PORT`, an IPv4 address.
-    package init(address: String) throws {
+    ///
+    /// - Parameter source: the address to connect from; nil for any.
+    package init(address: String, source: String? = nil) throws {
         let parts = address.split(separator: ":")
         guard parts.count == 2, let port = UInt16(parts[1]) else {
             throw Failure.unexpected("no address: \(address)")
@@ -64,6 +66,7 @@ package final class WireClient {
         target.sin_family = sa_family_t(AF_INET)
         target.sin_port = port.bigEndian
         inet_pton(AF_INET, String(parts[0]), &target.sin_addr)
+        if let source { try Self.bind(socket, to: source) }
         let connected = withUnsafePointer(to: &target) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
@@ -76,6 +79,18 @@ package final class WireClient {
         }
         var on: Int32 = 1
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(4))
+    }
+
+    private static func bind(_ socket: Int32, to source: String) throws {
+        var local = sockaddr_in()
+        local.sin_family = sa_family_t(AF_INET)
+        inet_pton(AF_INET, source, &local.sin_addr)
+        let bound = withUnsafePointer(to: &local) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard bound == 0 else { throw Failure.unexpected("cannot connect from \(source)") }
     }
 
     deinit {

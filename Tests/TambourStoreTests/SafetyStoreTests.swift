@@ -8,7 +8,7 @@ struct SafetyStoreTests {
     private func hash(_ byte: UInt8) -> [UInt8] { [UInt8](repeating: byte, count: 32) }
 
     private func password(_ byte: UInt8) -> HashedPassword {
-        HashedPassword(salt: hash(byte), hash: hash(byte + 1), logRounds: 15)
+        HashedPassword(salt: hash(byte), hash: hash(byte + 1), logRounds: 15, version: .digested)
     }
 
     @Test("a password is set, replaced, counted against, removed", arguments: SQLEngine.available)

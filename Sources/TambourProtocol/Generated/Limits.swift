@@ -73,8 +73,12 @@ package final class Limits: Sendable {
     package let loginCodeTries: Int
     /// 600_000 ms. A code that arrives late is still good.
     package let loginCodeLifetimeMs: Int
-    /// 5 codes an hour. Each costs the operator money and the owner a message.
+    /// 5 codes an hour. Each costs the operator money and the owner a message; counted for each address that
+    /// asks.
     package let maxCodesPerPhonePerHour: Int
+    /// 20 codes an hour. Over all addresses, so that one of them alone cannot keep the owner from getting
+    /// codes; it does not hold for an address where the account is logged in.
+    package let maxCodesPerPhoneFromAllPerHour: Int
     /// 20 codes an hour. An office behind one address still signs in.
     package let maxCodesPerAddressPerHour: Int
     /// 6 UTF-16 units. The length clients are told; tries are bounded, so short ones do.
@@ -91,12 +95,24 @@ package final class Limits: Sendable {
     package let maxPasswordTriesPerHour: Int
     /// 64 passwords. Hashing is slow on purpose; who comes behind so many is told to come again.
     package let maxPasswordsWaiting: Int
+    /// 8 passwords. One account, or one address before login, holds a small share of the line; callers take
+    /// turns.
+    package let maxPasswordsWaitingPerCaller: Int
     /// 600_000 ms. As long as a login code.
     package let trackLifetimeMs: Int
     /// 20 tracks an hour. Each may send e-mail.
     package let maxTracksPerHour: Int
     /// 3 codes. The address was mistyped twice.
     package let maxEmailCodesPerTrack: Int
+    /// 5 codes an hour. For an address that is not checked yet, whoever asks: it may be somebody else's.
+    package let maxCodesPerEmailPerHour: Int
+    /// 10 codes an hour. Three tracks of somebody who mistypes.
+    package let maxEmailCodesPerUserPerHour: Int
+    /// 8 programs. Each is a process of the operator that delivers a code.
+    package let maxCodeProgramsRunning: Int
+    /// 256 codes. Codes for which the program has still to run or to run again; beyond them a request for a
+    /// code is refused with `overloaded`.
+    package let maxCodesWaiting: Int
     /// 120_000 ms. As long as it takes to find the phone; a photo of the code is worth nothing soon.
     package let qrLifetimeMs: Int
     /// 3000 ms. Nobody notices three seconds while unlocking a phone.
@@ -477,6 +493,7 @@ package final class Limits: Sendable {
         loginCodeTries = overrides.value(of: "loginCodeTries", standard: 5)
         loginCodeLifetimeMs = overrides.value(of: "loginCodeLifetimeMs", standard: 600_000)
         maxCodesPerPhonePerHour = overrides.value(of: "maxCodesPerPhonePerHour", standard: 5)
+        maxCodesPerPhoneFromAllPerHour = overrides.value(of: "maxCodesPerPhoneFromAllPerHour", standard: 20)
         maxCodesPerAddressPerHour = overrides.value(of: "maxCodesPerAddressPerHour", standard: 20)
         minPasswordUnits = overrides.value(of: "minPasswordUnits", standard: 6)
         maxPasswordUnits = overrides.value(of: "maxPasswordUnits", standard: 64)
@@ -485,9 +502,14 @@ package final class Limits: Sendable {
         passwordHashLogRounds = overrides.value(of: "passwordHashLogRounds", standard: 15, max: 20)
         maxPasswordTriesPerHour = overrides.value(of: "maxPasswordTriesPerHour", standard: 10)
         maxPasswordsWaiting = overrides.value(of: "maxPasswordsWaiting", standard: 64)
+        maxPasswordsWaitingPerCaller = overrides.value(of: "maxPasswordsWaitingPerCaller", standard: 8)
         trackLifetimeMs = overrides.value(of: "trackLifetimeMs", standard: 600_000)
         maxTracksPerHour = overrides.value(of: "maxTracksPerHour", standard: 20)
         maxEmailCodesPerTrack = overrides.value(of: "maxEmailCodesPerTrack", standard: 3)
+        maxCodesPerEmailPerHour = overrides.value(of: "maxCodesPerEmailPerHour", standard: 5)
+        maxEmailCodesPerUserPerHour = overrides.value(of: "maxEmailCodesPerUserPerHour", standard: 10)
+        maxCodeProgramsRunning = overrides.value(of: "maxCodeProgramsRunning", standard: 8)
+        maxCodesWaiting = overrides.value(of: "maxCodesWaiting", standard: 256)
         qrLifetimeMs = overrides.value(of: "qrLifetimeMs", standard: 120_000)
         qrPollingIntervalMs = overrides.value(of: "qrPollingIntervalMs", standard: 3000)
         profileDeleteDelayMs = overrides.value(of: "profileDeleteDelayMs", standard: 604_800_000)

@@ -3077,7 +3077,7 @@ package struct PollReference: WireValue, Hashable {
     }
 }
 
-/// What a message answers or forwards. Left out when the original is gone.
+/// What a message answers or forwards. Left out when the original is gone, or is not there for the reader.
 package struct MessageLink: WireValue, Hashable {
     /// Reply or forward.
     package var type: LinkType

@@ -1,22 +1,44 @@
+import Crypto
 import CryptoExtras
 import Synchronization
 import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// Hashes passwords with scrypt, which takes long on purpose, one after the other on a queue of its own.
+/// Hashes passwords with scrypt, which is slow on purpose, one after the other on a queue of its own.
+///
+/// A password is hashed only when the command that carries it may need the hash: its track exists,
+/// tries are left, and everything else that the handler checks holds. Requests wait in a
+/// `PasswordLine`, so one account or address delays the others by one hash at most.
 ///
 /// `@unchecked Sendable`: the connection is touched on the queue only.
 final class PasswordHasher: @unchecked Sendable {
+    /// A command that waits for its turn.
+    private struct Job: Sendable {
+        let request: CommandRequest
+        let requester: Requester
+        let start: Start
+    }
+
+    /// Called once, on some queue, with the hashed password or the refusal of the command.
+    ///
+    /// The receiver calls `finished` when the command has been answered.
+    typealias Start =
+        @Sendable (
+            _ password: Result<HashedPassword?, RequestError>,
+            _ finished: @escaping @Sendable () -> Void
+        ) -> Void
+
     private let queue: SerialQueue
     private let store: StoreConnection
     private let dispatcher: Dispatcher
-    private let limit: Int
-    private let waiting = Atomic<Int>(0)
+    private let line: Mutex<PasswordLine<Job>>
+    private let isClosed = Atomic<Bool>(false)
+    private let metrics: ServerMetrics
     private let report: @Sendable (String) -> Void
 
     private static let hashBytes = 32
-    /// The usual ones; how much it costs is said by the rounds alone.
+    /// The usual ones; the rounds alone say how much a hash costs.
     private static let blockSize = 8
     private static let parallelism = 1
 
@@ -25,16 +47,23 @@ final class PasswordHasher: @unchecked Sendable {
         dispatcher: Dispatcher,
         limits: Limits,
         environment: Environment,
+        metrics: ServerMetrics,
         report: @escaping @Sendable (String) -> Void
     ) {
         queue = SerialQueue(label: "tambour.passwords", simulated: environment.scheduler)
         self.store = store
         self.dispatcher = dispatcher
-        limit = limits.maxPasswordsWaiting
+        line = Mutex(
+            PasswordLine(
+                capacity: limits.maxPasswordsWaiting,
+                share: limits.maxPasswordsWaitingPerCaller
+            )
+        )
+        self.metrics = metrics
         self.report = report
     }
 
-    /// Whether a command comes by here: all that belong to one track do, so that they keep their order.
+    /// Whether a command passes through here. All commands of a track do, so they keep their order.
     static func concerns(_ request: CommandRequest) -> Bool {
         switch request {
         case .authCheckPassword, .authSet2fa, .authVerifyEmail, .authCheckEmail,
@@ -44,34 +73,51 @@ final class PasswordHasher: @unchecked Sendable {
         }
     }
 
-    /// Hashes the password of a command, if it has one to hash.
+    /// Queues a command and calls `start` when its password has been hashed, if it needs a hash.
     ///
-    /// - Returns: false when too many wait; then nothing is called.
-    func post(
-        _ request: CommandRequest,
-        from requester: Requester,
-        then body: @escaping @Sendable (Result<HashedPassword?, RequestError>) -> Void
-    ) -> Bool {
-        guard waiting.add(1, ordering: .relaxed).newValue <= limit else {
-            waiting.subtract(1, ordering: .relaxed)
-            return false
+    /// Too many that wait are refused with `overloaded`.
+    func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
+        let subject =
+            requester.caller.map { RateLimiter.Subject.user($0.userID) }
+            ?? RateLimiter.Subject(address: requester.origin.address)
+        let job = Job(request: request, requester: requester, start: start)
+        switch line.withLock({ $0.add(job, of: subject) }) {
+        case .taken: break
+        case .refused: return start(.failure(.overloaded)) {}
+        case .displaced(let other): other.start(.failure(.overloaded)) {}
         }
-        queue.async { [self] in
-            do {
-                let found = try dispatcher.passwordToHash(of: request, from: requester, on: store)
-                body(.success(try found.map(Self.hash)))
-            } catch {
-                report("a password could not be hashed: \(error)")
-                body(.failure(.internalError))
-            }
-            waiting.subtract(1, ordering: .relaxed)
+        queue.async { self.serve() }
+    }
+
+    private func serve() {
+        guard !isClosed.load(ordering: .relaxed), let (subject, job) = line.withLock({ $0.next() })
+        else { return }
+        job.start(hash(job)) { [self] in
+            line.withLock { $0.finished(subject) }
+            queue.async { self.serve() }
         }
-        return true
+    }
+
+    private func hash(_ job: Job) -> Result<HashedPassword?, RequestError> {
+        do {
+            guard
+                let password = try dispatcher.passwordToHash(
+                    of: job.request,
+                    from: job.requester,
+                    on: store
+                )
+            else { return .success(nil) }
+            metrics.passwordsHashed.add(1)
+            return .success(try Self.hash(password))
+        } catch {
+            report("a password could not be hashed: \(error)")
+            return .failure(.internalError)
+        }
     }
 
     static func hash(_ password: PasswordToHash) throws -> HashedPassword {
         let key = try KDF.Scrypt.deriveKey(
-            from: Array(password.password.utf8),
+            from: input(of: password),
             salt: password.salt,
             outputByteCount: hashBytes,
             rounds: 1 << password.logRounds,
@@ -81,12 +127,24 @@ final class PasswordHasher: @unchecked Sendable {
         return HashedPassword(
             salt: password.salt,
             hash: key.withUnsafeBytes { Array($0) },
-            logRounds: password.logRounds
+            logRounds: password.logRounds,
+            version: password.version
         )
     }
 
-    /// Runs `body` when everything posted before has run; used once, at the end.
+    /// scrypt uses its input as an HMAC key, which is padded with zeros: a password and the same with
+    /// NULs after it would be one. The digest has one length, so nothing is padded.
+    private static func input(of password: PasswordToHash) -> [UInt8] {
+        switch password.version {
+        case .plain: Array(password.password.utf8)
+        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))
+        }
+    }
+
+    /// Runs `body` when the hash under way is done; what still waits is dropped. Used once, at the end.
     func close(_ body: @escaping @Sendable () -> Void) {
+        isClosed.store(true, ordering: .relaxed)
+        line.withLock { $0.removeAll() }
         queue.async(body)
     }
 }

@@ -46,6 +46,7 @@ package final class ServerMetrics: Sendable {
     package let strangersClosedForAddress = Counter()
     package let connectionsRefused = Counter()
     package let acceptPauses = Counter()
+    package let passwordsHashed = Counter()
     package let timings: ClientTimings
     package let queueTimes = QueueTimes()
 
@@ -130,6 +131,7 @@ package final class ServerMetrics: Sendable {
         counter("committed_commands_total", "Commands in committed batches.", committedCommands)
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)
         counter("rerun_batches_total", "Batches run again one by one.", rerunBatches)
+        counter("passwords_hashed_total", "Passwords hashed by scrypt.", passwordsHashed)
         counter("replies_over_limit_total", "Replies too long to send.", repliesOverLimit)
         counter(
             "pushes_over_limit_total",

@@ -29,6 +29,7 @@ package struct Dispatcher: Sendable {
         limits: Limits,
         environment: Environment,
         fixedLoginCode: String?,
+        hasRoomForCodes: @escaping @Sendable () -> Bool = { true },
         clock: CommitClock,
         presence: PresenceRegistry,
         settings: ServiceConfig,
@@ -37,7 +38,12 @@ package struct Dispatcher: Sendable {
         preview: @escaping @Sendable (Int64) -> Attach? = { _ in nil },
         report: @escaping @Sendable (String) -> Void
     ) {
-        auth = AuthHandler(limits: limits, environment: environment, fixedCode: fixedLoginCode)
+        auth = AuthHandler(
+            limits: limits,
+            environment: environment,
+            fixedCode: fixedLoginCode,
+            hasRoomForCodes: hasRoomForCodes
+        )
         profile = ProfileHandler(limits: limits, service: settings)
         contacts = ContactsHandler(limits: limits, environment: environment, presence: presence)
         chats = ChatsHandler(
@@ -77,8 +83,10 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         // Some commands come before a login, and have none.
         var caller: Caller { requester.requireCaller() }
-        // What was on its way when an account was blocked or erased comes too late.
-        if let caller = requester.caller, try !tx.isListed(caller.userID) {
+        // A command that was under way when its session or its account ended comes too late.
+        if let caller = requester.caller,
+            try !tx.isListed(caller.userID) || !tx.isOpen(caller.sessionID)
+        {
             throw RequestError.protoState
         }
         switch request {

@@ -82,6 +82,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var queuedPushBytes = 0
     /// Why the connection closes once what is under way is answered; nothing more is read then.
     private var ending: Ending?
+    /// What still waits for its turn is refused then, as the engine refuses commands under way.
+    private var isTokenDead = false
 
     private var isInteractive = false
     private var interactiveAtLogin: Bool?
@@ -253,6 +255,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// The token of this session is dead; replies under way still go out.
     func tokenDied() {
+        isTokenDead = true
         // Nothing more is read, or a peer that always has a request under way would never go.
         connection.pauseReading()
         end(.sessionClosed)
@@ -479,7 +482,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             guard let info = request.opcode.info else {
                 preconditionFailure("the table knows what was decoded")
             }
-            if !info.states.contains(machine.states) {
+            if isTokenDead {
+                send(.protoState, request.sequence, request.opcode)
+                tickets += machine.finished(request.turn)
+            } else if !info.states.contains(machine.states) {
                 refuseSoftly(.protoState, request.sequence, request.opcode)
                 tickets += machine.finished(request.turn)
             } else if isOff(info) {
@@ -505,15 +511,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             guard PasswordHasher.concerns(asked) else {
                 return post(asked, request, from: requester)
             }
-            let isTaken = shared.passwords.post(asked, from: requester) { result in
-                switch result {
+            shared.passwords.post(asked, from: requester) { password, finished in
+                switch password {
                 case .success(let password):
-                    self.post(asked, request, from: requester, password: password)
+                    self.post(asked, request, from: requester, password: password, then: finished)
                 case .failure(let error):
                     gateway.post(.answered(self, request, .refusal(error)))
+                    finished()
                 }
             }
-            if !isTaken { gateway.post(.answered(self, request, .refusal(.overloaded))) }
         case .query(let asked):
             let queue = gateway.lane.queue
             let subject = WorkSubject(requester)
@@ -548,7 +554,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         _ asked: CommandRequest,
         _ request: Request,
         from requester: Requester,
-        password: HashedPassword? = nil
+        password: HashedPassword? = nil,
+        then finished: @escaping @Sendable () -> Void = {}
     ) {
         let shared = shared
         let gateway = gateway
@@ -556,6 +563,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             try shared.dispatcher.command(asked, from: requester, password: password, in: tx)
         } done: { answer in
             gateway.post(.answered(self, request, answer))
+            finished()
         }
         shared.engine.post(command)
     }

@@ -6,11 +6,12 @@ struct PasswordToHash: Sendable {
     let password: String
     let salt: [UInt8]
     let logRounds: Int
+    let version: HashedPassword.Version
 }
 
 /// The second factor: tracks, the password of an account, and the challenge after the code.
 extension AuthHandler {
-    private static let hourMs: Int64 = 3_600_000
+    static let hourMs: Int64 = 3_600_000
     private static let saltBytes = 16
 
     // MARK: - Tracks
@@ -64,7 +65,7 @@ extension AuthHandler {
     /// A track of the caller's own session.
     ///
     /// - Throws: `track.not.found`.
-    private func settings(
+    func settings(
         _ secret: String,
         of caller: Caller,
         in snapshot: ReadTransaction,
@@ -78,15 +79,16 @@ extension AuthHandler {
     }
 
     /// - Throws: `track.not.found`, `login.blocked`.
-    private func challenge(
+    func challenge(
         _ secret: String,
-        in tx: WriteTransaction
+        in snapshot: ReadTransaction,
+        now: Int64
     ) throws -> (track: Track, idHash: [UInt8], account: Account, second: PasswordRecord) {
         let idHash = Tokens.hash(secret)
-        guard let track = try tx.reader.track(idHash: idHash, now: tx.ct),
+        guard let track = try snapshot.track(idHash: idHash, now: now),
             track.kind == .challenge, let user = track.user,
-            let account = try tx.reader.account(user),
-            let second = try tx.reader.password(of: user)
+            let account = try snapshot.account(user),
+            let second = try snapshot.password(of: user)
         else { throw RequestError.trackNotFound }
         guard !account.isBlocked else { throw RequestError.loginBlocked }
         return (track, idHash, account, second)
@@ -125,7 +127,7 @@ extension AuthHandler {
         return AuthValidateHintReply()
     }
 
-    private func requireOldPassword(
+    func requireOldPassword(
         on track: Track,
         of caller: Caller,
         in snapshot: ReadTransaction
@@ -147,173 +149,96 @@ extension AuthHandler {
                 "/password: \(units) UTF-16 units, limit \(limits.maxPasswordUnits)"
             )
         }
-    }
-
-    // MARK: - E-mail
-
-    /// Answers `AUTH_VERIFY_EMAIL` (109).
-    ///
-    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given,
-    ///   `auth.blocked` when the track has sent too many codes, `proto.payload`.
-    /// - Note: A command.
-    func authVerifyEmail(
-        _ request: AuthVerifyEmailRequest,
-        from caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> AuthVerifyEmailReply {
-        let (track, idHash) = try settings(
-            request.trackID,
-            of: caller,
-            in: tx.reader,
-            now: tx.ct
-        )
-        try requireOldPassword(on: track, of: caller, in: tx.reader)
-        guard EmailAddress.isPlausible(request.email) else {
-            throw RequestError.protoPayload("/email: no e-mail address")
+        let controls = password.unicodeScalars.contains {
+            $0.properties.generalCategory == .control
         }
-        let digits = try sendCode(
-            to: request.email,
-            on: track,
-            named: request.trackID,
-            idHash,
-            in: tx
-        )
-        return AuthVerifyEmailReply(
-            blockingDuration: Self.resendMs,
-            codeLength: Int64(digits)
-        )
-    }
-
-    /// - Returns: how many digits the code has.
-    private func sendCode(
-        to email: String,
-        on track: Track,
-        named secret: String,
-        _ idHash: [UInt8],
-        in tx: WriteTransaction
-    ) throws -> Int {
-        guard track.codesSent < limits.maxEmailCodesPerTrack else { throw RequestError.authBlocked }
-        let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
-        try tx.setEmailCode(
-            Tokens.hash(code: code, request: secret),
-            to: email,
-            expires: tx.ct + Int64(limits.loginCodeLifetimeMs),
-            track: idHash
-        )
-        tx.emit(.code(code, to: .email(email)))
-        return code.count
-    }
-
-    /// Answers `AUTH_CHECK_EMAIL` (110).
-    ///
-    /// - Throws: `track.not.found`, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
-    /// - Note: A command.
-    func authCheckEmail(
-        _ request: AuthCheckEmailRequest,
-        from caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> Result<AuthCheckEmailReply, RequestError> {
-        let (track, idHash) = try settings(
-            request.trackID,
-            of: caller,
-            in: tx.reader,
-            now: tx.ct
-        )
-        if let error = try refusal(
-            of: request.verifyCode,
-            on: track,
-            named: request.trackID,
-            idHash,
-            in: tx
-        ) {
-            return .failure(error)
-        }
-        try tx.checkEmail(track: idHash)
-        return .success(AuthCheckEmailReply(email: track.email))
-    }
-
-    /// - Throws: `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
-    private func refusal(
-        of code: String,
-        on track: Track,
-        named secret: String,
-        _ idHash: [UInt8],
-        in tx: WriteTransaction
-    ) throws -> RequestError? {
-        guard track.codeExpires > tx.ct, track.codeTries < limits.loginCodeTries else {
-            throw RequestError.errorCodeExpired
-        }
-        let given = Tokens.hash(code: code, request: secret)
-        if Tokens.areEqual(given, track.codeHash) { return nil }
-        try tx.countEmailTry(track: idHash)
-        return .errorCodeWrong
+        guard !controls else { throw RequestError.protoPayload("/password: a control character") }
     }
 
     // MARK: - The password
 
-    /// What has to be hashed before a command can run; the hashing takes long and happens elsewhere.
+    /// The password to hash before a command can run; hashing takes long and happens elsewhere.
+    ///
+    /// - Returns: nil when the command carries no password, or is going to be refused without a look
+    ///   at it.
     func passwordToHash(
         of request: CommandRequest,
         from requester: Requester,
         in snapshot: ReadTransaction
     ) throws -> PasswordToHash? {
-        func known(_ password: String, of user: UserID?) throws -> PasswordToHash? {
-            guard let stored = try user.flatMap({ try snapshot.password(of: $0) })?.password else {
-                return nil
+        let now = environment.wallMs()
+        func guess(_ password: String, at second: PasswordRecord) throws -> PasswordToHash? {
+            _ = try tries(of: second, now: now)
+            guard second.password.mayBe(password) else { return nil }
+            return PasswordToHash(
+                password: password,
+                salt: second.password.salt,
+                logRounds: second.password.logRounds,
+                version: second.password.version
+            )
+        }
+        do {
+            switch request {
+            case .authCheckPassword(let request):
+                let caller = requester.requireCaller()
+                _ = try settings(request.trackID, of: caller, in: snapshot, now: now)
+                guard let second = try snapshot.password(of: caller.userID) else { return nil }
+                return try guess(request.password, at: second)
+            case .authLoginCheckPassword(let request):
+                let second = try challenge(request.trackID, in: snapshot, now: now).second
+                return try guess(request.password, at: second)
+            case .authSet2fa(let request):
+                let caller = requester.requireCaller()
+                _ = try change(by: request, from: caller, in: snapshot, now: now)
+                guard !request.removes, let password = request.password else { return nil }
+                return PasswordToHash(
+                    password: password,
+                    salt: environment.randomBytes(Self.saltBytes),
+                    logRounds: limits.passwordHashLogRounds,
+                    version: .digested
+                )
+            default: return nil
             }
-            return PasswordToHash(
-                password: password,
-                salt: stored.salt,
-                logRounds: stored.logRounds
+        } catch is RequestError {
+            // The handler finds the same and answers with it.
+            return nil
+        }
+    }
+
+    /// The number of wrong passwords within the hour.
+    ///
+    /// - Throws: `auth.blocked` when there were too many.
+    private func tries(of second: PasswordRecord, now: Int64) throws -> Int {
+        let tries = second.triesSince > now - Self.hourMs ? second.tries : 0
+        guard tries < limits.maxPasswordTriesPerHour else {
+            throw RequestError.authBlocked.retrying(
+                afterMs: second.triesSince + Self.hourMs - now
             )
         }
-        switch request {
-        case .authCheckPassword(let request):
-            return try known(request.password, of: requester.caller?.userID)
-        case .authLoginCheckPassword(let request):
-            let track = try snapshot.track(
-                idHash: Tokens.hash(request.trackID),
-                now: environment.wallMs()
-            )
-            guard let track, track.kind == .challenge else { return nil }
-            return try known(request.password, of: track.user)
-        case .authSet2fa(let request):
-            guard !request.removes, let password = request.password,
-                password.utf16.count <= limits.maxPasswordUnits
-            else { return nil }
-            return PasswordToHash(
-                password: password,
-                salt: environment.randomBytes(Self.saltBytes),
-                logRounds: limits.passwordHashLogRounds
-            )
-        default: return nil
-        }
+        return tries
     }
 
     /// Nil when the password is the user's. Wrong ones are counted over all tracks.
     ///
+    /// - Parameter given: what `password` was hashed to; nil when nothing was hashed.
     /// - Throws: `auth.blocked` when there were too many, `track.not.found` when the password was
     ///   changed while this one was hashed.
     private func refusal(
-        of given: HashedPassword?,
+        of password: String,
+        _ given: HashedPassword?,
         for second: PasswordRecord,
         of user: UserID,
         in tx: WriteTransaction
     ) throws -> RequestError? {
-        let tries = second.triesSince > tx.ct - Self.hourMs ? second.tries : 0
-        guard tries < limits.maxPasswordTriesPerHour else {
-            throw RequestError.authBlocked.retrying(
-                afterMs: second.triesSince + Self.hourMs - tx.ct
-            )
-        }
-        guard let given, given.salt == second.password.salt,
-            given.logRounds == second.password.logRounds
-        else { throw RequestError.trackNotFound }
-        if Tokens.areEqual(given.hash, second.password.hash) {
-            if second.tries > 0 { try tx.setPasswordTries(0, since: 0, of: user) }
-            return nil
+        let tries = try tries(of: second, now: tx.ct)
+        if second.password.mayBe(password) {
+            guard let given, given.isComparable(to: second.password) else {
+                throw RequestError.trackNotFound
+            }
+            if Tokens.areEqual(given.hash, second.password.hash) {
+                if second.tries > 0 { try tx.setPasswordTries(0, since: 0, of: user) }
+                return nil
+            }
         }
         let since = tries == 0 ? tx.ct : second.triesSince
         try tx.setPasswordTries(tries + 1, since: since, of: user)
@@ -335,32 +260,40 @@ extension AuthHandler {
         guard let second = try tx.reader.password(of: caller.userID) else {
             throw RequestError.notAllowed
         }
-        if let error = try refusal(of: given, for: second, of: caller.userID, in: tx) {
+        if let error = try refusal(
+            of: request.password,
+            given,
+            for: second,
+            of: caller.userID,
+            in: tx
+        ) {
             return .failure(error)
         }
         try tx.checkTrack(idHash)
         return .success(AuthCheckPasswordReply())
     }
 
-    /// Answers `AUTH_SET_2FA` (111): sets, changes or removes the password.
+    /// What AUTH_SET_2FA is going to change.
+    private struct PasswordChange {
+        let idHash: [UInt8]
+        /// The second factor so far.
+        let second: PasswordRecord?
+        let hint: Text?
+        let email: String?
+    }
+
+    /// Makes every check of AUTH_SET_2FA: before its password is hashed, and again in the transaction.
     ///
-    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given and when the
-    ///   client expects something that was not prepared, `proto.payload`.
-    /// - Note: A command.
-    func authSet2fa(
-        _ request: AuthSet2faRequest,
-        _ given: HashedPassword?,
+    /// - Throws: what `authSet2fa` throws.
+    private func change(
+        by request: AuthSet2faRequest,
         from caller: Caller,
-        in tx: WriteTransaction
-    ) throws -> AuthSet2faReply {
-        let (track, idHash) = try settings(
-            request.trackID,
-            of: caller,
-            in: tx.reader,
-            now: tx.ct
-        )
-        let second = try tx.reader.password(of: caller.userID)
-        try requireOldPassword(on: track, of: caller, in: tx.reader)
+        in snapshot: ReadTransaction,
+        now: Int64
+    ) throws -> PasswordChange {
+        let (track, idHash) = try settings(request.trackID, of: caller, in: snapshot, now: now)
+        let second = try snapshot.password(of: caller.userID)
+        try requireOldPassword(on: track, of: caller, in: snapshot)
         let hint = request.hint.flatMap { $0.isEmpty ? nil : $0 }
         let email = track.isEmailChecked ? track.email : nil
         let setsPassword = request.password != nil && !request.removes
@@ -375,26 +308,46 @@ extension AuthHandler {
             }
         }
         guard isPrepared, !request.removes || second != nil else { throw RequestError.notAllowed }
-        if request.removes {
-            try tx.removePassword(of: caller.userID)
-        } else {
+        if !request.removes {
             if let password = request.password {
                 try requireGood(password)
                 if let hint, "\(hint)".contains(password) {
                     throw RequestError.protoPayload("/hint: holds the password")
                 }
-            }
-            guard let password = given ?? second?.password else {
+            } else if second == nil {
                 throw RequestError.protoPayload("/password: missing")
+            }
+        }
+        return PasswordChange(idHash: idHash, second: second, hint: hint, email: email)
+    }
+
+    /// Answers `AUTH_SET_2FA` (111): sets, changes or removes the password.
+    ///
+    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given and when the
+    ///   client expects something that was not prepared, `proto.payload`.
+    /// - Note: A command.
+    func authSet2fa(
+        _ request: AuthSet2faRequest,
+        _ given: HashedPassword?,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> AuthSet2faReply {
+        let change = try change(by: request, from: caller, in: tx.reader, now: tx.ct)
+        if request.removes {
+            try tx.removePassword(of: caller.userID)
+        } else {
+            // Without a hash something changed after the look at it: the client begins again.
+            guard let password = request.password == nil ? change.second?.password : given else {
+                throw RequestError.trackNotFound
             }
             try tx.setPassword(
                 password,
-                hint: hint ?? second?.hint,
-                email: email ?? second?.email,
+                hint: change.hint ?? change.second?.hint,
+                email: change.email ?? change.second?.email,
                 of: caller.userID
             )
         }
-        try tx.endTrack(idHash)
+        try tx.endTrack(change.idHash)
         try tellProfile(of: caller.userID, except: nil, in: tx)
         return AuthSet2faReply()
     }
@@ -440,61 +393,23 @@ extension AuthHandler {
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> Result<AuthLoginCheckPasswordReply, RequestError> {
-        let (_, idHash, account, second) = try challenge(request.trackID, in: tx)
-        if let error = try refusal(of: given, for: second, of: account.id, in: tx) {
+        let (_, idHash, account, second) = try challenge(
+            request.trackID,
+            in: tx.reader,
+            now: tx.ct
+        )
+        if let error = try refusal(
+            of: request.password,
+            given,
+            for: second,
+            of: account.id,
+            in: tx
+        ) {
             return .failure(error)
         }
         try tx.endTrack(idHash)
         return .success(
             AuthLoginCheckPasswordReply(
-                tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
-                profile: try tx.reader.profile(of: account)
-            )
-        )
-    }
-
-    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): sends a code by e-mail, or takes it and removes the
-    /// password.
-    ///
-    /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
-    ///   for too many codes, `error.code.expired`.
-    /// - Returns: `error.code.wrong`, when that was counted.
-    /// - Note: A command.
-    func authLoginRestorePassword(
-        _ request: AuthLoginRestorePasswordRequest,
-        from requester: Requester,
-        in tx: WriteTransaction
-    ) throws -> Result<AuthLoginRestorePasswordReply, RequestError> {
-        let (track, idHash, account, second) = try challenge(request.trackID, in: tx)
-        guard let email = second.email else { throw RequestError.notAllowed }
-        guard let code = request.verifyCode else {
-            let digits = try sendCode(
-                to: email,
-                on: track,
-                named: request.trackID,
-                idHash,
-                in: tx
-            )
-            return .success(
-                AuthLoginRestorePasswordReply(
-                    email: EmailAddress.masked(email),
-                    codeLength: Int64(digits)
-                )
-            )
-        }
-        if let error = try refusal(
-            of: code,
-            on: track,
-            named: request.trackID,
-            idHash,
-            in: tx
-        ) {
-            return .failure(error)
-        }
-        try tx.removePassword(of: account.id)
-        try tellProfile(of: account.id, except: nil, in: tx)
-        return .success(
-            AuthLoginRestorePasswordReply(
                 tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
                 profile: try tx.reader.profile(of: account)
             )

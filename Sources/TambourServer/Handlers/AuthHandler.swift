@@ -9,13 +9,16 @@ struct AuthHandler: Sendable {
     let environment: Environment
     /// The same code for everybody, for tests and demonstrations on loopback.
     let fixedCode: String?
+    /// Whether one more code can be delivered.
+    let hasRoomForCodes: @Sendable () -> Bool
     private static let codeWindowMs: Int64 = 3_600_000
     /// What clients are told to wait before they ask for another code.
     static let resendMs: Int64 = 60_000
 
     /// Answers `AUTH_REQUEST` (17): makes a code and sends it to the phone, known or not.
     ///
-    /// - Throws: `error.phone.wrong`, `auth.blocked` when the phone or the address asks too often.
+    /// - Throws: `error.phone.wrong`, `auth.blocked` when too many codes were asked for, `overloaded`
+    ///   when too many wait to be delivered.
     /// - Note: A command.
     func authRequest(
         _ request: AuthRequestRequest,
@@ -33,14 +36,16 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> AuthRequestReply {
         guard let phone = PhoneNumber.parse(phone) else { throw RequestError.errorPhoneWrong }
+        guard hasRoomForCodes() else { throw RequestError.overloaded }
         let now = tx.ct
         let windowStart = now - Self.codeWindowMs
-        // Whoever has one address of an IPv6 network has all of them.
-        let address = PeerAddress(requester.origin.address).description
-        let ofPhone = try tx.reader.loginCodes(phone: phone, since: windowStart)
-        guard ofPhone < limits.maxCodesPerPhonePerHour,
-            try tx.reader.loginCodes(address: address, since: windowStart)
-                < limits.maxCodesPerAddressPerHour
+        let address = PeerAddress(requester.origin.address)
+        let subject = address.description
+        let fromHere = try tx.reader.loginCodes(phone: phone, address: subject, since: windowStart)
+        guard fromHere < limits.maxCodesPerPhonePerHour,
+            try tx.reader.loginCodes(address: subject, since: windowStart)
+                < limits.maxCodesPerAddressPerHour,
+            try mayAsk(for: phone, from: address, since: windowStart, in: tx.reader)
         else { throw RequestError.authBlocked }
 
         let token = Tokens.make(environment)
@@ -50,7 +55,7 @@ struct AuthHandler: Sendable {
             codeHash: Tokens.hash(code: code, request: token),
             phone: phone,
             user: user,
-            address: address,
+            address: subject,
             now: now,
             expires: now + Int64(limits.loginCodeLifetimeMs),
             keptSince: windowStart
@@ -60,9 +65,27 @@ struct AuthHandler: Sendable {
             token: token,
             codeLength: Int64(code.count),
             requestMaxDuration: Self.resendMs,
-            requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - ofPhone - 1),
+            requestCountLeft: Int64(limits.maxCodesPerPhonePerHour - fromHere - 1),
             altActionDuration: Self.resendMs
         )
+    }
+
+    /// Whether the phone may get one more code, wherever the others were asked for.
+    ///
+    /// One address cannot use up what a phone may get, but many can. They do not shut out the owner
+    /// at an address where the account is logged in.
+    private func mayAsk(
+        for phone: Int64,
+        from address: PeerAddress,
+        since time: Int64,
+        in snapshot: ReadTransaction
+    ) throws -> Bool {
+        let codes = try snapshot.loginCodes(phone: phone, since: time)
+        if codes < limits.maxCodesPerPhoneFromAllPerHour { return true }
+        guard let account = try snapshot.account(phone: phone) else { return false }
+        return try snapshot.sessions(of: account.id).contains {
+            PeerAddress($0.address) == address
+        }
     }
 
     /// Answers `AUTH` (18): a login token for a known phone, a registration token for a new one.
@@ -149,7 +172,8 @@ struct AuthHandler: Sendable {
 
     /// Answers `AUTH_CONFIRM` (23): makes the account and logs it in.
     ///
-    /// - Throws: `error.code.expired` when the registration token is unknown or too old.
+    /// - Throws: `error.code.expired` when the registration token is unknown or too old, or somebody
+    ///   has the phone since its code was checked: the token says that nobody had it.
     /// - Note: A command.
     func authConfirm(
         _ request: AuthConfirmRequest,
@@ -162,17 +186,12 @@ struct AuthHandler: Sendable {
         }
         let firstName = try PersonName.required(request.firstName, "/firstName")
         let lastName = try request.lastName.flatMap { try PersonName.optional($0, "/lastName") }
-        // Somebody may have registered the phone since the code was checked.
-        let known = try tx.reader.account(phone: phone)
-        if let known, known.isBlocked { throw RequestError.authBlocked }
-        // What was shown for this token is no second factor.
-        if let known, try tx.reader.password(of: known.id) != nil {
-            throw RequestError.errorCodeExpired
+        // Whoever has registered the phone or moved to it since may be another person.
+        if let owner = try tx.reader.account(phone: phone) {
+            throw owner.isBlocked ? RequestError.authBlocked : RequestError.errorCodeExpired
         }
         try tx.spendRegistration(tokenHash: tokenHash)
-        let id =
-            try known?.id
-            ?? tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
+        let id = try tx.createAccount(phone: phone, firstName: firstName, lastName: lastName)
         let token = try openSession(of: id, from: requester, in: tx)
         guard let account = try tx.reader.account(id) else {
             preconditionFailure("the account was inserted in this transaction")

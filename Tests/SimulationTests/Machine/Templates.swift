@@ -23,6 +23,12 @@ struct Templates: Sendable {
 
     func user(_ index: Int) -> UserID { UserID(users[index]) }
 
+    /// The session of the user's client that the simulation has none of: sessions count from 1, and
+    /// it is the first of its user.
+    func otherSession(_ index: Int) -> SessionID {
+        SessionID(Int64(index * (1 + Self.devicesPerUser) + 1))
+    }
+
     private init() throws {
         let base = FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
         root = "\(base)/tambour-simulation-\(getpid())"
@@ -49,6 +55,11 @@ struct Templates: Sendable {
                 lastName: nil
             )
             made.append(id.rawValue)
+            _ = try tx.createSession(
+                of: id,
+                tokenHash: Tokens.hash("token-\(user)-other"),
+                origin: SessionOrigin(installation: "other", client: "", info: "", address: "")
+            )
             for device in 0..<devicesPerUser {
                 _ = try tx.createSession(
                     of: id,

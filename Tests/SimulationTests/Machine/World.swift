@@ -146,7 +146,7 @@ final class World {
         Requester(
             caller: Caller(
                 userID: Templates.shared.user(user),
-                sessionID: SessionID(1_000_000),
+                sessionID: Templates.shared.otherSession(user),
                 deviceID: DeviceID(1_000_000),
                 connectionID: ConnectionID(UInt64.max)
             ),

@@ -98,6 +98,9 @@ struct EraseTests {
         let muted = IDMap([(group, NameMap([("dontDisturbUntil" as Text, AnyValue(-1 as Int64))]))])
         try zoe.call(ConfigRequest(settings: SettingsChange(user: user, chats: muted)))
         try zoe.setPassword("correct horse", hint: "Pusteblume")
+        let track = try zoe.call(AuthCreateTrackRequest()).trackID
+        try zoe.call(AuthCheckPasswordRequest(trackID: track, password: "correct horse"))
+        try zoe.call(AuthVerifyEmailRequest(trackID: track, email: "hagebutte@example.org"))
         try zoe.call(
             ContactUpdateRequest(contactID: bob.userID, action: .add, firstName: "Ohrenkneifer")
         )
@@ -161,7 +164,8 @@ struct EraseTests {
             "zwetlanas-laptop", "Xylophonbau", "xylophon", "Yttriumkugel", "yttriumk",
             "Wacholderduft", "wacholde", "Vanillekipferl", "vanillek", "Tulpenzwiebel", "tulpenzw",
             "🦩", "Rosenholzkiste", "Quittengelee", "367D", "Pusteblume", "Ohrenkneifer",
-            "Nachtigallin", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke", "Igelstachel",
+            "Nachtigallin", "hagebutte", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke",
+            "Igelstachel",
         ] { traces.add(text) }
         traces.add(number: phone)
         for client in [zoe, laptop] {

@@ -1,7 +1,10 @@
+import Synchronization
 import TambourProtocol
-import TambourServer
+import TambourStore
 import TambourTesting
 import Testing
+
+@testable import TambourServer
 
 extension WireClient {
     /// Asks for a code.
@@ -78,6 +81,68 @@ struct AuthRequestTests {
             _ = try client.ask(server.freshPhone())
             clock.advance(ms: 3_600_001)
             #expect(try client.ask(phone).requestCountLeft == 1)
+        }
+    }
+
+    @Test("one address cannot use up what a phone may get; many can, but not for a known address")
+    func perPhoneFromAll() throws {
+        let clock = ManualClock()
+        let limits = ["maxCodesPerPhonePerHour": 2, "maxCodesPerPhoneFromAllPerHour": 4]
+        try withServer(limits: limits, environment: clock.environment) { server in
+            let phone = server.freshPhone()
+            let request = AuthRequestRequest(phone: PhoneNumber.format(phone))
+            func client(_ last: Int) throws -> WireClient {
+                try server.connect(source: "127.0.0.\(last)")
+            }
+            // Somebody registers at home.
+            let home = try client(9)
+            let token = try #require(
+                try server.enterCode(phone: phone, on: home).tokenAttrs.register?.token
+            )
+            try home.call(AuthConfirmRequest(firstName: "A", token: token))
+            // A stranger asks until it is refused; the owner is served on the way.
+            let stranger = try client(2)
+            for left in [1, 0] { #expect(try stranger.ask(phone).requestCountLeft == left) }
+            #expect(try stranger.code(of: request) == .authBlocked)
+            #expect(try client(3).ask(phone).requestCountLeft == 1)
+            // Now the phone has got all that it may, but for whoever is where it is logged in.
+            #expect(try client(4).code(of: request) == .authBlocked)
+            #expect(try client(3).code(of: request) == .authBlocked)
+            #expect(try client(9).ask(phone).requestCountLeft == 0)
+            #expect(try client(9).code(of: request) == .authBlocked)
+            _ = try client(4).ask(server.freshPhone())
+            clock.advance(ms: 3_600_001)
+            #expect(try client(4).ask(phone).requestCountLeft == 1)
+        }
+    }
+
+    @Test("who has one address of a /64 has all of them")
+    func networks() throws {
+        let limits = ["maxCodesPerAddressPerHour": 2, "maxCodesPerPhonePerHour": 2]
+        try withServer(limits: limits) { server in
+            let dispatcher = server.server.shared.dispatcher
+            func isServed(_ address: String) throws -> Bool {
+                let phone = server.freshPhone()
+                let requester = Requester(
+                    origin: SessionOrigin(installation: "", client: "", info: "", address: address)
+                )
+                let isServed = Mutex(true)
+                try server.run { tx in
+                    do {
+                        let ask = AuthRequestRequest(phone: PhoneNumber.format(phone))
+                        _ = try dispatcher.command(.authRequest(ask), from: requester, in: tx)
+                    } catch let error as RequestError where error.code == .authBlocked {
+                        isServed.withLock { $0 = false }
+                    }
+                }
+                return isServed.withLock { $0 }
+            }
+            for address in ["2001:db8::a:b:c:1", "2001:db8:0:0:ffff::2"] {
+                #expect(try isServed(address))
+            }
+            #expect(try !isServed("2001:db8::3"))
+            #expect(try isServed("2001:db8:0:1::3"))
+            #expect(try isServed("10.0.0.1"))
         }
     }
 
@@ -219,7 +284,7 @@ struct AuthTests {
         }
     }
 
-    @Test("two registrations of one phone are one account")
+    @Test("of two registrations of one phone the second is refused, and a new code logs in")
     func twoRegistrations() throws {
         try withServer { server in
             let phone = server.freshPhone()
@@ -229,11 +294,13 @@ struct AuthTests {
                 let reply = try client.check(asked.token, server.receivedCode(of: phone))
                 return (client, try #require(reply.tokenAttrs.register?.token))
             }
-            let ids = try tokens.map { client, token in
-                try client.call(AuthConfirmRequest(firstName: "A", token: token))
-                    .profile.contact.id
-            }
-            #expect(Set(ids).count == 1)
+            let made = try tokens[0].0.call(
+                AuthConfirmRequest(firstName: "A", token: tokens[0].1)
+            )
+            let second = AuthConfirmRequest(firstName: "B", token: tokens[1].1)
+            #expect(try tokens[1].0.code(of: second) == .errorCodeExpired)
+            let login = try server.enterCode(phone: phone, on: tokens[1].0)
+            #expect(login.profile?.contact.id == made.profile.contact.id)
         }
     }
 

@@ -296,6 +296,55 @@ struct TwoFactorTests {
         }
     }
 
+    @Test("an address gets few codes, whoever asks, and an account sends few")
+    func emailRecipients() throws {
+        let clock = ManualClock()
+        let limits = ["maxCodesPerEmailPerHour": 4, "maxEmailCodesPerUserPerHour": 3]
+        try withServer(limits: limits, environment: clock.environment) { server in
+            func ask(_ client: WireClient, _ email: String) throws -> AuthVerifyEmailRequest {
+                AuthVerifyEmailRequest(trackID: try client.track(), email: email)
+            }
+            let alice = try server.signUp("Alice")
+            let eve = try server.signUp("Eve")
+            for _ in 0..<3 { try eve.call(ask(eve, "bob@example.org")) }
+            #expect(try eve.code(of: ask(eve, "carol@example.org")) == .authBlocked)
+            try alice.call(ask(alice, "bob@example.org"))
+            // The same mailbox, however it is written.
+            #expect(try alice.code(of: ask(alice, "Bob@Example.org")) == .authBlocked)
+            try alice.call(ask(alice, "alice@example.org"))
+            clock.advance(ms: 3_600_001)
+            try eve.call(ask(eve, "bob@example.org"))
+        }
+    }
+
+    @Test("others cannot use up the codes by which a forgotten password is restored")
+    func restoreIsKept() throws {
+        try withServer(limits: ["maxCodesPerEmailPerHour": 1]) { server in
+            let alice = try server.signUp("Alice")
+            let track = try alice.track()
+            let address = "alice@example.org"
+            try alice.call(AuthVerifyEmailRequest(trackID: track, email: address))
+            let code = try server.receivedCode(of: address)
+            try alice.call(AuthCheckEmailRequest(trackID: track, verifyCode: code))
+            try alice.call(
+                AuthSet2faRequest(
+                    trackID: track,
+                    password: "correct horse",
+                    expectedCapabilities: [0, 4]
+                )
+            )
+            let eve = try server.signUp("Eve")
+            let verify = AuthVerifyEmailRequest(trackID: try eve.track(), email: address)
+            #expect(try eve.code(of: verify) == .authBlocked)
+            let client = try server.connect(device: "new")
+            let challenge = try #require(
+                try server.enterCode(phone: alice.phone, on: client).passwordChallenge?.trackID
+            )
+            try client.call(AuthLoginRestorePasswordRequest(trackID: challenge))
+            _ = try server.receivedCode(of: address)
+        }
+    }
+
     @Test("codes by e-mail are few, and tries too")
     func emailLimits() throws {
         try withServer(limits: ["maxEmailCodesPerTrack": 2, "loginCodeTries": 2]) { server in

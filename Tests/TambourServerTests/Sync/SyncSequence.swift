@@ -95,7 +95,7 @@ final class SyncSequence: @unchecked Sendable {
             "maxReactionKinds": 3,
             "pollVotesShown": Self.pollVotesShown,
             "pollVotersShown": Self.pollVotersShown,
-            "maxCodesPerPhonePerHour": 1_000_000,
+            "maxCodesPerPhonePerHour": 1_000_000, "maxCodesPerPhoneFromAllPerHour": 1_000_000,
             "maxCodesPerAddressPerHour": 1_000_000,
             "maxNewDialogsPerHour": 1_000_000,
             "erasedChatsPerStep": 2,

@@ -59,6 +59,18 @@ def test_another_phone(login: LogIn, newcomer: Newcomer, accounts: People, clien
     check(not registers(client, accounts, new), "a new phone with an account", "it has none")
 
 
+@case("ACC-02")
+def test_codes_from_before(login: LogIn, newcomer: Newcomer, accounts: People, client: Connection) -> None:
+    """A code that the phone got before the account moved to it logs nobody in."""
+    old, new = newcomer("nina"), newcomer("new")
+    device = login(old)
+    token = client.call("AUTH_REQUEST", {"phone": new.phone, "type": "START_AUTH"})["token"]
+    code = accounts.code(new)
+    value = {"token": ask(device, new.phone), "verifyCode": accounts.code(new)}
+    device.call("PHONE_BIND_CONFIRM", value)
+    client.refused("error.code.expired", "AUTH", {"token": token, "verifyCode": code})
+
+
 @case("ACC-03")
 def test_a_phone_that_is_taken(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
     """Both accounts stay where they are."""

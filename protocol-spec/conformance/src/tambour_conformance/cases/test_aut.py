@@ -183,6 +183,54 @@ def test_many_codes(client: Connection, connect: Connect, phone: Phone, limits: 
     ask(client, phone())
 
 
+@case("AUT-09")
+def test_codes_from_elsewhere(
+    client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits
+) -> None:
+    """What one address has used up of a phone is there for another one."""
+    most = limits["maxCodesPerPhonePerHour"]
+    if most >= limits["maxCodesPerPhoneFromAllPerHour"]:
+        skip(f"maxCodesPerPhoneFromAllPerHour is not above maxCodesPerPhonePerHour, {most}: {LESS}")
+    number = phone()
+    greedy = connect("greedy", source=address)
+    for _ in range(most):
+        greedy.call("AUTH_REQUEST", {"phone": number, "type": "START_AUTH"})
+    greedy.refused("auth.blocked", "AUTH_REQUEST", {"phone": number, "type": "START_AUTH"})
+    equal(ask(client, number)["requestCountLeft"], most - 1, "requestCountLeft elsewhere")
+
+
+@case("AUT-20")
+@pytest.mark.parametrize("known", [False, True], ids=["no account", "logged in"])
+def test_many_codes_for_one_phone(
+    client: Connection,
+    connect: Connect,
+    address: str,
+    newcomer: Newcomer,
+    login: LogIn,
+    limits: Limits,
+    known: bool,
+) -> None:
+    """maxCodesPerPhoneFromAllPerHour requests are served; the next is where the account is logged in."""
+    most, each = limits["maxCodesPerPhoneFromAllPerHour"], limits["maxCodesPerPhonePerHour"]
+    if not each < most <= 2 * each - 2 or most > MOST_CODES:
+        skip(f"needs more than two addresses for maxCodesPerPhoneFromAllPerHour, {most}: {LESS}")
+    somebody = newcomer()
+    if known:
+        login(somebody)
+    request = {"phone": somebody.phone, "type": "START_AUTH"}
+    elsewhere = connect("elsewhere", source=address)
+    for _ in range(each):
+        elsewhere.call("AUTH_REQUEST", request)
+    # Who has logged in has asked for a code before.
+    for _ in range(most - each - known):
+        ask(client, somebody.phone)
+    if known:
+        ask(client, somebody.phone)
+    else:
+        client.refused("auth.blocked", "AUTH_REQUEST", request)
+    elsewhere.refused("auth.blocked", "AUTH_REQUEST", request)
+
+
 @case("AUT-19")
 def test_many_codes_for_one_address(
     client: Connection, connect: Connect, address: str, phone: Phone, limits: Limits, settings: Settings
@@ -326,6 +374,23 @@ def test_registration_twice(client: Connection, accounts: People, newcomer: Newc
     client.refused("error.code.expired", "AUTH_CONFIRM", {"token": "notatoken", "firstName": "Nora"})
 
 
+@case("AUT-21")
+@pytest.mark.parametrize("how", ["registered", "moved"])
+def test_registration_of_a_phone_that_is_taken(
+    client: Connection, accounts: People, newcomer: Newcomer, login: LogIn, how: str
+) -> None:
+    """A REGISTER token says that nobody has the phone: once somebody has, it is good for nothing."""
+    nina = newcomer("nina")
+    token = register_token(client, accounts, nina)
+    if how == "registered":
+        login(nina)
+    else:
+        moving = login(newcomer("moving"))
+        asked = moving.call("PHONE_BIND_REQUEST", {"phone": nina.phone})["token"]
+        moving.call("PHONE_BIND_CONFIRM", {"token": asked, "verifyCode": accounts.code(nina)})
+    client.refused("error.code.expired", "AUTH_CONFIRM", {"token": token, "firstName": "Nora"})
+
+
 # Tokens.
 
 
@@ -370,6 +435,28 @@ def test_logout(login: LogIn, newcomer: Newcomer, connect: Connect) -> None:
     dead_token(later, device.token)
     laptop.alive()
     later.call("LOGIN", {"token": laptop.token})
+
+
+@case("AUT-22")
+def test_requests_after_logout(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, connect: Connect
+) -> None:
+    """What is sent in one write with a LOGOUT is refused, or not answered; nobody hears of it."""
+    nina = newcomer("nina")
+    device, bob = login(nina), login("bob")
+    chat = group(bob, device)
+    end, first = device.packet("LOGOUT")
+    message = {"chatId": chat, "message": {"text": "too late", "cid": cid(), "attaches": []}}
+    sent, second = device.packet("MSG_SEND", message)
+    asked, third = device.packet("CHAT_HISTORY", {"chatId": chat, "from": 0, "forward": 9, "backward": 0})
+    device.coalesce(first, second, third)
+    device.reply(end)
+    device.ends()
+    for number in (sent, asked):
+        answers = [each for each in device.unread if each.is_answer and each.seq == number]
+        equal([each.get("error") for each in answers], ["proto.state"] * len(answers), "answers")
+    bob.silence_by_fence(of=["NOTIF_MESSAGE"])
+    dead_token(connect(), device.token)
 
 
 @case("AUT-08")

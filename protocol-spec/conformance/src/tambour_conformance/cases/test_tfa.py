@@ -122,6 +122,41 @@ def test_length_of_a_password(login: LogIn, newcomer: Newcomer, limits: Limits, 
             nina.call(opcode, value)
 
 
+@case("TFA-21")
+@pytest.mark.parametrize("character", ["\0", "\n", "\x7f", "\x85"], ids=["NUL", "LF", "DEL", "NEL"])
+def test_control_characters(login: LogIn, newcomer: Newcomer, character: str) -> None:
+    """A control character is refused wherever it stands, here and where the password is set."""
+    nina = login(newcomer("nina"))
+    track = track_of(nina)
+    for password in (character + PASSWORD, PASSWORD + character):
+        for opcode in ("AUTH_VALIDATE_PASSWORD", "AUTH_SET_2FA"):
+            nina.refused("proto.payload", opcode, {"trackId": track, "password": password})
+
+
+@case("TFA-22")
+@pytest.mark.parametrize("which", ["address", "account"])
+def test_many_codes_by_mail(login: LogIn, newcomer: Newcomer, limits: Limits, which: str) -> None:
+    """Codes are counted over all tracks: those to an address, whoever asks, and those of an account."""
+    name = "maxCodesPerEmailPerHour" if which == "address" else "maxEmailCodesPerUserPerHour"
+    most = limits[name]
+    if most > MOST:
+        skip(f"{name} is {most}: {LESS}")
+    people = [newcomer(f"nina {number}") for number in range(2 if which == "address" else 1)]
+    devices = [login(each) for each in people]
+    mailbox = address_of(people[0])
+
+    def ask(number: int) -> tuple[Device, dict[str, Any]]:
+        device = devices[number % len(devices)]
+        email = mailbox if which == "address" else f"n{number}-{mailbox}"
+        return device, {"trackId": track_of(device), "email": email}
+
+    for number in range(most):
+        device, value = ask(number)
+        device.call("AUTH_VERIFY_EMAIL", value)
+    device, value = ask(most)
+    device.refused("auth.blocked", "AUTH_VERIFY_EMAIL", value)
+
+
 @case("TFA-04")
 def test_the_old_password_first(login: LogIn, newcomer: Newcomer) -> None:
     """Without it neither a new password, nor an address, nor the end of it."""
@@ -198,7 +233,7 @@ def test_wrong_password(login: LogIn, newcomer: Newcomer, accounts: People, clie
     set_password(nina)
     asked = {"trackId": track_of(nina)}
     answered = {"trackId": challenge(client, accounts, account)}
-    for wrong in (PASSWORD.upper(), PASSWORD[:-1], f"{PASSWORD} ", ""):
+    for wrong in (PASSWORD.upper(), PASSWORD[:-1], f"{PASSWORD} ", f"{PASSWORD}\0", f"{PASSWORD}\0\0\0", ""):
         nina.refused("error.password.wrong", "AUTH_CHECK_PASSWORD", {**asked, "password": wrong})
     wrong = {**answered, "password": OTHER}
     client.refused("error.password.wrong", "AUTH_LOGIN_CHECK_PASSWORD", wrong)

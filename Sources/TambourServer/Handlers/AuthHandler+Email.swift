@@ -1,0 +1,181 @@
+import TambourProtocol
+import TambourStore
+
+/// Codes by e-mail: an address beside a password, and a forgotten password.
+extension AuthHandler {
+    /// Answers `AUTH_VERIFY_EMAIL` (109).
+    ///
+    /// - Throws: `track.not.found`, `not.allowed` while the old password was not given,
+    ///   `auth.blocked` when the track, the caller or the address has had too many codes,
+    ///   `proto.payload`.
+    /// - Note: A command.
+    func authVerifyEmail(
+        _ request: AuthVerifyEmailRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> AuthVerifyEmailReply {
+        let (track, idHash) = try settings(
+            request.trackID,
+            of: caller,
+            in: tx.reader,
+            now: tx.ct
+        )
+        try requireOldPassword(on: track, of: caller, in: tx.reader)
+        guard EmailAddress.isPlausible(request.email) else {
+            throw RequestError.protoPayload("/email: no e-mail address")
+        }
+        try requireRoom(for: request.email, in: tx)
+        let digits = try sendCode(
+            to: request.email,
+            of: caller.userID,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        )
+        return AuthVerifyEmailReply(
+            blockingDuration: Self.resendMs,
+            codeLength: Int64(digits)
+        )
+    }
+
+    /// The brake on mail to somebody who has not asked for it. A forgotten password is not concerned:
+    /// its address was checked before, and nobody else can use that up.
+    ///
+    /// - Throws: `auth.blocked` when the address has got too many codes, whoever asked for them.
+    private func requireRoom(for email: String, in tx: WriteTransaction) throws {
+        let codes = try tx.reader.emailCodes(to: Self.recipient(email), since: tx.ct - Self.hourMs)
+        guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }
+    }
+
+    /// What stands for an address where codes are counted; the store need not know the address.
+    private static func recipient(_ email: String) -> [UInt8] { Tokens.hash(email.lowercased()) }
+
+    /// - Parameter user: the account that the code is for.
+    /// - Returns: how many digits the code has.
+    /// - Throws: `auth.blocked` when the track or the account has sent too many, `overloaded`.
+    private func sendCode(
+        to email: String,
+        of user: UserID,
+        on track: Track,
+        named secret: String,
+        _ idHash: [UInt8],
+        in tx: WriteTransaction
+    ) throws -> Int {
+        guard hasRoomForCodes() else { throw RequestError.overloaded }
+        let hourAgo = tx.ct - Self.hourMs
+        guard track.codesSent < limits.maxEmailCodesPerTrack,
+            try tx.reader.emailCodes(of: user, since: hourAgo) < limits.maxEmailCodesPerUserPerHour
+        else { throw RequestError.authBlocked }
+        let code = fixedCode ?? Tokens.makeCode(digits: limits.loginCodeDigits, environment)
+        try tx.setEmailCode(
+            Tokens.hash(code: code, request: secret),
+            to: email,
+            expires: tx.ct + Int64(limits.loginCodeLifetimeMs),
+            track: idHash
+        )
+        try tx.countEmailCode(to: Self.recipient(email), of: user, keptSince: hourAgo)
+        tx.emit(.code(code, to: .email(email)))
+        return code.count
+    }
+
+    /// Answers `AUTH_CHECK_EMAIL` (110).
+    ///
+    /// - Throws: `track.not.found`, `error.code.expired`.
+    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Note: A command.
+    func authCheckEmail(
+        _ request: AuthCheckEmailRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthCheckEmailReply, RequestError> {
+        let (track, idHash) = try settings(
+            request.trackID,
+            of: caller,
+            in: tx.reader,
+            now: tx.ct
+        )
+        if let error = try refusal(
+            of: request.verifyCode,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        ) {
+            return .failure(error)
+        }
+        try tx.checkEmail(track: idHash)
+        return .success(AuthCheckEmailReply(email: track.email))
+    }
+
+    /// - Throws: `error.code.expired`.
+    /// - Returns: `error.code.wrong`, when that was counted.
+    private func refusal(
+        of code: String,
+        on track: Track,
+        named secret: String,
+        _ idHash: [UInt8],
+        in tx: WriteTransaction
+    ) throws -> RequestError? {
+        guard track.codeExpires > tx.ct, track.codeTries < limits.loginCodeTries else {
+            throw RequestError.errorCodeExpired
+        }
+        let given = Tokens.hash(code: code, request: secret)
+        if Tokens.areEqual(given, track.codeHash) { return nil }
+        try tx.countEmailTry(track: idHash)
+        return .errorCodeWrong
+    }
+
+    /// Answers `AUTH_LOGIN_RESTORE_PASSWORD` (101): sends a code by e-mail, or takes it and removes the
+    /// password.
+    ///
+    /// - Throws: `track.not.found`, `login.blocked`, `not.allowed` without an address, `auth.blocked`
+    ///   for too many codes, `error.code.expired`.
+    /// - Returns: `error.code.wrong`, when that was counted.
+    /// - Note: A command.
+    func authLoginRestorePassword(
+        _ request: AuthLoginRestorePasswordRequest,
+        from requester: Requester,
+        in tx: WriteTransaction
+    ) throws -> Result<AuthLoginRestorePasswordReply, RequestError> {
+        let (track, idHash, account, second) = try challenge(
+            request.trackID,
+            in: tx.reader,
+            now: tx.ct
+        )
+        guard let email = second.email else { throw RequestError.notAllowed }
+        guard let code = request.verifyCode else {
+            let digits = try sendCode(
+                to: email,
+                of: account.id,
+                on: track,
+                named: request.trackID,
+                idHash,
+                in: tx
+            )
+            return .success(
+                AuthLoginRestorePasswordReply(
+                    email: EmailAddress.masked(email),
+                    codeLength: Int64(digits)
+                )
+            )
+        }
+        if let error = try refusal(
+            of: code,
+            on: track,
+            named: request.trackID,
+            idHash,
+            in: tx
+        ) {
+            return .failure(error)
+        }
+        try tx.removePassword(of: account.id)
+        try tellProfile(of: account.id, except: nil, in: tx)
+        return .success(
+            AuthLoginRestorePasswordReply(
+                tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
+                profile: try tx.reader.profile(of: account)
+            )
+        )
+    }
+}
