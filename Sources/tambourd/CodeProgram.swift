@@ -1,33 +1,135 @@
 import Logging
+import Synchronization
+import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// Runs a program for each code, phone or e-mail address and code on its standard input, one line each.
+/// Runs a program for each code: phone or e-mail address and code on its standard input, one line each.
 ///
-/// A program that fails or hangs is tried again after 1, 2, 4 … s; after five tries the code is
-/// given up: the person asks for another one. Nothing here ever blocks the server.
-struct CodeProgram: Sendable {
+/// At most `maxCodeProgramsRunning` run at a time; further codes wait in line. A program that fails or
+/// hangs is tried again after 1, 2, 4 … s, behind the codes that wait; after five tries the code is
+/// given up and the person asks for another one. Nothing here ever blocks the server.
+final class CodeProgram: Sendable {
+    private struct Job: Sendable {
+        let recipient: CodeRecipient
+        let code: String
+        /// How often the program has failed at it.
+        var failures = 0
+    }
+
+    private struct State {
+        var waiting: [Job] = []
+        /// Jobs that wait for their next try.
+        var resting = 0
+        var running: [Int: Task<Void, Never>] = [:]
+        var lastID = 0
+        var isClosed = false
+        /// Called when nothing runs any more.
+        var ended: (@Sendable () -> Void)?
+    }
+
     private static let tries = 5
     private static let timeout: Duration = .seconds(20)
+    /// How long a program that runs may go on once the server stops.
+    private static let grace: Duration = .seconds(2)
 
-    let program: Program
-    let logger: Logger
+    private let program: Program
+    private let limits: Limits
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(program: Program, limits: Limits, logger: Logger) {
+        self.program = program
+        self.limits = limits
+        self.logger = logger
+    }
+
+    /// Whether a code may be asked for: not too many wait.
+    var hasRoom: Bool {
+        state.withLock { $0.waiting.count + $0.resting < limits.maxCodesWaiting }
+    }
 
     func deliver(_ recipient: CodeRecipient, _ code: String) {
-        let input = "\(recipient.address)\n\(code)\n"
+        state.withLock { $0.waiting.append(Job(recipient: recipient, code: code)) }
+        startNext()
+    }
+
+    /// Drops what waits, gives what runs a moment to finish, and ends the rest with all that it has
+    /// started.
+    func stop(then body: @escaping @Sendable () -> Void) {
+        let (dropped, isIdle) = state.withLock { state in
+            state.isClosed = true
+            let dropped = state.waiting.count + state.resting
+            state.waiting = []
+            if !state.running.isEmpty { state.ended = body }
+            return (dropped, state.running.isEmpty)
+        }
+        if dropped > 0 {
+            logger.warning("login codes were not delivered", metadata: ["count": "\(dropped)"])
+        }
+        if isIdle { return body() }
         Task {
-            for number in 1...Self.tries {
-                do {
-                    return try await program.run(input, within: Self.timeout)
-                } catch {
-                    logger.warning(
-                        "the login code program failed",
-                        metadata: ["try": "\(number)", "reason": "\(error)"]
-                    )
+            try? await Task.sleep(for: Self.grace)
+            for task in state.withLock({ Array($0.running.values) }) { task.cancel() }
+        }
+    }
+
+    private func startNext() {
+        state.withLock { state in
+            while !state.isClosed, !state.waiting.isEmpty,
+                state.running.count < limits.maxCodeProgramsRunning
+            {
+                let job = state.waiting.removeFirst()
+                state.lastID += 1
+                let id = state.lastID
+                state.running[id] = Task {
+                    await run(job)
+                    ended(id)
                 }
-                guard number < Self.tries else { return }
-                try await Task.sleep(for: .seconds(1 << (number - 1)))
             }
+        }
+    }
+
+    private func ended(_ id: Int) {
+        let body: (@Sendable () -> Void)? = state.withLock { state in
+            state.running[id] = nil
+            guard state.running.isEmpty else { return nil }
+            defer { state.ended = nil }
+            return state.ended
+        }
+        body?()
+        startNext()
+    }
+
+    private func run(_ job: Job) async {
+        do {
+            let input = "\(job.recipient.address)\n\(job.code)\n"
+            try await program.run(input, within: Self.timeout)
+        } catch {
+            var job = job
+            job.failures += 1
+            logger.warning(
+                "the login code program failed",
+                metadata: ["try": "\(job.failures)", "reason": "\(error)"]
+            )
+            if job.failures < Self.tries { retry(job) }
+        }
+    }
+
+    /// Puts a job back into the line after a rest that doubles with every failure.
+    private func retry(_ job: Job) {
+        let isOpen = state.withLock { state in
+            if !state.isClosed { state.resting += 1 }
+            return !state.isClosed
+        }
+        guard isOpen else { return }
+        Task {
+            try? await Task.sleep(for: .seconds(1 << (job.failures - 1)))
+            state.withLock { state in
+                state.resting -= 1
+                if !state.isClosed { state.waiting.append(job) }
+            }
+            startNext()
         }
     }
 }

@@ -1,10 +1,15 @@
 import Foundation
 import Logging
+import TambourProtocol
 import TambourServer
 
 extension LoginCodeSource {
     /// Reads `console`, `file:PATH`, `exec:PROGRAM` or `fixed:DIGITS`.
-    static func parse(_ text: String, logger: Logger) throws -> LoginCodeSource {
+    static func parse(
+        _ text: String,
+        limits: Limits,
+        logger: Logger
+    ) throws -> LoginCodeSource {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let argument = parts.count == 2 ? String(parts[1]) : nil
         switch (parts[0], argument) {
@@ -13,6 +18,11 @@ extension LoginCodeSource {
                 StandardOutput.writeLine("login code for \(recipient.address): \(code)")
             }
         case ("file", let path?) where !path.isEmpty:
+            do {
+                try append("", to: path)
+            } catch {
+                throw Failure("login codes: \(path) cannot be written: \(error)")
+            }
             return LoginCodeSource { recipient, code in
                 do {
                     try append("\(recipient.address) \(code)\n", to: path)
@@ -26,9 +36,14 @@ extension LoginCodeSource {
         case ("exec", let program?) where !program.isEmpty:
             let runner = CodeProgram(
                 program: try Program(path: program, for: "login codes"),
+                limits: limits,
                 logger: logger
             )
-            return LoginCodeSource { recipient, code in runner.deliver(recipient, code) }
+            return LoginCodeSource(
+                hasRoom: { runner.hasRoom },
+                stop: { runner.stop(then: $0) },
+                deliver: { runner.deliver($0, $1) }
+            )
         case ("fixed", let digits?):
             guard (1...9).contains(digits.count), digits.allSatisfy({ ("0"..."9").contains($0) })
             else { throw Failure("login codes: fixed:DIGITS takes 1 to 9 digits") }

@@ -67,7 +67,7 @@ struct Settings {
         ServerConfiguration(
             listen: listen,
             dataDirectory: data,
-            loginCodes: try LoginCodeSource.parse(loginCodes, logger: logger),
+            loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
             linkPreviews: try linkPreviews.map { try LinkPreviewSource.parse($0, limits: limits) },
             lanes: lanes,
             limits: limits,

@@ -106,6 +106,7 @@ struct CommandLineTests {
             (["--listen", "127.0.0.1"], "127.0.0.1"),
             (["--login-codes", "pigeon"], "pigeon"),
             (["--login-codes", "exec:/nowhere/at/all"], "is not a program"),
+            (["--login-codes", "file:/nowhere/at/all"], "/nowhere/at/all cannot be written"),
             (["--login-codes", "fixed:12a4"], "fixed:DIGITS"),
             (["--link-previews", "/bin/true"], "is not exec:PROGRAM"),
             (["--link-previews", "exec:"], "is not exec:PROGRAM"),

@@ -51,14 +51,23 @@ package struct ServerConfiguration: Sendable {
 package struct LoginCodeSource: Sendable {
     /// The same digits for everybody; nil for fresh random ones. Never beyond a loopback listener.
     package var fixedDigits: String?
+    /// Whether one more code can be taken; requests for codes are refused otherwise.
+    package var hasRoom: @Sendable () -> Bool
+    /// Ends everything that is under way, within seconds, and calls `body` once; nothing is delivered
+    /// afterwards.
+    package var stop: @Sendable (_ body: @escaping @Sendable () -> Void) -> Void
     /// Hands over a code; called on a queue of its own, may block it.
     package var deliver: @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
 
     package init(
         fixedDigits: String? = nil,
+        hasRoom: @escaping @Sendable () -> Bool = { true },
+        stop: @escaping @Sendable (_ body: @escaping @Sendable () -> Void) -> Void = { $0() },
         deliver: @escaping @Sendable (_ recipient: CodeRecipient, _ code: String) -> Void
     ) {
         self.fixedDigits = fixedDigits
+        self.hasRoom = hasRoom
+        self.stop = stop
         self.deliver = deliver
     }
 }

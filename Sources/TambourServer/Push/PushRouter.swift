@@ -25,6 +25,12 @@ package final class PushRouter: Sendable {
         delayed.withLock { $0 = timer }
     }
 
+    /// Calls `body` when the codes that were routed before are handed over and their delivery has ended.
+    func stopCodes(then body: @escaping @Sendable () -> Void) {
+        let codes = codes
+        codeQueue.async { codes.stop(body) }
+    }
+
     /// Posts the events to all lanes; whoever posts a reply afterwards posts it behind them.
     func route(_ events: [Event]) {
         guard !events.isEmpty else { return }
