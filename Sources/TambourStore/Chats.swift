@@ -550,7 +550,7 @@ extension ReadTransaction {
         if head.number > 0,
             let last = try lastVisible(in: view.key, for: view.viewer, above: view.floor)
         {
-            lastMessage = try message(last, wireID: wireID, for: view.viewer)
+            lastMessage = try message(last, wireID: wireID, for: view.viewpoint)
             previous = try previousID(of: last.id, in: view.key)
         }
         let isGroup = !view.kind.isPair
@@ -595,7 +595,7 @@ extension ReadTransaction {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)
         else { return nil }
-        return try message(record, wireID: view.wireID, for: view.viewer)
+        return try message(record, wireID: view.wireID, for: view.viewpoint)
     }
 
     /// The administrators beside the owner, in the order of their ids.

@@ -239,7 +239,12 @@ extension ReadTransaction {
         let wireID = record.place.wireID(for: record.sender)
         guard let replyTo = record.draft.replyTo, let view = try view(wireID, for: record.sender)
         else { return record.message(link: record.draft.forward) }
-        let link = try reply(to: replyTo, in: view.key, wireID: wireID)
+        let link = try reply(
+            to: replyTo,
+            in: view.key,
+            wireID: wireID,
+            for: view.viewpoint
+        )
         return record.message(link: link ?? record.draft.forward)
     }
 

@@ -43,6 +43,7 @@ struct MessageStatements {
     let hide: any SQLStatement
     let changes: any SQLStatement
     let isHidden: any SQLStatement
+    let hiders: any SQLStatement
     let removedAfter: any SQLStatement
     let hiddenAfter: any SQLStatement
 
@@ -161,6 +162,9 @@ struct MessageStatements {
         isHidden = try sql.prepare(
             "SELECT 1 FROM message_hidden WHERE user_id = $1 AND chat = $2 AND message = $3"
         )
+        hiders = try sql.prepare(
+            "SELECT user_id FROM message_hidden WHERE chat = $1 AND message = $2"
+        )
         removedAfter = try sql.prepare(
             "SELECT count(*) FROM message WHERE chat = $1 AND status = 2 AND id > $2"
         )
@@ -203,6 +207,22 @@ extension Message {
         200 + text.bytes.count + (elements?.bytes.count ?? 0) + attaches.bytes.count
             + (link?.bytes.count ?? 0) + (reactionInfo.map { 16 + $0.bytes.count } ?? 0)
     }
+}
+
+/// Somebody who reads a chat, and where it begins for them: what they are shown depends on both.
+package struct Viewpoint: Sendable {
+    package let user: UserID
+    /// Nothing up to this message is there for the user.
+    package let floor: MessageID
+
+    package init(user: UserID, floor: MessageID) {
+        self.user = user
+        self.floor = floor
+    }
+}
+
+extension ChatView {
+    package var viewpoint: Viewpoint { Viewpoint(user: viewer, floor: floor) }
 }
 
 /// The newest message of a chat, removed or not.
@@ -409,11 +429,12 @@ extension ReadTransaction {
         var page = HistoryPage()
         var budget = limits.maxReplyBytes
         let pivot = MessageID.last(at: from)
+        let viewpoint = Viewpoint(user: viewer, floor: floor)
         let older = try messages(
             store.messages.backward,
             in: chat,
             wireID: wireID,
-            for: viewer,
+            for: viewpoint,
             pivot: pivot,
             bound: max(MessageID(timeMs: max(0, earliest), counter: 0), floor.next),
             limit: backward,
@@ -425,7 +446,7 @@ extension ReadTransaction {
             store.messages.forward,
             in: chat,
             wireID: wireID,
-            for: viewer,
+            for: viewpoint,
             pivot: max(pivot, floor),
             bound: MessageID.last(at: latest),
             limit: min(forward, max(1, room)),
@@ -445,7 +466,7 @@ extension ReadTransaction {
         _ statement: any SQLStatement,
         in chat: ChatKey,
         wireID: ChatID,
-        for viewer: UserID,
+        for viewpoint: Viewpoint,
         pivot: MessageID,
         bound: MessageID,
         limit: Int,
@@ -455,7 +476,7 @@ extension ReadTransaction {
         guard limit > 0 else { return [] }
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
-        statement.bind(2, viewer.rawValue)
+        statement.bind(2, viewpoint.user.rawValue)
         statement.bind(3, pivot.rawValue)
         statement.bind(4, bound.rawValue)
         statement.bind(5, Int64(limit) + 1)
@@ -466,7 +487,7 @@ extension ReadTransaction {
                 break
             }
             let record = MessageRecord(row: statement)
-            let message = try message(record, wireID: wireID, for: viewer)
+            let message = try message(record, wireID: wireID, for: viewpoint)
             budget -= message.wireSizeEstimate
             if budget < 0, !messages.isEmpty {
                 more = true
@@ -479,18 +500,20 @@ extension ReadTransaction {
 
     /// The object that travels; without a viewer one encoding serves everybody.
     ///
-    /// A reply embeds what it answers as it is now; when that is gone the link is left out.
-    /// - Parameter viewer: whose own reaction and votes are named.
+    /// A reply embeds what it answers as it is now; when that is gone, or is not there for the
+    /// viewer, the link is left out.
+    /// - Parameter viewpoint: whose own reaction and votes are named, and who sees the answered message.
     package func message(
         _ record: MessageRecord,
         wireID: ChatID,
         previous: MessageID? = nil,
-        for viewer: UserID? = nil
+        for viewpoint: Viewpoint? = nil
     ) throws -> Message {
         let record = record.fitting(limits.maxMessageBytes)
+        let viewer = viewpoint?.user
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
-            let reply = try reply(to: replyTo, in: record.chat, wireID: wireID)
+            let reply = try reply(to: replyTo, in: record.chat, wireID: wireID, for: viewpoint)
         {
             link = reply
         }
@@ -502,15 +525,21 @@ extension ReadTransaction {
         )
     }
 
-    /// The link to what a message answers, as that is now; nil when it is gone.
+    /// The link to what a message answers, as that is now; nil when it is gone or not there for the
+    /// viewer.
     func reply(
         to id: MessageID,
         in chat: ChatKey,
-        wireID: ChatID
+        wireID: ChatID,
+        for viewpoint: Viewpoint?
     ) throws -> Packed<MessageLink>? {
-        guard
-            let original = try record(id, in: chat)?.fitting(limits.maxMessageBytes),
-            original.status != .removed
+        let known =
+            if let viewpoint {
+                try visibleRecord(id, in: chat, for: viewpoint.user, above: viewpoint.floor)
+            } else {
+                try record(id, in: chat)
+            }
+        guard let original = known?.fitting(limits.maxMessageContentBytes), original.status != .removed
         else { return nil }
         return Packed(
             MessageLink(
@@ -528,7 +557,7 @@ extension MessageID {
     fileprivate var next: MessageID { MessageID(rawValue &+ 1) }
 
     /// The largest id below this one; the smallest id stays, as clients may name any 64-bit number.
-    var before: MessageID { MessageID(max(rawValue, .min + 1) - 1) }
+    package var before: MessageID { MessageID(max(rawValue, .min + 1) - 1) }
 
     /// The largest id a message of that millisecond can have; safe for any 64-bit input.
     package static func last(at time: Int64) -> MessageID {

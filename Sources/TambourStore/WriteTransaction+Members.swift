@@ -172,17 +172,31 @@ extension WriteTransaction {
 
     /// Those for whom a message is there, in the order of their ids.
     package func readers(of id: MessageID, in chat: ChatState) throws -> [UserID] {
-        guard chat.isBig else {
-            return chat.memberIDs.filter { chat.members[$0].map { $0.floor < id } ?? true }
+        let outsiders = try outsiders(of: id, in: chat)
+        return outsiders.isEmpty
+            ? chat.memberIDs : chat.memberIDs.filter { !outsiders.contains($0) }
+    }
+
+    /// Those for whom a message is not there: it lies below where the chat begins for them, or they
+    /// have deleted it for themselves. Some of them may have left.
+    package func outsiders(of id: MessageID, in chat: ChatState) throws -> Set<UserID> {
+        var outsiders: Set<UserID> = []
+        func add(_ statement: any SQLStatement) throws {
+            defer { statement.reset() }
+            statement.bind(1, chat.key.rawValue)
+            statement.bind(2, id.rawValue)
+            while try statement.step() { outsiders.insert(UserID(statement.int(0))) }
         }
-        // Not all members of a big chat are known here.
-        let statement = store.members.floored
-        defer { statement.reset() }
-        statement.bind(1, chat.key.rawValue)
-        statement.bind(2, id.rawValue)
-        var others: Set<UserID> = []
-        while try statement.step() { others.insert(UserID(statement.int(0))) }
-        return others.isEmpty ? chat.memberIDs : chat.memberIDs.filter { !others.contains($0) }
+        if chat.isBig {
+            // Not all members of a big chat are known here.
+            try add(store.members.floored)
+        } else {
+            for member in chat.members.values where member.floor >= id {
+                outsiders.insert(member.userID)
+            }
+        }
+        try add(store.messages.hiders)
+        return outsiders
     }
 
     /// The chat that an invitation or a public name leads to, whoever asks.

@@ -105,7 +105,8 @@ extension WriteTransaction {
         return try reader.previousID(of: record.id, in: chat.key)
     }
 
-    /// The object that travels; to everybody without a viewer.
+    /// The object that travels; to everybody without a viewer, for whom `outsiders` says who may not
+    /// see the link of a reply.
     package func message(
         _ record: MessageRecord,
         in chat: ChatState,
@@ -113,7 +114,19 @@ extension WriteTransaction {
         for viewer: UserID? = nil
     ) throws -> Message {
         if record.replyTo != nil, chat.hasPendingMessages { try flushMessages() }
-        return try reader.message(record, wireID: chat.wireID, previous: previous, for: viewer)
+        let viewpoint = try viewer.map { viewer in
+            // Nothing is there any more for somebody who has left.
+            Viewpoint(
+                user: viewer,
+                floor: try member(viewer, of: chat)?.floor ?? MessageID(.max)
+            )
+        }
+        return try reader.message(
+            record,
+            wireID: chat.wireID,
+            previous: previous,
+            for: viewpoint
+        )
     }
 
     /// Replaces what an edit may replace.

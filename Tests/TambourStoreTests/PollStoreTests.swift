@@ -59,7 +59,11 @@ struct PollStoreTests {
         func state(for viewer: UserID?) throws -> PollState? {
             try store.read { snapshot in
                 let record = try #require(try snapshot.record(id, in: key))
-                let message = try snapshot.message(record, wireID: ChatID(0), for: viewer)
+                let message = try snapshot.message(
+                    record,
+                    wireID: ChatID(0),
+                    for: viewer.map { Viewpoint(user: $0, floor: MessageID(0)) }
+                )
                 return message.attaches.stored?.first?.state
             }
         }

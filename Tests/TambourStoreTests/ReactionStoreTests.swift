@@ -50,7 +50,11 @@ struct ReactionStoreTests {
         try store.read { snapshot in
             let record = try #require(try snapshot.record(id, in: key))
             for (viewer, own) in zip([users[0], users[1], nil], [nil, "👍", nil] as [Text?]) {
-                let message = try snapshot.message(record, wireID: ChatID(0), for: viewer)
+                let message = try snapshot.message(
+                    record,
+                    wireID: ChatID(0),
+                    for: viewer.map { Viewpoint(user: $0, floor: MessageID(0)) }
+                )
                 var expected = Self.thumb
                 expected.yourReaction = own
                 #expect(try message.reactionInfo?.value(limits: .standard) == expected)

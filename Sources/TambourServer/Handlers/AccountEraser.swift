@@ -195,6 +195,6 @@ package struct AccountEraser: Sendable {
         )
         try tx.remove([user], from: chat)
         try tx.announce(chat, last: message, except: nil)
-        tx.tell(message, previous: previous, in: chat, except: nil)
+        try tx.tell(message, previous: previous, in: chat, except: nil)
     }
 }

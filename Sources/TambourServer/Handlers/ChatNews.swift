@@ -31,16 +31,32 @@ extension WriteTransaction {
 
     /// Tells the members of a message that is new or has changed.
     ///
-    /// - Parameter readers: for whom one is there that has changed; a new one is for all.
+    /// A push is encoded once for all who get it. Those for whom the answered message is not there
+    /// get a second push, without the link.
+    /// - Parameters:
+    ///   - original: the message that it answers.
+    ///   - readers: for whom one is there that has changed; a new one is for all.
     func tell(
         _ message: Message,
+        answering original: MessageID? = nil,
         previous: MessageID?,
         in chat: ChatState,
         to readers: [UserID]? = nil,
         except connection: ConnectionID?
-    ) {
-        let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
-        emit(.push(.notifMessage(push), to: readers ?? chat.memberIDs, except: connection))
+    ) throws {
+        var message = message
+        func emit(to users: [UserID]) {
+            guard !users.isEmpty else { return }
+            let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
+            self.emit(.push(.notifMessage(push), to: users, except: connection))
+        }
+        let readers = readers ?? chat.memberIDs
+        guard message.link != nil, let original else { return emit(to: readers) }
+        let outsiders = try outsiders(of: original, in: chat)
+        guard !outsiders.isEmpty else { return emit(to: readers) }
+        emit(to: readers.filter { !outsiders.contains($0) })
+        message.link = nil
+        emit(to: readers.filter { outsiders.contains($0) })
     }
 
     /// Tells the members of messages that are gone, some thousand in a push.

@@ -122,7 +122,7 @@ struct ChatsHandler: Sendable {
                 let message = try snapshot.message(
                     record,
                     wireID: view.wireID,
-                    for: caller.userID
+                    for: view.viewpoint
                 )
                 budget -= message.wireSizeEstimate
                 if budget < 0, !reply.messages.isEmpty || !reply.removedIDs.isEmpty { break }

@@ -95,7 +95,7 @@ struct GroupsHandler: Sendable {
         }
         let (message, previous) = try tx.appendEvent(event, to: chat, by: caller.userID)
         try tx.announce(chat, last: message, except: caller.connectionID)
-        tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
+        try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
     }
 
     /// Who no longer asks is passed over.
@@ -169,7 +169,7 @@ struct GroupsHandler: Sendable {
         )
         tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         try tx.announce(chat, last: message, except: caller.connectionID)
-        tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
+        try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
         tellGone(removed, from: chat, except: nil, in: tx)
     }
 
@@ -223,7 +223,7 @@ struct GroupsHandler: Sendable {
         )
         try tx.remove([caller.userID], from: chat)
         try tx.announce(chat, last: message, except: nil)
-        tx.tell(message, previous: previous, in: chat, except: nil)
+        try tx.tell(message, previous: previous, in: chat, except: nil)
         tellGone([caller.userID], from: chat, except: caller.connectionID, in: tx)
         return ChatLeaveReply()
     }
@@ -375,7 +375,7 @@ struct GroupsHandler: Sendable {
             let stored = try events.map { try tx.appendEvent($0, to: chat, by: caller.userID) }
             try tx.announce(chat, last: stored.last?.message, except: caller.connectionID)
             for (message, previous) in stored {
-                tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
+                try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
             }
         }
         return ChatUpdateReply(chat: try tx.seen(chat, by: caller.userID))

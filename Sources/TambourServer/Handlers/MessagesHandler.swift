@@ -149,7 +149,13 @@ struct MessagesHandler: Sendable {
         let (record, previous) = try tx.append(draft, to: chat, from: sender, on: device)
         let stored = try tx.message(record, in: chat)
         if target.chat == nil { try tx.announce(chat, last: stored, except: connection) }
-        tx.tell(stored, previous: previous, in: chat, except: connection)
+        try tx.tell(
+            stored,
+            answering: record.replyTo,
+            previous: previous,
+            in: chat,
+            except: connection
+        )
         return (chat, stored, previous)
     }
 
@@ -332,7 +338,7 @@ struct MessagesHandler: Sendable {
         )
         let stored = try tx.message(record, in: chat)
         try tx.announce(chat, last: stored, except: caller.connectionID)
-        tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
+        try tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
         return try reply(
             stored,
             previous: previous,
@@ -430,8 +436,9 @@ struct MessagesHandler: Sendable {
         (record.text, record.elements, record.attaches, record.poll) = content
         let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)
-        tx.tell(
+        try tx.tell(
             message,
+            answering: edited.replyTo,
             previous: try tx.previousID(of: edited, in: chat),
             in: chat,
             to: try tx.readers(of: edited.id, in: chat),
@@ -636,7 +643,7 @@ struct MessagesHandler: Sendable {
             let message = try snapshot.message(
                 record,
                 wireID: view.wireID,
-                for: caller.userID
+                for: view.viewpoint
             )
             budget -= message.wireSizeEstimate
             if budget < 0, !messages.isEmpty { break }

@@ -64,17 +64,22 @@ struct PollsHandler: Sendable {
         _ tx: WriteTransaction
     ) throws {
         let previous = try tx.previousID(of: record, in: chat)
-        func push(_ viewer: UserID?) throws -> Push {
+        func tell(_ viewer: UserID?, to users: [UserID], except connection: ConnectionID?) throws {
             var message = try tx.message(record, in: chat, for: viewer)
             message.status = .edited
-            return .notifMessage(
-                NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
+            try tx.tell(
+                message,
+                answering: record.replyTo,
+                previous: previous,
+                in: chat,
+                to: users,
+                except: connection
             )
         }
         var others = try tx.readers(of: record.id, in: chat)
         if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
-        if !others.isEmpty { tx.emit(.push(try push(nil), to: others, except: nil)) }
-        tx.emit(.push(try push(caller.userID), to: [caller.userID], except: caller.connectionID))
+        if !others.isEmpty { try tell(nil, to: others, except: nil) }
+        try tell(caller.userID, to: [caller.userID], except: caller.connectionID)
     }
 
     // MARK: - Reading

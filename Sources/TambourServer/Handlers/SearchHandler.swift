@@ -61,7 +61,7 @@ struct SearchHandler: Sendable {
             let message = try snapshot.message(
                 hit.record,
                 wireID: hit.view.wireID,
-                for: caller.userID
+                for: hit.view.viewpoint
             )
             budget -= message.wireSizeEstimate + extra
             // The next page begins below the last one that fits.
@@ -119,7 +119,7 @@ struct SearchHandler: Sendable {
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)
             for record in page.messages {
-                let message = try snapshot.message(record, wireID: view.wireID, for: caller.userID)
+                let message = try snapshot.message(record, wireID: view.wireID, for: view.viewpoint)
                 room -= message.wireSizeEstimate
                 if room < 0, first != nil || !shown.messages.isEmpty {
                     shown.reached = shown.messages.last?.id ?? place
@@ -133,7 +133,7 @@ struct SearchHandler: Sendable {
         let after = try messages(of: newer, behind: before.messages.first)
         return ChatMediaReply(
             messages: before.messages.reversed() + after.messages,
-            backwardMarker: before.reached.map { MessageID($0.rawValue - 1) },
+            backwardMarker: before.reached?.before,
             forwardMarker: after.reached
         )
     }

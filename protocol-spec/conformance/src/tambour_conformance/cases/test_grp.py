@@ -155,6 +155,42 @@ def test_without_news_of_history(
     carol.silence_by_fence()
 
 
+@case("GRP-02")
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_answers_to_history(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, size: str
+) -> None:
+    """An answer to a message that is older than the event comes without it, whichever way it is met."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    count = limits["fanOutMembers"] - 1 if size == "large" else 0
+    if count > MOST_MEMBERS:
+        skip(f"fanOutMembers is {count + 1}: {LESS}")
+    chat = group(alice, bob, *(login(newcomer(), interactive=False) for _ in range(count)))
+    old = say(alice, chat, cid(), "before your time")
+    change(alice, chat, "add", carol.user_id, showHistory=False)
+    forget(bob, carol)
+    link = {"type": "REPLY", "messageId": str(old["id"]), "chatId": chat}
+    stored = say(alice, chat, cid(), "an answer", link=link)
+    update(alice, chat, pinMessageId=stored["id"], notifyPin=False)
+    equal(bob.push("NOTIF_MESSAGE")["message"]["link"]["message"]["id"], old["id"], "what others are told")
+    found = carol.call("MSG_SEARCH", {"chatId": chat, "query": "answer"})["result"]
+    got = carol.call("MSG_GET", {"chatId": chat, "messageIds": [stored["id"]]})["messages"]
+    seen = chat_of(carol, chat)
+    ways = {
+        "NOTIF_MESSAGE": carol.push("NOTIF_MESSAGE")["message"],
+        "history": history(carol, chat, backward=1)[0],
+        "MSG_GET": only(got, "message"),
+        "MSG_SEARCH": only(found, "message")["message"],
+        "the last message": seen["lastMessage"],
+        "the pinned message": seen["pinnedMessage"],
+    }
+    alice.call("MSG_EDIT", {"chatId": chat, "messageId": stored["id"], "text": "a better answer"})
+    ways["the push of an edit"] = carol.push("NOTIF_MESSAGE")["message"]
+    for way, message in ways.items():
+        equal(message["id"], stored["id"], f"the answer by {way}")
+        check("link" not in message, f"no link by {way}", message)
+
+
 @case("GRP-03")
 @pytest.mark.parametrize("fields", [{}, {"showHistory": True}], ids=["absent", "true"])
 def test_with_history(login: LogIn, group: Group, cid: Cid, fields: dict[str, Any]) -> None:

@@ -464,6 +464,25 @@ def test_reply_to_a_message(login: LogIn, group: Group, cid: Cid, change: str) -
         same(found["link"]["message"], expected, "the message answered, as it is now")
 
 
+@case("MSG-25")
+@pytest.mark.parametrize("way", ["cleared", "deleted for oneself"])
+def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Cid, way: str) -> None:
+    """Who does not see a message any more gets answers to it without the link; the others get it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob, carol)
+    original = say(bob, chat, cid(), "a question")
+    if way == "cleared":
+        carol.call("CHAT_CLEAR", {"chatId": chat})
+    else:
+        carol.call("MSG_DELETE", {"chatId": chat, "messageIds": [original["id"]], "forMe": True})
+    link = {"type": "REPLY", "messageId": str(original["id"]), "chatId": chat}
+    stored = say(alice, chat, cid(), "an answer", link=link)
+    same(told_once(bob, stored["id"])["message"], stored, "the message pushed to who sees both")
+    for seen in (told_once(carol, stored["id"])["message"], newest(carol, chat)):
+        equal((seen["id"], seen["text"]), (stored["id"], "an answer"), "the answer")
+        check("link" not in seen, "no link", seen)
+
+
 @case("MSG-22")
 @pytest.mark.parametrize("text", ["hello", "a😀bc"], ids=["plain", "outside the basic plane"])
 def test_ranges_that_do_not_fit(login: LogIn, group: Group, cid: Cid, text: str) -> None:
