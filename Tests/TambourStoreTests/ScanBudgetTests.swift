@@ -1,4 +1,5 @@
 import TambourProtocol
+import TambourSQL
 import TambourStore
 import Testing
 
