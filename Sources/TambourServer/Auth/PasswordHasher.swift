@@ -79,7 +79,7 @@ final class PasswordHasher: @unchecked Sendable {
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
         let subject =
             requester.caller.map { RateLimiter.Subject.user($0.userID) }
-            ?? RateLimiter.Subject(address: requester.origin.address)
+            ?? .address(PeerAddress(requester.origin.address))
         let job = Job(request: request, requester: requester, start: start)
         switch line.withLock({ $0.add(job, of: subject) }) {
         case .taken: break

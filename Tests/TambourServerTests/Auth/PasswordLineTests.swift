@@ -1,3 +1,4 @@
+import TambourNet
 import TambourProtocol
 import Testing
 
@@ -25,7 +26,7 @@ struct PasswordLineTests {
         for job in 0..<8 { _ = line.add(job, of: user(1)) }
         _ = line.add(100, of: user(2))
         _ = line.add(101, of: user(2))
-        _ = line.add(200, of: .address("10.0.0.1"))
+        _ = line.add(200, of: .address(PeerAddress("10.0.0.1")))
         let served = drain(&line)
         #expect(served == [0, 100, 200, 1, 101, 2, 3, 4, 5, 6, 7])
         #expect(line.count == 0)

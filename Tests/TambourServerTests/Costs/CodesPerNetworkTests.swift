@@ -13,7 +13,12 @@ struct CodesPerNetworkTests {
         let refused = Mutex<[Bool]>([])
         try withServer { server in
             let limits = try Limits(overrides: ["maxCodesPerAddressPerHour": limit])
-            let handler = AuthHandler(limits: limits, environment: .live, fixedCode: nil)
+            let handler = AuthHandler(
+                limits: limits,
+                environment: .live,
+                fixedCode: nil,
+                hasRoomForCodes: { true }
+            )
             for (index, address) in addresses.enumerated() {
                 let origin = SessionOrigin(
                     installation: "",

@@ -144,6 +144,7 @@ struct FloodTests {
         guard refusal.error == "too.many.requests" || refusal.error == "login.flood" else {
             return nil
         }
-        return try #require(refusal.retryAfter)
+        let wait: Int64 = try #require(refusal.retryAfter)
+        return wait
     }
 }

@@ -116,36 +116,6 @@ struct AuthRequestTests {
         }
     }
 
-    @Test("who has one address of a /64 has all of them")
-    func networks() throws {
-        let limits = ["maxCodesPerAddressPerHour": 2, "maxCodesPerPhonePerHour": 2]
-        try withServer(limits: limits) { server in
-            let dispatcher = server.server.shared.dispatcher
-            func isServed(_ address: String) throws -> Bool {
-                let phone = server.freshPhone()
-                let requester = Requester(
-                    origin: SessionOrigin(installation: "", client: "", info: "", address: address)
-                )
-                let isServed = Mutex(true)
-                try server.run { tx in
-                    do {
-                        let ask = AuthRequestRequest(phone: PhoneNumber.format(phone))
-                        _ = try dispatcher.command(.authRequest(ask), from: requester, in: tx)
-                    } catch let error as RequestError where error.code == .authBlocked {
-                        isServed.withLock { $0 = false }
-                    }
-                }
-                return isServed.withLock { $0 }
-            }
-            for address in ["2001:db8::a:b:c:1", "2001:db8:0:0:ffff::2"] {
-                #expect(try isServed(address))
-            }
-            #expect(try !isServed("2001:db8::3"))
-            #expect(try isServed("2001:db8:0:1::3"))
-            #expect(try isServed("10.0.0.1"))
-        }
-    }
-
     @Test("an address gets so many codes an hour, whatever the phones")
     func perAddress() throws {
         try withServer(limits: ["maxCodesPerAddressPerHour": 2]) { server in
