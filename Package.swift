@@ -223,14 +223,11 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Links with libFuzzer, so no ordinary build has it: `scripts/fuzz` asks for it.
-if Context.environment["TAMBOUR_FUZZ"] == "1" {
+// Every target of ours with the coverage that libFuzzer goes by; `scripts/fuzz` asks for it.
+let isFuzzed = Context.environment["TAMBOUR_FUZZ"] == "1"
+if isFuzzed {
     package.targets.append(
-        .executableTarget(
-            name: "fuzz",
-            dependencies: ["FuzzTargets"],
-            path: "Tests/FuzzProgram"
-        )
+        .executableTarget(name: "fuzz", dependencies: ["FuzzTargets"], path: "Tests/FuzzProgram")
     )
 }
 
@@ -241,5 +238,5 @@ for target in package.targets where target.type != .system {
             .enableUpcomingFeature("ExistentialAny"),
             .enableUpcomingFeature("InternalImportsByDefault"),
             .enableUpcomingFeature("MemberImportVisibility"),
-        ]
+        ] + (isFuzzed ? [.unsafeFlags(["-sanitize=fuzzer"])] : [])
 }

@@ -79,9 +79,11 @@ class CountedServer(Server):
         self.dumps = 0
 
     def counts(self, work):
-        """What the server executes while `work` runs: instructions, statements, allocations."""
+        """What the server executes for `work`, in its spare time afterwards too: instructions, statements, allocations."""
+        self.settle()
         self.control("--zero")
         work()
+        self.settle()
         self.control("--dump")
         self.dumps += 1
         path = self.out.with_name(f"{self.out.name}.{self.dumps}")
@@ -91,6 +93,20 @@ class CountedServer(Server):
                 raise RuntimeError(f"callgrind wrote no {path}")
             time.sleep(0.1)
         return parse(path.read_text(), self.CALLS)
+
+    def settle(self):
+        """Waits until the server has nothing left to do."""
+        deadline = time.monotonic() + 300
+        quiet = 0
+        while quiet < 3 and time.monotonic() < deadline:
+            before = self.ticks()
+            time.sleep(0.5)
+            quiet = quiet + 1 if self.ticks() - before <= 1 else 0
+
+    def ticks(self):
+        """Processor time of the server so far, in hundredths of a second."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
 
     def control(self, what):
         subprocess.run(

@@ -17,6 +17,7 @@ struct EdgePlan {
     private(set) var tried = 0
 
     var trials: Int { sharp.count + others.count }
+    var sharpTrials: Int { sharp.count }
 
     init(
         _ specification: Specification,

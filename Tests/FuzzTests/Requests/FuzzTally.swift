@@ -51,7 +51,7 @@ struct FuzzTally {
         let rate = Int(Double(sent) / max(seconds, 0.001))
         return """
             request fuzzer: \(sent) requests in \(Int(seconds)) s (\(rate)/s), \(asked.count) opcodes, \
-            \(min(plan.tried, plan.trials)) of \(plan.trials) edges, \(served) served, \
+            \(min(plan.tried, plan.trials)) of \(plan.trials) edges (\(plan.sharpTrials) sharp), \(served) served, \
             peak \(peakBytes >> 20) MiB, slowest answer \(Int(slowest * 1_000)) ms, \
             \(findings.count) findings
             request fuzzer: refused: \(codes.joined(separator: ", "))

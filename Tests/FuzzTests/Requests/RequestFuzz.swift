@@ -96,6 +96,11 @@ struct RequestFuzz {
                 tally.add(FuzzFinding(kind: "admin check", request: nil, detail: line))
             }
         }
+        let slowed = tally.refusals["too.many.requests", default: 0]
+        if slowed > tally.sent / 10 {
+            // Then it is the buckets that were tried, and not the handlers.
+            tally.add(FuzzFinding(kind: "\(slowed) requests were too many", request: nil))
+        }
         let seconds = (ContinuousClock.now - started).seconds
         print(tally.report(of: plan, peakBytes: world.server.peakResidentBytes, seconds: seconds))
         return tally.findings

@@ -7,7 +7,7 @@ struct RequestFuzzTests {
     func requests() async throws {
         let server = try await FuzzServer()
         do {
-            var run = try RequestFuzz(server, short: 12_000, soak: 1_000_000)
+            var run = try RequestFuzz(server, short: 8_000, soak: 1_000_000)
             let findings = try run.run()
             for finding in findings {
                 Issue.record("TAMBOUR_SEED=\(run.seed): \(finding)")
