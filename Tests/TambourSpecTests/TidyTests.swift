@@ -37,7 +37,7 @@ struct TidyTests {
         "tambour-spec": ["ArgumentParser", "Crypto", "Foundation", "Yams"],
         // For tests; never linked into a product.
         "TambourTesting": [
-            "TambourNet", "TambourProtocol", "TambourServer", "TambourStore",
+            "TambourNet", "TambourProtocol", "TambourSQL", "TambourServer", "TambourStore",
             "Dispatch", "Foundation", "Glibc", "Darwin", "Logging", "Synchronization",
         ],
         // Measures; not shipped.

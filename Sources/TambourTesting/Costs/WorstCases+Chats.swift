@@ -362,9 +362,9 @@ extension WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// A message that holds as much as a message may.
+    /// A message that holds almost as much as `maxMessageContentBytes` allows.
     func largest() throws -> NewMessage {
-        let elements = (0..<1_000).map { Element(type: "STRONG", from: Int64($0 * 4), length: 3) }
+        let elements = (0..<800).map { Element(type: "STRONG", from: Int64($0 * 4), length: 3) }
         return NewMessage(
             cid: nextCID(),
             // As many words as fit: each is indexed.

@@ -82,7 +82,9 @@ struct OpenQuestionTests {
     @Test("a page that was refused for its rate is asked for again after the pause")
     func refusedPage() throws {
         try withScriptedServer { server in
-            Self.bringChat(server)
+            let (older, last) = (ScriptedServer.message(0), ScriptedServer.message(1))
+            server.login.chats = [ScriptedServer.described(last: last, before: older)]
+            server.reconnect()
             try Self.look(server)
             #expect(server.isAsked(.chatHistory))
             try server.refuse(.chatHistory, with: .tooManyRequests, retryAfterMs: 5_000)

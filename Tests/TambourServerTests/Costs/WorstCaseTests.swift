@@ -18,6 +18,12 @@ struct WorstCaseTests {
     /// Pages that split, and the list of free ones.
     private static let storedSlack = 64 * 1024
 
+    /// Requests that nobody can be served yet, or whose dearest form is refused.
+    private static let refused: Set<Opcode> = [
+        .removeContactPhoto, .suspendBot, .botInfo, .authLoginCheckPassword,
+        .authLoginRestorePassword,
+    ]
+
     @Test("every request has a case")
     func complete() {
         let missing = ExampleRequests.requests.map(\.opcode)
@@ -45,6 +51,11 @@ struct WorstCaseTests {
                 continue
             }
             lines.append(Self.line(info, measured))
+            let isRefused = measured.refusal != nil
+            #expect(
+                isRefused == Self.refused.contains(info.opcode),
+                "\(info.name): \(measured.refusal ?? "served")"
+            )
             let store = measured.store
             func expect(_ value: Int, atMost most: Int, _ what: String) {
                 #expect(value <= most, "\(info.name): \(value) \(what), declared \(most)")
