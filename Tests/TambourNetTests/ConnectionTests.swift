@@ -548,6 +548,7 @@ struct ConnectionTests {
                 let closed = Arrivals<CloseReason>()
                 let all = (0..<50).map { _ in Held() }
                 var peers: [Peer] = []
+                var openings: [Arrivals<UInt64>] = []
                 for (index, held) in all.enumerated() {
                     let script = Script(closed: closed)
                     script.onOpened = { held.connection = $0 }
@@ -560,8 +561,11 @@ struct ConnectionTests {
                         return bytes.count
                     }
                     script.onClosed = { _ in held.connection = nil }
+                    openings.append(script.opened)
                     peers.append(try lane.adoptPair(script))
                 }
+                // Sockets are taken over in several rounds.
+                for opened in openings { _ = try opened.next() }
                 // The lane is kept busy until everybody is ready: they are served in one batch.
                 lane.queue.sync {
                     for peer in peers { #expect(throws: Never.self) { try peer.send([1]) } }

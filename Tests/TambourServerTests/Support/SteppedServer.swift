@@ -43,15 +43,7 @@ final class SteppedServer {
     /// - Parameter users: so many accounts are there.
     init(limits overrides: [String: Int] = [:], users: Int = 0) throws {
         directory = try TestServer.temporaryDirectory()
-        tokens = []
-        let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
-        var made: [String] = []
-        if users > 0 {
-            try admin.run(.createUsers(count: users, firstPhone: 79_990_000_001)) { line in
-                made.append(String(line.split(separator: " ")[2]))
-            }
-        }
-        tokens = made.reversed()
+        tokens = try Self.makeUsers(users, in: directory)
         let scheduler = scheduler
         let lines = lines
         server = try Server(
@@ -72,6 +64,17 @@ final class SteppedServer {
         )
         server.startWithoutDoors()
         scheduler.runAll()
+    }
+
+    /// Makes accounts while nobody serves the directory, whose lock is free again afterwards.
+    private static func makeUsers(_ count: Int, in directory: String) throws -> [String] {
+        var tokens: [String] = []
+        let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
+        guard count > 0 else { return [] }
+        try admin.run(.createUsers(count: count, firstPhone: 79_990_000_001)) { line in
+            tokens.append(String(line.split(separator: " ")[2]))
+        }
+        return tokens.reversed()
     }
 
     /// Lets go of everything.
