@@ -1,10 +1,9 @@
 import TambourProtocol
 
 extension MessageRecord {
-    /// The bytes of what a message carries itself; what it answers is not counted.
-    var contentBytes: Int {
+    /// The bytes of what a message carries itself; what it answers or forwards is not counted.
+    private var contentBytes: Int {
         text.bytes.count + (elements?.bytes.count ?? 0) + (attaches?.bytes.count ?? 0)
-            + (forward?.bytes.count ?? 0)
     }
 
     /// The message as it is served: as stored, or without what does not fit.
@@ -12,11 +11,12 @@ extension MessageRecord {
     /// An older server stored larger messages. Their rows stay as they are, for the operator to look at; their
     /// readers get the text, and of the rest what fits: first the attributes of formatting are left out, then
     /// formatting, attachments from the last one on, and what a forward carries.
-    func fitting(_ limit: Int) -> MessageRecord {
-        guard contentBytes > limit else { return self }
+    func fitting(_ limits: Limits) -> MessageRecord {
+        let limit = limits.maxMessageContentBytes
+        let forwardLimit = limits.maxMessageBytes - limit
+        guard contentBytes > limit || forward?.bytes.count ?? 0 > forwardLimit else { return self }
         var record = self
-        record.elements = elements?.withoutAttributes
-        record.forward = forward?.withoutAttributes
+        if record.contentBytes > limit { record.elements = elements?.withoutAttributes }
         if record.contentBytes > limit { record.elements = nil }
         if record.contentBytes > limit, let stored = attaches?.stored {
             var kept = stored[...]
@@ -27,8 +27,10 @@ extension MessageRecord {
             // Votes are found by the poll's attachment.
             if !kept.contains(where: { $0.type == .poll }) { record.poll = nil }
         }
-        if record.contentBytes > limit { record.forward = forward?.textAlone }
-        if record.contentBytes > limit { record.forward = nil }
+        func fits(_ link: Packed<MessageLink>?) -> Bool { link?.bytes.count ?? 0 <= forwardLimit }
+        if !fits(record.forward) { record.forward = forward?.withoutAttributes }
+        if !fits(record.forward) { record.forward = forward?.textAlone }
+        if !fits(record.forward) { record.forward = nil }
         return record
     }
 }

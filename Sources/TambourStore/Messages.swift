@@ -509,7 +509,7 @@ extension ReadTransaction {
         previous: MessageID? = nil,
         for viewpoint: Viewpoint? = nil
     ) throws -> Message {
-        let record = record.fitting(limits.maxMessageBytes)
+        let record = record.fitting(limits)
         let viewer = viewpoint?.user
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
@@ -539,7 +539,7 @@ extension ReadTransaction {
             } else {
                 try record(id, in: chat)
             }
-        guard let original = known?.fitting(limits.maxMessageContentBytes), original.status != .removed
+        guard let original = known?.fitting(limits), original.status != .removed
         else { return nil }
         return Packed(
             MessageLink(

@@ -56,19 +56,21 @@ package enum StoreCheck {
 
     /// What is right but not as it would be written today; nobody has to do anything about it.
     package static func remarks(on store: StoreConnection) throws -> [String] {
-        let limit = store.limits.maxMessageBytes
-        let size = """
+        let limit = store.limits.maxMessageContentBytes
+        let content = """
             length(text) + COALESCE(length(elements), 0) + COALESCE(length(attaches), 0)
-              + COALESCE(length(forward), 0)
             """
+        let size = "\(content) + COALESCE(length(forward), 0)"
+        let forwardLimit = store.limits.maxMessageBytes - limit
         return try rows(
             store.sql,
             """
-            SELECT chat, id, \(size) FROM message WHERE \(size) > \(limit)
+            SELECT chat, id, \(size) FROM message
+            WHERE \(content) > \(limit) OR length(forward) > \(forwardLimit)
             ORDER BY chat, id LIMIT \(maxRows)
             """
         ) {
-            "chat \($0[0]): message \($0[1]) has \($0[2]) bytes, more than \(limit); it is served without what "
+            "chat \($0[0]): message \($0[1]) has \($0[2]) bytes, more than messages may have; it is served without what "
                 + "does not fit"
         }
     }

@@ -58,7 +58,8 @@ struct LargeMessageTests {
         Part.allCases
     )
     func served(engine: SQLEngine, part: Part) throws {
-        let store = try TestStore(engine, limits: ["maxMessageBytes": Self.limit])
+        let limits = ["maxMessageContentBytes": Self.limit, "maxMessageBytes": 2 * Self.limit]
+        let store = try TestStore(engine, limits: limits)
         let users = try store.users(2)
         let (key, first) = try store.batch { tx in
             let chat = try tx.createPairChat(users[0], users[1], by: users[0])
