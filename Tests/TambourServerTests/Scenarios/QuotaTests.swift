@@ -5,7 +5,7 @@ import Testing
 @testable import TambourServer
 
 /// Something of which a user may have so much.
-private enum Quota: String, CaseIterable {
+enum Quota: String, CaseIterable {
     case objects, drafts, folders, contacts, blocked, settings, settingsBytes, chatSettings
     case scheduled, reports
 
@@ -172,7 +172,7 @@ extension WireClient {
 @Suite("What a user may have")
 struct QuotaTests {
     @Test("one more is refused, and one less makes room", arguments: Quota.allCases)
-    fileprivate func full(_ quota: Quota) throws {
+    func full(_ quota: Quota) throws {
         try withServer(limits: quota.limits(3)) { server in
             let alice = try server.signUp("Alice")
             let owner = Owner(
@@ -191,7 +191,7 @@ struct QuotaTests {
     }
 
     @Test("who has more than that reads and takes away", arguments: Quota.allCases)
-    fileprivate func above(_ quota: Quota) throws {
+    func above(_ quota: Quota) throws {
         let directory = try TestServer.temporaryDirectory()
         defer { TestServer.removeDirectory(directory) }
         let first = try TestServer(overrides: quota.limits(4), dataDirectory: directory)
