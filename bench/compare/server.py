@@ -5,6 +5,8 @@ import re
 import subprocess
 import time
 
+from wire import PING, Client
+
 
 def limits_file(checkout, path):
     """Limits under which nothing is refused for being too often, whatever they are called in this checkout."""
@@ -109,9 +111,16 @@ class CountedServer(Server):
         return int(fields[11]) + int(fields[12])
 
     def control(self, what):
-        subprocess.run(
-            ["callgrind_control", what, str(self.process.pid)], check=True, stdout=subprocess.DEVNULL, timeout=600
-        )
+        """Gives callgrind a command. It looks for one only while the server runs, so the server is asked something meanwhile."""
+        waker = Client(self.address)
+        command = ["callgrind_control", what, str(self.process.pid)]
+        control = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while control.poll() is None:
+            waker.call(PING, {})
+            time.sleep(0.02)
+        waker.close()
+        if control.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} ended with {control.returncode}")
 
 
 def parse(text, calls):
