@@ -33,7 +33,8 @@ enum SettingRules {
             }
             settings[name] = value.isNil ? nil : value
         }
-        guard settings.count <= limits.maxSettings else {
+        // Whoever has more, since the limit was lowered, may change and take away, not add.
+        guard settings.count <= max(limits.maxSettings, known.count) else {
             throw RequestError.protoPayload(
                 "\(path): \(settings.count) settings, limit \(limits.maxSettings)"
             )

@@ -45,7 +45,9 @@ private struct Owner {
         let dialog = alice.dialog(with: other)
         switch quota {
         case .objects:
-            let result = try device.push(.create(.account, opID: nextOperation()))
+            // The name is the natural key of an account.
+            let fields = ["name": FieldValue.string("\(number)")]
+            let result = try device.push(.create(.account, fields, opID: nextOperation()))
             // Each operation of a push has an answer of its own.
             if result == .refused(.tooMany, "/type") { return .protoPayload }
             return result.applied == nil ? .notAllowed : nil
