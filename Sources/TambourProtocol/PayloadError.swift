@@ -44,6 +44,12 @@ extension PayloadError {
         PayloadError(reason: "duplicate key")
     }
 
+    /// A list names one thing twice.
+    @inline(never)
+    package static func duplicateItem() -> PayloadError {
+        PayloadError(reason: "duplicate item")
+    }
+
     /// A closed enumeration has no such value.
     @inline(never)
     package static func unknownValue(_ name: Text) -> PayloadError {

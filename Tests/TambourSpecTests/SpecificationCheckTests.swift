@@ -197,7 +197,7 @@ struct SpecificationCheckTests {
             "a text of clients without a limit",
             of: "Element",
             "type",
-            "comes from clients and has no limit"
+            "Element.type: has no bound in bytes"
         ) {
             $0.limitBytes = nil
         },
@@ -205,9 +205,9 @@ struct SpecificationCheckTests {
             "a list of clients without a limit",
             of: "NewMessage",
             "attaches",
-            "has no limitItems"
+            "NewMessage.attaches: has no bound in items"
         ) {
-            $0.limitItems = nil
+            $0.limitItems = []
         },
         .field("a key that is taken", of: "Chat", "title", "Chat: key link is there twice") {
             $0.key = "link"

@@ -198,7 +198,9 @@ struct TypedMutationTests {
                 .string(String(repeating: "a", count: $0))
             }
         case .list:
-            return size(site.field.limitItems).map { .array(Array(repeating: .int(1), count: $0)) }
+            return size(site.field.limitItems.first).map {
+                .array(Array(repeating: .int(1), count: $0))
+            }
         case .named(let name) where specification.enumType(named: name) != nil:
             return size("maxShortStringBytes").map { .string(String(repeating: "A", count: $0)) }
         default: return nil

@@ -414,6 +414,23 @@ local function over(count, limit_name)
     return limit and count > limit and limit
 end
 
+-- The limit of the items of a list or map of a field; what lies inside it has the next one.
+local function over_items(count, field)
+    return over(count, field.limitItems and field.limitItems[1])
+end
+
+-- The field as it holds for what lies in its list or map.
+local function inner_of(field)
+    if not field.limitItems then return field end
+    if not field.inner then
+        local inner = {}
+        for name, value in pairs(field) do inner[name] = value end
+        inner.limitItems = field.limitItems[2] and { table.unpack(field.limitItems, 2) } or nil
+        field.inner = inner
+    end
+    return field.inner
+end
+
 -- What the schema says against a string; the checks come in the server's order.
 local function check_string(reader, node, shape, type, field)
     local size = #node.value
@@ -519,6 +536,8 @@ end
 local function read_keyed(reader, node, composite, field, count)
     local key_type = composite.key or "string"
     local key_field = composite.key and {} or { limitBytes = "maxShortStringBytes" }
+    local limit = over_items(count, field)
+    if limit then complain(reader, node, string.format("%d items, limit %d", count, limit)) end
     for _ = 1, count do
         local from = reader.at
         local key = {}
@@ -527,7 +546,7 @@ local function read_keyed(reader, node, composite, field, count)
         child.name = name_of_key(key)
         child.problems = key.problems
         child.field, child.is_secret = field, field.sensitive
-        read_at(reader, child, composite.key and key.text or key.value or child.name, composite.of, field)
+        read_at(reader, child, composite.key and key.text or key.value or child.name, composite.of, inner_of(field))
     end
 end
 
@@ -536,7 +555,7 @@ local function read_array(reader, node, first, shape, type, field)
     node.children, node.count = {}, count
     local item_type
     if shape == "list" then
-        local limit = over(count, field.limitItems)
+        local limit = over_items(count, field)
         if limit then complain(reader, node, string.format("%d items, limit %d", count, limit)) end
         item_type = spec.composites[type].of
     end
@@ -544,7 +563,7 @@ local function read_array(reader, node, first, shape, type, field)
         local child = new_child(node, string.format("%d", index), reader.at)
         child.field = node.field
         if item_type then
-            read_at(reader, child, child.name, item_type, field)
+            read_at(reader, child, child.name, item_type, inner_of(field))
         else
             read(reader, child)
         end

@@ -2557,7 +2557,7 @@ package struct AuthSet2faRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "expectedCapabilities") {
                     fieldName = "expectedCapabilities"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { expectedCapabilities = try reader.readList(maxItems: reader.limits.maxCapabilities) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
+                    if !reader.readNilIfPresent() { expectedCapabilities = try reader.readList(maxItems: reader.limits.maxCapabilities, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
                 } else {
                     try reader.skip()
                 }

@@ -23,7 +23,7 @@ package struct ChatInfoRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "chatIds") {
                     fieldName = "chatIds"
                     try claim(0, in: &fieldsSeen)
-                    chatIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) }
+                    chatIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }

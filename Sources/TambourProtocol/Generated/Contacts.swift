@@ -23,7 +23,7 @@ package struct ContactInfoRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "contactIds") {
                     fieldName = "contactIds"
                     try claim(0, in: &fieldsSeen)
-                    contactIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
+                    contactIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
@@ -48,7 +48,7 @@ package struct ContactInfoRequest: WirePayload, Hashable {
 
 /// The answer to CONTACT_INFO.
 package struct ContactInfoReply: WirePayload, Hashable {
-    /// Those that exist, in the order asked.
+    /// Those that exist, in the order asked; of more than a reply holds, the first ones.
     package var contacts: [User]
 
     package init(
@@ -220,7 +220,7 @@ package struct SyncRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "contactList") {
                     fieldName = "contactList"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contactList = try NameMap<PhoneBookEntry>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { contactList = try NameMap<PhoneBookEntry>.read(from: &reader, maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> PhoneBookEntry in try PhoneBookEntry.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
@@ -250,7 +250,8 @@ extension SyncRequest: CustomReflectable {
 
 /// The answer to SYNC.
 package struct SyncReply: WirePayload, Hashable {
-    /// Those that have an account.
+    /// Those that have an account; of more than a reply holds, the first ones. The next LOGIN brings the
+    /// others.
     package var contacts: [User]
     /// Whose each phone is, as the request wrote it.
     package var phones: NameMap<UserID>
@@ -477,7 +478,7 @@ package struct ContactPresenceRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "contactIds") {
                     fieldName = "contactIds"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { contactIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { contactIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
                 } else {
                     try reader.skip()
                 }
@@ -1093,7 +1094,7 @@ package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(0, in: &fieldsSeen)
-                    userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
+                    userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }

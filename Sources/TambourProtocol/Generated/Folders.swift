@@ -159,7 +159,7 @@ package struct FoldersGetByIdRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "folderIds") {
                     fieldName = "folderIds"
                     try claim(0, in: &fieldsSeen)
-                    folderIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                    folderIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
@@ -288,19 +288,19 @@ package struct FoldersUpdateRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "include") {
                     fieldName = "include"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { include = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { include = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "filters") {
                     fieldName = "filters"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { filters = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { filters = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader, maxBytes: reader.limits.maxSettingBytes) } }
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { options = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { options = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader, maxBytes: reader.limits.maxSettingBytes) } }
                 } else if reader.matches(wireKey, "favorites") {
                     fieldName = "favorites"
                     try claim(5, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { favorites = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { favorites = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
                 } else {
                     try reader.skip()
                 }
@@ -439,7 +439,7 @@ package struct FoldersReorderRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "foldersOrder") {
                     fieldName = "foldersOrder"
                     try claim(0, in: &fieldsSeen)
-                    foldersOrder = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                    foldersOrder = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
@@ -547,7 +547,7 @@ package struct FoldersDeleteRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "folderIds") {
                     fieldName = "folderIds"
                     try claim(0, in: &fieldsSeen)
-                    folderIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                    folderIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }

@@ -457,7 +457,7 @@ package struct ChatUpdateRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "options") {
                     fieldName = "options"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { options = try NameMap<Bool>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { options = try NameMap<Bool>.read(from: &reader, maxItems: reader.limits.maxChatOptions, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Bool in try reader.readBool() } }
                 } else if reader.matches(wireKey, "pinMessageId") {
                     fieldName = "pinMessageId"
                     try claim(4, in: &fieldsSeen)
@@ -902,7 +902,7 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(1, in: &fieldsSeen)
-                    userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
+                    userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
                 } else if reader.matches(wireKey, "operation") {
                     fieldName = "operation"
                     try claim(2, in: &fieldsSeen)

@@ -360,7 +360,7 @@ package struct MsgDeleteRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "forMe") {
                     fieldName = "forMe"
                     try claim(2, in: &fieldsSeen)
@@ -862,7 +862,7 @@ package struct MsgGetRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "postId") {
                     fieldName = "postId"
                     try claim(2, in: &fieldsSeen)
@@ -1473,7 +1473,7 @@ package struct MsgGetCommentsInfoRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "postIds") {
                     fieldName = "postIds"
                     try claim(1, in: &fieldsSeen)
-                    postIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    postIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }

@@ -1930,11 +1930,11 @@ package struct SettingsChange: WireValue, Hashable {
                 if reader.matches(wireKey, "user") {
                     fieldName = "user"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { user = try NameMap<AnyValue>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { user = try NameMap<AnyValue>.read(from: &reader, maxItems: reader.limits.maxSettings, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader, maxBytes: reader.limits.maxSettingBytes) } }
                 } else if reader.matches(wireKey, "chats") {
                     fieldName = "chats"
                     try claim(1, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { chats = try IDMap<ChatID, NameMap<AnyValue>>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { chats = try IDMap<ChatID, NameMap<AnyValue>>.read(from: &reader, maxItems: reader.limits.maxConfigChats) { (reader: inout MessagePackReader) throws(PayloadError) -> NameMap<AnyValue> in try NameMap<AnyValue>.read(from: &reader, maxItems: reader.limits.maxSettings) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader, maxBytes: reader.limits.maxSettingBytes) } } }
                 } else {
                     try reader.skip()
                 }
@@ -2134,7 +2134,7 @@ package struct Element: WireValue, Hashable {
                 } else if reader.matches(wireKey, "attributes") {
                     fieldName = "attributes"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { attributes = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { attributes = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxLinkAttributesBytes) }
                 } else if reader.matches(wireKey, "entityId") {
                     fieldName = "entityId"
                     try claim(4, in: &fieldsSeen)
@@ -3780,7 +3780,7 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.admins }
         set { shared = shared.changed { $0.admins = newValue } }
     }
-    /// Rights of each administrator: {id, permissions}.
+    /// Rights of each administrator: {id, permissions}; a chat has at most `maxChatAdmins`.
     package var adminParticipants: IDMap<UserID, AnyValue>? {
         get { shared.value.adminParticipants }
         set { shared = shared.changed { $0.adminParticipants = newValue } }
@@ -6186,7 +6186,7 @@ package struct NewAttach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(12, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: reader.limits.maxGroupMembers) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: reader.limits.maxGroupMembers, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "answers") {
                     fieldName = "answers"
                     try claim(13, in: &fieldsSeen)
@@ -6569,7 +6569,7 @@ package struct ObjectOperation: WireValue, Hashable {
                 } else if reader.matches(wireKey, "id") {
                     fieldName = "id"
                     try claim(2, in: &fieldsSeen)
-                    id = try AnyValue.read(from: &reader)
+                    id = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxShortStringBytes)
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(3, in: &fieldsSeen)
@@ -6577,7 +6577,7 @@ package struct ObjectOperation: WireValue, Hashable {
                 } else if reader.matches(wireKey, "parent") {
                     fieldName = "parent"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { parent = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { parent = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "base") {
                     fieldName = "base"
                     try claim(5, in: &fieldsSeen)
@@ -6589,7 +6589,7 @@ package struct ObjectOperation: WireValue, Hashable {
                 } else if reader.matches(wireKey, "fields") {
                     fieldName = "fields"
                     try claim(7, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { fields = try NameMap<AnyValue>.read(from: &reader) }
+                    if !reader.readNilIfPresent() { fields = try NameMap<AnyValue>.read(from: &reader, maxItems: reader.limits.maxObjectFields, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }

@@ -54,7 +54,7 @@ package struct SendVoteRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "answersIds") {
                     fieldName = "answersIds"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { answersIDs = try reader.readList(maxItems: reader.limits.maxPollAnswers) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
+                    if !reader.readNilIfPresent() { answersIDs = try reader.readList(maxItems: reader.limits.maxPollAnswers, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() } }
                 } else {
                     try reader.skip()
                 }
@@ -339,7 +339,7 @@ package struct GetPollUpdatesRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "polls") {
                     fieldName = "polls"
                     try claim(1, in: &fieldsSeen)
-                    polls = try reader.readList(maxItems: reader.limits.maxPollsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> PollReference in try PollReference.read(from: &reader) }
+                    polls = try reader.readList(maxItems: reader.limits.maxPollsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> PollReference in try PollReference.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }

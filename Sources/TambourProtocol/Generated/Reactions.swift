@@ -280,7 +280,7 @@ package struct MsgGetReactionsRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
@@ -578,7 +578,7 @@ package struct ChatReactionsSettingsSetRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "reactionIds") {
                     fieldName = "reactionIds"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { reactionIDs = try reader.readList(maxItems: reader.limits.maxChosenReactions) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxReactionBytes) } }
+                    if !reader.readNilIfPresent() { reactionIDs = try reader.readList(maxItems: reader.limits.maxChosenReactions, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Text in try reader.readText(maxBytes: reader.limits.maxReactionBytes) } }
                 } else if reader.matches(wireKey, "included") {
                     fieldName = "included"
                     try claim(5, in: &fieldsSeen)
@@ -696,7 +696,7 @@ package struct ChatReactionsSettingsGetByChatIdRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "chatIds") {
                     fieldName = "chatIds"
                     try claim(0, in: &fieldsSeen)
-                    chatIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) }
+                    chatIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }

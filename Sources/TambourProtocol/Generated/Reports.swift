@@ -38,7 +38,7 @@ package struct ChatComplainRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "ids") {
                     fieldName = "ids"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { ids = try reader.readList(maxItems: reader.limits.maxReportedIDs) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { ids = try reader.readList(maxItems: reader.limits.maxReportedIDs, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> ChatID in ChatID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "chatId") {
                     fieldName = "chatId"
                     try claim(1, in: &fieldsSeen)
@@ -46,7 +46,7 @@ package struct ChatComplainRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "reason") {
                     fieldName = "reason"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxReportBytes) }
                 } else if reader.matches(wireKey, "reasonId") {
                     fieldName = "reasonId"
                     try claim(3, in: &fieldsSeen)
@@ -156,7 +156,7 @@ package struct ComplainRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "ids") {
                     fieldName = "ids"
                     try claim(0, in: &fieldsSeen)
-                    ids = try reader.readList(maxItems: reader.limits.maxReportedIDs) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() }
+                    ids = try reader.readList(maxItems: reader.limits.maxReportedIDs, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> Int64 in try reader.readInt() }
                 } else if reader.matches(wireKey, "parentId") {
                     fieldName = "parentId"
                     try claim(1, in: &fieldsSeen)
@@ -168,7 +168,7 @@ package struct ComplainRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "reason") {
                     fieldName = "reason"
                     try claim(3, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader) }
+                    if !reader.readNilIfPresent() { reason = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxReportBytes) }
                 } else if reader.matches(wireKey, "reasonId") {
                     fieldName = "reasonId"
                     try claim(4, in: &fieldsSeen)

@@ -62,7 +62,7 @@ package struct ChatMediaRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "attachTypes") {
                     fieldName = "attachTypes"
                     try claim(2, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { attachTypes = try reader.readList(maxItems: reader.limits.maxAttaches) { (reader: inout MessagePackReader) throws(PayloadError) -> AttachType in try AttachType.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { attachTypes = try reader.readList(maxItems: reader.limits.maxAttaches, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> AttachType in try AttachType.read(from: &reader) } }
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
                     try claim(3, in: &fieldsSeen)
@@ -779,7 +779,7 @@ package struct MsgGetStatRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
                     try claim(1, in: &fieldsSeen)
-                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
+                    messageIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }

@@ -205,11 +205,11 @@ package struct SessionInitRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "capabilities") {
                     fieldName = "capabilities"
                     try claim(4, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { capabilities = try reader.readList(maxItems: reader.limits.maxCapabilities) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: reader.limits.maxShortStringBytes) } }
+                    if !reader.readNilIfPresent() { capabilities = try reader.readList(maxItems: reader.limits.maxCapabilities, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: reader.limits.maxShortStringBytes) } }
                 } else if reader.matches(wireKey, "features") {
                     fieldName = "features"
                     try claim(5, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { features = try reader.readList(maxItems: reader.limits.maxCapabilities) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: reader.limits.maxShortStringBytes) } }
+                    if !reader.readNilIfPresent() { features = try reader.readList(maxItems: reader.limits.maxCapabilities, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString(maxBytes: reader.limits.maxShortStringBytes) } }
                 } else {
                     try reader.skip()
                 }
@@ -438,7 +438,7 @@ package struct SessionsInfoRequest: WirePayload, Hashable {
 
 /// The answer to SESSIONS_INFO.
 package struct SessionsInfoReply: WirePayload, Hashable {
-    /// The asking one first.
+    /// The asking one first; of more than a reply holds, the first ones.
     package var sessions: [SessionInfo]
 
     package init(

@@ -1,4 +1,7 @@
 /// Any MessagePack value, kept as its bytes.
+///
+/// What clients send is kept only if every client can decode it, wherever it is sent: see
+/// `read(from:maxBytes:)`.
 package struct AnyValue: Hashable, Sendable {
     /// The MessagePack of one value; its strings are UTF-8.
     package let bytes: Bytes
@@ -17,12 +20,32 @@ package struct AnyValue: Hashable, Sendable {
 }
 
 extension AnyValue: WireValue {
-    /// Steps over one value, checks its depth, size and strings, and keeps its bytes.
+    /// Steps over one value, checks its depth and strings, and keeps its bytes: for what a server sent,
+    /// what was checked before it was stored, and what is never sent on.
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         let (_, bytes) = try reader.readKeepingBytes {
             (reader: inout MessagePackReader) throws(PayloadError) in
             try reader.skip()
         }
+        return Self(unchecked: bytes)
+    }
+
+    /// Reads one value that every client can decode; anything else is an error.
+    ///
+    /// Keys are strings, integers fit `Int64`, there are no extensions, timestamps included, and at most
+    /// `maxAnyDepth` lists and maps lie inside each other.
+    package static func read(
+        from reader: inout MessagePackReader,
+        maxBytes: Int
+    ) throws(PayloadError) -> Self {
+        // It was checked under the limits of its time when it was stored.
+        guard reader.limits !== Limits.unlimited else { return try read(from: &reader) }
+        let levels = reader.limits.maxAnyDepth
+        let (_, bytes) = try reader.readKeepingBytes {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try reader.skipDecodable(levels: levels)
+        }
+        guard bytes.count <= maxBytes else { throw .tooManyBytes(bytes.count, limit: maxBytes) }
         return Self(unchecked: bytes)
     }
 

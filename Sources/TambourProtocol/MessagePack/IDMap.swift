@@ -39,21 +39,49 @@ extension IDMap: Hashable where Value: Hashable {
     }
 }
 
-extension IDMap: WireValue where Value: WireValue {
-    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+extension IDMap {
+    /// Reads a map whose values `value` reads. A map with more than `maxItems` entries is refused before
+    /// memory is reserved for them.
+    package static func read(
+        from reader: inout MessagePackReader,
+        maxItems: Int?,
+        duplicates: Duplicates = .kept,
+        _ value: (inout MessagePackReader) throws(PayloadError) -> Value
+    ) throws(PayloadError) -> Self {
         let count = try reader.readMapHeader()
+        if let maxItems, count > maxItems { throw .tooManyItems(count, limit: maxItems) }
         var pairs: [(Key, Value)] = []
+        var seen = SeenKeys<Int64>()
+        let looksForDuplicates = duplicates != .kept && count > 1
+        let compares = count <= SeenKeys<Int64>.comparedKeys
         pairs.reserveCapacity(min(count, MessagePackReader.reservedItems))
         for _ in 0..<count {
             let id = try reader.readID()
             do throws(PayloadError) {
-                pairs.append((Key(id), try Value.read(from: &reader)))
+                guard looksForDuplicates,
+                    let place = compares
+                        ? pairs.firstIndex(where: { $0.0.rawValue == id }) : seen.place(of: id)
+                else {
+                    pairs.append((Key(id), try value(&reader)))
+                    continue
+                }
+                guard duplicates == .merged else { throw .duplicateKey() }
+                pairs[place].1 = try value(&reader)
             } catch {
                 throw error.within(id: id)
             }
         }
         reader.endContainer()
         return Self(pairs)
+    }
+}
+
+extension IDMap: WireValue where Value: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        try read(from: &reader, maxItems: nil) {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try Value.read(from: &reader)
+        }
     }
 
     /// Leaves out what the reader cannot be sent.

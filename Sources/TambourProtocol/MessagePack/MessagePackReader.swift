@@ -142,6 +142,33 @@ package struct MessagePackReader: ~Copyable {
         return items
     }
 
+    /// Reads an array whose repeated items are merged or refused.
+    package mutating func readList<Item: Hashable>(
+        maxItems: Int? = nil,
+        duplicates: Duplicates,
+        _ item: (inout MessagePackReader) throws(PayloadError) -> Item
+    ) throws(PayloadError) -> [Item] {
+        let items = try readList(maxItems: maxItems, item)
+        guard duplicates != .kept, items.count > 1 else { return items }
+        let compares = items.count <= SeenKeys<Item>.comparedKeys
+        var seen = SeenKeys<Item>()
+        // Nil until an item is repeated, which is rare.
+        var kept: [Item]?
+        for (index, item) in items.enumerated() {
+            let isRepeated =
+                compares ? items[..<index].contains(item) : seen.place(of: item) != nil
+            guard isRepeated else {
+                kept?.append(item)
+                continue
+            }
+            guard duplicates == .merged else {
+                throw PayloadError.duplicateItem().within(index: index)
+            }
+            if kept == nil { kept = Array(items[..<index]) }
+        }
+        return kept ?? items
+    }
+
     mutating func enter(_ count: Int, bytesAnElement: Int) throws(PayloadError) {
         // No item is shorter than a byte: what claims more than is there is refused before anybody makes room.
         guard count &* bytesAnElement <= end &- position else { throw truncated() }

@@ -39,21 +39,49 @@ extension NameMap: Hashable where Value: Hashable {
     }
 }
 
-extension NameMap: WireValue where Value: WireValue {
-    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+extension NameMap {
+    /// Reads a map whose values `value` reads. A map with more than `maxItems` entries is refused before
+    /// memory is reserved for them; a name has at most `maxShortStringBytes`.
+    package static func read(
+        from reader: inout MessagePackReader,
+        maxItems: Int?,
+        duplicates: Duplicates = .kept,
+        _ value: (inout MessagePackReader) throws(PayloadError) -> Value
+    ) throws(PayloadError) -> Self {
         let count = try reader.readMapHeader()
+        if let maxItems, count > maxItems { throw .tooManyItems(count, limit: maxItems) }
         var pairs: [(Text, Value)] = []
+        var seen = SeenKeys<Text>()
+        let looksForDuplicates = duplicates != .kept && count > 1
+        let compares = count <= SeenKeys<Text>.comparedKeys
         pairs.reserveCapacity(min(count, MessagePackReader.reservedItems))
         for _ in 0..<count {
             let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
             do throws(PayloadError) {
-                pairs.append((name, try Value.read(from: &reader)))
+                guard looksForDuplicates,
+                    let place = compares
+                        ? pairs.firstIndex(where: { $0.0 == name }) : seen.place(of: name)
+                else {
+                    pairs.append((name, try value(&reader)))
+                    continue
+                }
+                guard duplicates == .merged else { throw .duplicateKey() }
+                pairs[place].1 = try value(&reader)
             } catch {
                 throw PayloadError(path: "/\(name)\(error.path)", reason: error.reason)
             }
         }
         reader.endContainer()
         return Self(pairs)
+    }
+}
+
+extension NameMap: WireValue where Value: WireValue {
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        try read(from: &reader, maxItems: nil) {
+            (reader: inout MessagePackReader) throws(PayloadError) in
+            try Value.read(from: &reader)
+        }
     }
 
     /// Leaves out what the reader cannot be sent.

@@ -31,7 +31,12 @@ struct DraftsHandler: Sendable {
             if before?.isSaved == true { try discard(target, caller, tx) }
             return DraftSaveReply(time: tx.ct)
         }
-        let elements = ElementRules.packed(request.draft?.elements ?? [], for: text)
+        let elements = try ElementRules.packed(
+            request.draft?.elements ?? [],
+            for: text,
+            limits: limits,
+            at: "/draft/elements"
+        )
         try MessageSizeRules.requireFits(
             text: text,
             elements: elements,

@@ -74,7 +74,12 @@ struct MessagesHandler: Sendable {
         var draft = MessageDraft(
             cid: message.cid,
             text: text,
-            elements: ElementRules.packed(message.elements, for: text),
+            elements: try ElementRules.packed(
+                message.elements,
+                for: text,
+                limits: limits,
+                at: "/message/elements"
+            ),
             attaches: attaches,
             poll: poll
         )
@@ -462,12 +467,15 @@ struct MessagesHandler: Sendable {
         hasForward: Bool,
         in tx: WriteTransaction
     ) throws -> Content {
+        func packed(_ elements: [Element], for text: Text) throws -> Packed<[Element]>? {
+            try ElementRules.packed(elements, for: text, limits: limits, at: "/elements")
+        }
         var content = before
         if let text = request.text {
             content.text = text
-            content.elements = ElementRules.packed(request.elements ?? [], for: text)
+            content.elements = try packed(request.elements ?? [], for: text)
         } else if let elements = request.elements, !elements.isEmpty {
-            content.elements = ElementRules.packed(elements, for: content.text)
+            content.elements = try packed(elements, for: content.text)
         }
         let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
         for (path, list) in lists {

@@ -19,7 +19,25 @@ enum ElementRules {
     }
 
     /// What the store keeps: nil when nothing is formatted.
-    static func packed(_ elements: [Element], for text: Text) -> Packed<[Element]>? {
+    ///
+    /// - Parameter path: The field that an error names.
+    /// - Throws: `proto.payload` for attributes over `maxElementAttributesBytes`. A LINK may carry the
+    ///   longest address, which the reader bounds.
+    static func packed(
+        _ elements: [Element],
+        for text: Text,
+        limits: Limits,
+        at path: String
+    ) throws -> Packed<[Element]>? {
+        let most = limits.maxElementAttributesBytes
+        for (index, element) in elements.enumerated() {
+            guard let bytes = element.attributes?.bytes.count, bytes > most,
+                !element.type.equals("LINK")
+            else { continue }
+            throw RequestError.protoPayload(
+                "\(path)/\(index)/attributes: \(bytes) bytes, limit \(most)"
+            )
+        }
         let kept = clipped(elements, to: text)
         return kept.isEmpty ? nil : Packed(kept)
     }

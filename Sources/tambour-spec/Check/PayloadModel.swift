@@ -1,8 +1,28 @@
 /// Reads untyped values by the schema, as a peer must: the second opinion on what the generated readers do.
 struct PayloadModel {
     let specification: Specification
+    private let inboundTypes: Set<String>
     /// Limits that differ from the specification's.
     var overrides: [String: Int] = [:]
+
+    init(specification: Specification) {
+        self.specification = specification
+        inboundTypes = specification.inboundTypes
+    }
+
+    /// What holds for a value of a field.
+    private struct Place {
+        let field: Field
+        let isHeldAgainstLimits: Bool
+        /// How many lists and maps of the field lie around the value.
+        var level = 0
+
+        var inner: Place {
+            var inner = self
+            inner.level += 1
+            return inner
+        }
+    }
 
     /// Why a value is refused: the same words the runtime uses.
     struct Refusal: Error, Equatable, CustomStringConvertible {
@@ -19,6 +39,7 @@ struct PayloadModel {
         guard case .map(let pairs) = node else {
             throw Refusal(reason: "expected a map, found \(node.kind)")
         }
+        let isHeldAgainstLimits = type.isHeldAgainstLimits(inboundTypes)
         var values: [String: WireNode] = [:]
         var seen: Set<String> = []
         for pair in pairs {
@@ -30,7 +51,8 @@ struct PayloadModel {
             do throws(Refusal) {
                 guard seen.insert(key).inserted else { throw Refusal(reason: "duplicate key") }
                 if pair.value == .null, !field.isRequired { continue }
-                values[key] = try canonical(pair.value, as: field.type, of: field)
+                let place = Place(field: field, isHeldAgainstLimits: isHeldAgainstLimits)
+                values[key] = try canonical(pair.value, as: field.type, in: place)
             } catch {
                 throw error.within(key)
             }
@@ -56,9 +78,10 @@ struct PayloadModel {
         }
     }
 
-    private func canonical(_ node: WireNode, as type: WireType, of field: Field) throws(Refusal)
+    private func canonical(_ node: WireNode, as type: WireType, in place: Place) throws(Refusal)
         -> WireNode
     {
+        let field = place.field
         switch type {
         case .bool:
             guard case .bool = node else { throw unexpected("a boolean", node) }
@@ -72,66 +95,43 @@ struct PayloadModel {
         case .text, .string:
             if case .badString = node { throw Refusal(reason: "not valid UTF-8") }
             guard case .string(let text) = node else { throw unexpected("a string", node) }
-            try check(text.utf8.count, "bytes", field.limitBytes)
-            try check(text.utf16.count, "UTF-16 units", field.limitUnits)
+            try check(text.utf8.count, "bytes", field.limitBytes, place)
+            try check(text.utf16.count, "UTF-16 units", field.limitUnits, place)
             return node
         case .bytes:
             switch node {
-            case .bytes(let bytes): try check(bytes.count, "bytes", field.limitBytes)
-            case .string(let text): try check(text.utf8.count, "bytes", field.limitBytes)
+            case .bytes(let bytes): try check(bytes.count, "bytes", field.limitBytes, place)
+            case .string(let text): try check(text.utf8.count, "bytes", field.limitBytes, place)
             default: throw unexpected("bytes", node)
             }
             return node
-        case .any: return node
+        case .any:
+            guard place.isHeldAgainstLimits, field.anyCheck == .reader else { return node }
+            try checkDecodable(node, levels: limit("maxAnyDepth") ?? .max)
+            try check(WireEncoder.encode(node).count, "bytes", field.limitBytes, place)
+            return node
         case .list(let element):
             guard case .array(let items) = node else { throw unexpected("an array", node) }
-            try check(items.count, "items", field.limitItems)
+            try checkItems(items.count, place)
             var result: [WireNode] = []
             for (index, item) in items.enumerated() {
                 do throws(Refusal) {
-                    result.append(try canonical(item, as: element, of: field))
+                    result.append(try canonical(item, as: element, in: place.inner))
                 } catch {
                     throw error.within("\(index)")
                 }
             }
-            return .array(result)
+            return .array(try merged(result, place))
         case .map(_, let value):
-            guard case .map(let pairs) = node else { throw unexpected("a map", node) }
-            var result: [WireNode.Pair] = []
-            for pair in pairs {
-                let key = "\(try id(pair.key))"
-                do throws(Refusal) {
-                    result.append(
-                        .init(
-                            key: .string(key),
-                            value: try canonical(pair.value, as: value, of: field)
-                        )
-                    )
-                } catch {
-                    throw error.within(key)
-                }
+            return try canonicalMap(node, as: value, in: place) { (key) throws(Refusal) in
+                "\(try id(key))"
             }
-            return .map(result)
         case .names(let value):
-            guard case .map(let pairs) = node else { throw unexpected("a map", node) }
-            var result: [WireNode.Pair] = []
-            for pair in pairs {
-                guard case .string(let name) = pair.key else {
-                    throw unexpected("a string", pair.key)
-                }
-                do throws(Refusal) {
-                    result.append(
-                        .init(
-                            key: .string(name),
-                            value: try canonical(pair.value, as: value, of: field)
-                        )
-                    )
-                } catch {
-                    throw error.within(name)
-                }
+            return try canonicalMap(node, as: value, in: place) { (key) throws(Refusal) in
+                guard case .string(let name) = key else { throw unexpected("a string", key) }
+                return name
             }
-            return .map(result)
-        case .packed(let inner): return try canonical(node, as: inner, of: field)
+        case .packed(let inner): return try canonical(node, as: inner, in: place)
         case .named(let name):
             if let type = specification.structType(named: name) {
                 return try canonical(node, as: type)
@@ -165,9 +165,104 @@ struct PayloadModel {
         return value
     }
 
-    private func check(_ count: Int, _ unit: String, _ limit: String?) throws(Refusal) {
-        guard let limit, let most = overrides[limit] ?? specification.limit(named: limit)?.value
-        else { return }
+    private func canonicalMap(
+        _ node: WireNode,
+        as value: WireType,
+        in place: Place,
+        _ key: (WireNode) throws(Refusal) -> String
+    ) throws(Refusal) -> WireNode {
+        guard case .map(let pairs) = node else { throw unexpected("a map", node) }
+        try checkItems(pairs.count, place)
+        let duplicates = place.isHeldAgainstLimits ? place.field.duplicates : nil
+        var result: [WireNode.Pair] = []
+        for pair in pairs {
+            let key = try key(pair.key)
+            do throws(Refusal) {
+                let seen = result.firstIndex { $0.key == .string(key) }
+                if seen != nil, duplicates == .refused { throw Refusal(reason: "duplicate key") }
+                let value = try canonical(pair.value, as: value, in: place.inner)
+                if let seen, duplicates == .merged {
+                    result[seen].value = value
+                } else {
+                    result.append(.init(key: .string(key), value: value))
+                }
+            } catch {
+                throw error.within(key)
+            }
+        }
+        return .map(result)
+    }
+
+    /// The items of a list without those that are merged into others.
+    private func merged(_ items: [WireNode], _ place: Place) throws(Refusal) -> [WireNode] {
+        guard place.isHeldAgainstLimits, let duplicates = place.field.duplicates,
+            duplicates != .kept
+        else { return items }
+        var kept: [WireNode] = []
+        for (index, item) in items.enumerated() {
+            guard kept.contains(item) else {
+                kept.append(item)
+                continue
+            }
+            if duplicates == .refused {
+                throw Refusal(reason: "duplicate item").within("\(index)")
+            }
+        }
+        return kept
+    }
+
+    // MARK: What every client can decode
+
+    private func checkDecodable(_ node: WireNode, levels: Int) throws(Refusal) {
+        switch node {
+        case .badString: throw Refusal(reason: "not valid UTF-8")
+        case .uint: throw Refusal(reason: "an integer above \(Int64.max)")
+        case .ext: throw Refusal(reason: "an extension, which clients cannot read")
+        case .forced(_, let inner): try checkDecodable(inner, levels: levels)
+        case .array(let items):
+            try checkLevels(levels)
+            for item in items { try checkDecodable(item, levels: levels - 1) }
+        case .map(let pairs):
+            try checkLevels(levels)
+            for pair in pairs {
+                if case .badString = pair.key { throw Refusal(reason: "not valid UTF-8") }
+                guard case .string = pair.key else {
+                    throw Refusal(reason: "expected a string as a key, found \(pair.key.kind)")
+                }
+                try checkDecodable(pair.value, levels: levels - 1)
+            }
+        case .null, .bool, .int, .double, .string, .bytes, .raw: return
+        }
+    }
+
+    private func checkLevels(_ levels: Int) throws(Refusal) {
+        guard levels > 0 else {
+            throw Refusal(reason: "nested deeper than \(limit("maxAnyDepth") ?? .max)")
+        }
+    }
+
+    // MARK: Limits
+
+    private func limit(_ name: String) -> Int? {
+        overrides[name] ?? specification.limit(named: name)?.value
+    }
+
+    private func checkItems(_ count: Int, _ place: Place) throws(Refusal) {
+        try check(count, "items", place.field.limitItems(at: place.level), place)
+    }
+
+    private func check(
+        _ count: Int,
+        _ unit: String,
+        _ limit: String?,
+        _ place: Place
+    ) throws(Refusal) {
+        guard place.isHeldAgainstLimits else { return }
+        try check(count, unit, limit)
+    }
+
+    private func check(_ count: Int, _ unit: String, _ name: String?) throws(Refusal) {
+        guard let name, let most = limit(name) else { return }
         if count > most { throw Refusal(reason: "\(count) \(unit), limit \(most)") }
     }
 }

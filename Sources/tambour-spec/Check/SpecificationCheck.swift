@@ -148,11 +148,12 @@ struct SpecificationCheck {
                 check(value, of: type)
             }
         }
-        let inbound = inboundTypes()
         for type in specification.structs + payloads {
             documented(type.doc, since: type.since, type.name, type.origin)
-            check(type, isInbound: type.role == .request || inbound.contains(type.name))
+            check(type)
         }
+        problems += FieldLimitCheck(specification).problems()
+        problems += BoundsCheck.problems(of: specification)
         checkRecursion()
     }
 
@@ -184,19 +185,7 @@ struct SpecificationCheck {
         }
     }
 
-    /// Names of the structs a client may send.
-    private func inboundTypes() -> Set<String> {
-        var found: Set<String> = []
-        var open = specification.families.flatMap(\.opcodes).compactMap(\.request).flatMap(\.fields)
-        while let field = open.popLast() {
-            for name in field.type.mentioned where found.insert(name).inserted {
-                open += specification.structType(named: name)?.fields ?? []
-            }
-        }
-        return found
-    }
-
-    private mutating func check(_ type: StructType, isInbound: Bool) {
+    private mutating func check(_ type: StructType) {
         if type.fields.count > 64 { complain(type.origin, "\(type.name): more than 64 fields") }
         unique(type.fields.map { ($0.key, $0.origin) }, "\(type.name): key")
         unique(type.fields.map { ($0.swiftName, $0.origin) }, "\(type.name): property")
@@ -222,7 +211,7 @@ struct SpecificationCheck {
             {
                 complain(field.origin, "\(place): unknown type \(name)")
             }
-            for limit in [field.limitUnits, field.limitBytes, field.limitItems].compactMap({ $0 })
+            for limit in field.limitNames
             where specification.limit(named: limit) == nil {
                 complain(field.origin, "\(place): unknown limit \(limit)")
             }
@@ -244,7 +233,6 @@ struct SpecificationCheck {
                 complain(field.origin, "\(place): may have to be left out and is required")
             }
             checkDefault(field, place)
-            checkLimits(field, place, isInbound: isInbound)
             check(field.deprecated, place, field.origin) { replacement in
                 type.fields.contains { $0.key == replacement && $0.key != field.key }
             }
@@ -289,43 +277,6 @@ struct SpecificationCheck {
             default: false
             }
         if !fits { complain(field.origin, "\(place): the default does not fit the type") }
-    }
-
-    private mutating func checkLimits(_ field: Field, _ place: String, isInbound: Bool) {
-        var element = field.type
-        var isList = false
-        if case .list(let inner) = element {
-            element = inner
-            isList = true
-        }
-        let isText = element == .text
-        let isBytes = isText || element == .string || element == .bytes
-        if field.limitUnits != nil, !isText {
-            complain(field.origin, "\(place): limit is for texts")
-        }
-        if field.limitBytes != nil, !isBytes {
-            complain(field.origin, "\(place): limitBytes is for texts, strings and bytes")
-        }
-        if field.limitItems != nil, !isList {
-            complain(field.origin, "\(place): limitItems is for lists")
-        }
-        guard isInbound else { return }
-        if isBytes, field.limitUnits == nil, field.limitBytes == nil {
-            complain(field.origin, "\(place): comes from clients and has no limit")
-        }
-        if isList, field.limitItems == nil {
-            complain(field.origin, "\(place): comes from clients and has no limitItems")
-        }
-        if isList, let items = bytes(field.limitItems), let frame = bytes("maxFrameBytes") {
-            let item = isBytes ? (bytes(field.limitBytes) ?? 0) + 3 : element.isID ? 9 : 1
-            if items * item > frame {
-                complain(field.origin, "\(place): a list at its limits does not fit a frame")
-            }
-        }
-    }
-
-    private func bytes(_ limit: String?) -> Int? {
-        limit.flatMap { specification.limit(named: $0)?.value }
     }
 
     /// A struct may hold itself only packed or in a list.

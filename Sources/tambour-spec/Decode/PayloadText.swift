@@ -169,7 +169,7 @@ struct PayloadText {
         field.defaultValue = nil
         let alone = StructType(
             name: "",
-            role: .object,
+            role: .request,
             doc: "",
             since: 1,
             fields: [field],

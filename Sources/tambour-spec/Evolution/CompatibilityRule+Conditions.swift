@@ -44,7 +44,11 @@ extension CompatibilityRule.Case {
     func narrows(_ fact: SurfaceItem.Fact) -> Bool {
         guard let becomes = becomes(fact) else { return false }
         guard let was = was(fact) else { return true }
-        return value(of: becomes, in: after) < value(of: was, in: before)
+        let old = was.split(separator: " ").map { value(of: String($0), in: before) }
+        let new = becomes.split(separator: " ").map { value(of: String($0), in: after) }
+        return new.enumerated().contains { level, value in
+            value < (old.indices.contains(level) ? old[level] : .max)
+        }
     }
 
     private func value(of limit: String, in index: SurfaceIndex) -> Int {

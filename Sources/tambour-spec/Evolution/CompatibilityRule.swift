@@ -358,6 +358,22 @@ struct CompatibilityRule: Sendable {
             where: { $0.isSent && $0.narrows(.limitItems) }
         ),
         CompatibilityRule(
+            "field-duplicates",
+            .field,
+            .changed(.duplicates),
+            "clients of today may name a thing twice",
+            where: { $0.isSent && $0.becomes(.duplicates) == "refused" }
+        ),
+        CompatibilityRule(
+            "field-checked-by",
+            .field,
+            .changed(.checkedBy),
+            "clients of today send values that are then refused",
+            where: {
+                $0.isSent && ($0.becomes(.checkedBy) == nil || $0.was(.checkedBy) == "skipped")
+            }
+        ),
+        CompatibilityRule(
             "field-sunset",
             .field,
             .changed(.sunset),

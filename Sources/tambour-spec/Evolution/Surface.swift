@@ -75,9 +75,25 @@ struct Surface: Decodable, Sendable {
         var `default`: Default?
         var limit: String?
         var limitBytes: String?
-        var limitItems: String?
+        var limitItems: LimitNames?
+        var duplicates: String?
+        var checkedBy: String?
         var capability: String?
         var deprecated: Deprecation?
+    }
+
+    /// The limit of a list or map, or one for each level, the outermost first.
+    struct LimitNames: Decodable, Sendable {
+        var names: [String]
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let name = try? container.decode(String.self) {
+                names = [name]
+            } else {
+                names = try container.decode([String].self)
+            }
+        }
     }
 
     /// What an absent field means, as text.

@@ -13,7 +13,7 @@ struct SurfaceItem: Sendable {
     enum Fact: String, CaseIterable, Sendable {
         case since, written
         case number, name, direction, kind, idempotency, key, capability
-        case type, presence, `default`, limit, limitBytes, limitItems
+        case type, presence, `default`, limit, limitBytes, limitItems, duplicates, checkedBy
         case change, unit, value, max
         case `class`, retry, common, message
         case open, fallback, opcodes, level, text
@@ -230,7 +230,9 @@ struct SurfaceIndex: Sendable {
                 [
                     .type: field.type, .presence: presence, .default: field.default?.text,
                     .limit: field.limit, .limitBytes: field.limitBytes,
-                    .limitItems: field.limitItems, .capability: field.capability,
+                    .limitItems: field.limitItems?.names.joined(separator: " "),
+                    .duplicates: field.duplicates, .checkedBy: field.checkedBy,
+                    .capability: field.capability,
                     .replacement: field.deprecated?.replacement,
                     .sunset: field.deprecated.map { "\($0.sunset)" }, .since: "\(field.since)",
                 ],

@@ -150,9 +150,12 @@ struct DissectorSource {
                     if field.isSensitive { entries.append(.named("sensitive", .bool(true))) }
                     for (name, limit) in [
                         ("limit", field.limitUnits), ("limitBytes", field.limitBytes),
-                        ("limitItems", field.limitItems),
                     ] {
                         if let limit { entries.append(.named(name, .string(limit))) }
+                    }
+                    if !field.limitItems.isEmpty {
+                        let limits = field.limitItems.map { LuaValue.Entry.item(.string($0)) }
+                        entries.append(.named("limitItems", .row(limits)))
                     }
                     return .item(.row(entries))
                 }

@@ -6,6 +6,12 @@ struct Generator {
     static let bundle = "protocol-spec/conformance/src/tambour_conformance/protocol.json"
 
     let specification: Specification
+    private let inboundTypes: Set<String>
+
+    init(specification: Specification) {
+        self.specification = specification
+        inboundTypes = specification.inboundTypes
+    }
 
     /// Path and content of every generated file, in the order of their paths.
     func files() -> [(path: String, content: String)] {
@@ -89,8 +95,16 @@ struct Generator {
         }
         for type in specification.structs {
             source.line()
-            StructSource(type: type, specification: specification).write(to: &source)
+            write(type, to: &source)
         }
+    }
+
+    private func write(_ type: StructType, to source: inout SourceText) {
+        StructSource(
+            type: type,
+            specification: specification,
+            isHeldAgainstLimits: type.isHeldAgainstLimits(inboundTypes)
+        ).write(to: &source)
     }
 
     private func payloads(of family: Specification.Family) -> String {
@@ -105,7 +119,7 @@ struct Generator {
             for type in [opcode.push, opcode.request, opcode.reply].compactMap({ $0 }) {
                 if !isFirst { source.line() }
                 isFirst = false
-                StructSource(type: type, specification: specification).write(to: &source)
+                write(type, to: &source)
             }
             if let request = opcode.request, let reply = opcode.reply {
                 source.line()

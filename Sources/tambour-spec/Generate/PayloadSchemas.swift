@@ -73,7 +73,7 @@ struct PayloadSchemas {
     }
 
     private func property(_ field: Field) -> [String: Any] {
-        let value = self.schema(of: field.type, field)
+        let value = self.schema(of: field.type, field, level: 0)
         var schema = value
         if !field.isRequired, !value.isEmpty {
             let choices = value["anyOf"] as? [[String: Any]] ?? [value]
@@ -103,14 +103,15 @@ struct PayloadSchemas {
 
     private static let digits = "^-?[0-9]+$"
 
-    private func schema(of type: WireType, _ field: Field) -> [String: Any] {
+    /// - Parameter level: How many lists and maps of the field lie around the value.
+    private func schema(of type: WireType, _ field: Field, level: Int) -> [String: Any] {
         switch type {
         case .bool: return ["type": "boolean"]
         case .int, .ms:
             return ["type": "integer", "minimum": Int64.min, "maximum": Int64.max]
         case .double: return ["type": "number"]
         case .chatID, .userID, .messageID:
-            let integer = schema(of: .int, field)
+            let integer = schema(of: .int, field, level: level)
             return ["anyOf": [integer, ["type": "string", "pattern": Self.digits]]]
         case .text, .string:
             var schema: [String: Any] = ["type": "string"]
@@ -123,22 +124,30 @@ struct PayloadSchemas {
                 "type": "object", "properties": ["$bytes": hex], "required": ["$bytes"],
                 "additionalProperties": false,
             ]
-            return ["anyOf": [bytes, schema(of: .string, field)]]
+            return ["anyOf": [bytes, schema(of: .string, field, level: level)]]
         case .any: return [:]
         case .list(let element):
             var schema: [String: Any] = [
-                "type": "array", "items": self.schema(of: element, field),
+                "type": "array", "items": self.schema(of: element, field, level: level + 1),
             ]
-            schema["maxItems"] = limit(field.limitItems)
+            schema["maxItems"] = limit(field.limitItems(at: level))
+            if field.duplicates == .refused { schema["uniqueItems"] = true }
             return schema
         case .map(_, let value):
-            return [
+            var schema: [String: Any] = [
                 "type": "object", "propertyNames": ["pattern": Self.digits],
-                "additionalProperties": schema(of: value, field),
+                "additionalProperties": self.schema(of: value, field, level: level + 1),
             ]
+            schema["maxProperties"] = limit(field.limitItems(at: level))
+            return schema
         case .names(let value):
-            return ["type": "object", "additionalProperties": schema(of: value, field)]
-        case .packed(let inner): return schema(of: inner, field)
+            var schema: [String: Any] = [
+                "type": "object",
+                "additionalProperties": self.schema(of: value, field, level: level + 1),
+            ]
+            schema["maxProperties"] = limit(field.limitItems(at: level))
+            return schema
+        case .packed(let inner): return schema(of: inner, field, level: level)
         case .named(let name): return ["$ref": "#/$defs/\(name)"]
         }
     }

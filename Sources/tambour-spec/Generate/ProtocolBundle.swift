@@ -63,10 +63,12 @@ struct ProtocolBundle {
             "errors": specification.errors.map(error),
             "enums": specification.enums.map(enumeration),
             "structs": specification.structs.map { type in
-                [
+                var result: [String: Any] = [
                     "name": type.name, "since": type.since, "doc": type.doc,
                     "fields": type.fields.map(field),
-                ] as [String: Any]
+                ]
+                result["limitBytes"] = type.limitBytes
+                return result
             },
             "roles": roles(specification.roles),
             "entities": specification.entities.map(entity),
@@ -167,7 +169,17 @@ struct ProtocolBundle {
         result["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
         result["limit"] = field.limitUnits
         result["limitBytes"] = field.limitBytes
-        result["limitItems"] = field.limitItems
+        // Mostly a field is one list; only what nests has a limit for each level.
+        if field.limitItems.count == 1 {
+            result["limitItems"] = field.limitItems[0]
+        } else if !field.limitItems.isEmpty {
+            result["limitItems"] = field.limitItems
+        }
+        result["totalBytes"] = field.totalBytes
+        result["duplicates"] = field.duplicates?.rawValue
+        if field.anyCheck != .reader { result["checkedBy"] = field.anyCheck.rawValue }
+        if field.isPage { result["page"] = true }
+        if !field.without.isEmpty { result["without"] = field.without }
         result["capability"] = field.capability
         result["why"] = field.why
         result["deprecated"] = field.deprecated.map(deprecation)

@@ -2,6 +2,8 @@
 struct StructSource {
     let type: StructType
     let specification: Specification
+    /// Whether the reader refuses what is over a limit.
+    let isHeldAgainstLimits: Bool
 
     /// An object of more fields lives behind a reference: it is handed from reader to handler to
     /// store to push, and copying it would count a dozen references each time.
@@ -193,32 +195,8 @@ struct StructSource {
         }
     }
 
-    /// Arguments for the limits that are there.
-    private func limits(_ limits: (label: String, name: String?)...) -> String {
-        limits.compactMap { limit in limit.name.map { "\(limit.label): reader.limits.\($0)" } }
-            .joined(separator: ", ")
-    }
-
     private func readExpression(_ type: WireType, field: Field) -> String {
-        switch type {
-        case .bool: return "try reader.readBool()"
-        case .int, .ms: return "try reader.readInt()"
-        case .double: return "try reader.readDouble()"
-        case .chatID, .userID, .messageID: return "\(type.swift)(try reader.readID())"
-        case .text:
-            return
-                "try reader.readText(\(limits(("maxUTF16", field.limitUnits), ("maxBytes", field.limitBytes))))"
-        case .string: return "try reader.readString(\(limits(("maxBytes", field.limitBytes))))"
-        case .bytes: return "try reader.readBytes(\(limits(("maxBytes", field.limitBytes))))"
-        case .list(let element):
-            let inner = readExpression(element, field: field)
-            let limits =
-                field.limitItems == nil ? "" : "(\(limits(("maxItems", field.limitItems))))"
-            return "try reader.readList\(limits) "
-                + "{ (reader: inout MessagePackReader) throws(PayloadError) -> \(element.swift) in \(inner) }"
-        case .any, .map, .names, .packed, .named:
-            return "try \(type.swift).read(from: &reader)"
-        }
+        ReadExpression(field: field, isHeldAgainstLimits: isHeldAgainstLimits).swift(of: type)
     }
 
     // MARK: Writer

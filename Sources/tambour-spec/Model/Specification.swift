@@ -222,6 +222,8 @@ struct StructType: Sendable {
     var role: Role
     var doc: String
     var since: Int
+    /// The limit of a whole encoded object, which the server keeps where it stores one.
+    var limitBytes: String?
     var fields: [Field]
     var origin: Origin
 }
@@ -232,10 +234,21 @@ struct Field: Sendable {
     var type: WireType
     var isRequired: Bool
     var defaultValue: DefaultValue?
-    /// Names of limits: UTF-16 units of a text, bytes of a text, string or bytes, items of a list.
+    /// Names of limits: UTF-16 units of a text; bytes of a text, string, bytes or `any`; items of each
+    /// list and map, the outermost first.
     var limitUnits: String?
     var limitBytes: String?
-    var limitItems: String?
+    var limitItems: [String] = []
+    /// The limit of the whole encoded field, which the server keeps where it builds or stores one.
+    var totalBytes: String?
+    /// What a request means that names one thing twice.
+    var duplicates: Duplicates?
+    /// Who checks an `any`.
+    var anyCheck = AnyCheck.reader
+    /// Whether the server cuts the list or map so that the reply holds at most `maxReplyBytes`.
+    var isPage = false
+    /// Fields that the objects in it never have.
+    var without: [String] = []
     /// The capability without which the field is not sent.
     var capability: String?
     var isSensitive: Bool
@@ -248,6 +261,37 @@ struct Field: Sendable {
 
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
+
+    /// The limit of the items of a list or map that lies in `level` others of the field.
+    func limitItems(at level: Int) -> String? {
+        limitItems.indices.contains(level) ? limitItems[level] : nil
+    }
+
+    /// Names of all limits.
+    var limitNames: [String] {
+        [limitUnits, limitBytes].compactMap(\.self) + limitItems
+            + [totalBytes].compactMap(\.self)
+    }
+}
+
+/// What a repeated key of a map, or a repeated item of a list, means in a request.
+enum Duplicates: String, CaseIterable, Sendable {
+    /// The last value of a key counts; a repeated item counts once.
+    case merged
+    /// The request is refused.
+    case refused
+    /// Each is taken as it comes; the text of the field says what that means.
+    case kept
+}
+
+/// Who checks that every client can decode the values of an `any`.
+enum AnyCheck: String, CaseIterable, Sendable {
+    /// The reader refuses the request.
+    case reader
+    /// The handler, which answers about each value by itself.
+    case handler
+    /// Nobody: the value is stepped over, never stored and never sent.
+    case skipped
 }
 
 enum DefaultValue: Equatable, Sendable {

@@ -298,6 +298,7 @@ struct SpecificationLoader {
                         role: entry.bool("payload") == true ? .payload : .object,
                         doc: entry.required("doc"),
                         since: entry.requiredInt("since"),
+                        limitBytes: entry.string("limitBytes"),
                         fields: fields(entry, "fields"),
                         origin: entry.origin
                     )
@@ -329,7 +330,12 @@ struct SpecificationLoader {
                 defaultValue: defaultValue(entry),
                 limitUnits: entry.string("limit"),
                 limitBytes: entry.string("limitBytes"),
-                limitItems: entry.string("limitItems"),
+                limitItems: entry.names("limitItems"),
+                totalBytes: entry.string("totalBytes"),
+                duplicates: entry.choice("duplicates"),
+                anyCheck: entry.choice("checkedBy") ?? .reader,
+                isPage: entry.bool("page") ?? false,
+                without: entry.names("without"),
                 capability: entry.string("capability"),
                 isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"),
@@ -670,6 +676,13 @@ final class YAMLMap {
             return []
         }
         return sequence.compactMap(\.string)
+    }
+
+    /// One name, or a list of names.
+    func names(_ key: String) -> [String] {
+        guard let node = node(key) else { return [] }
+        if let name = node.scalar?.string { return [name] }
+        return strings(key)
     }
 
     func choice<Choice: RawRepresentable<String>>(_ key: String) -> Choice? {

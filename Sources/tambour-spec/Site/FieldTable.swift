@@ -39,8 +39,7 @@ struct FieldTable {
     }
 
     private func limits(of field: Field) -> String {
-        let names = [field.limitUnits, field.limitBytes, field.limitItems].compactMap { $0 }
-        let limits = names.compactMap { specification.limit(named: $0) }.map { limit in
+        let limits = field.limitNames.compactMap { specification.limit(named: $0) }.map { limit in
             prose.link(limit.value.separated, to: .limit(limit.name)) + " \(limit.unit) "
                 + "<span class=\"reason\">\(prose.html(limit.reason))</span>"
         }
@@ -55,6 +54,21 @@ struct FieldTable {
         }
         if let deprecated = field.deprecated {
             text += " <span class=\"mark\">\(deprecated.text(prose))</span>"
+        }
+        switch field.duplicates {
+        case .merged:
+            let isList = if case .list = field.type { true } else { false }
+            text +=
+                " <span class=\"mark\">"
+                + (isList ? "a repeated item counts once" : "the last value of a key counts")
+                + "</span>"
+        case .refused: text += " <span class=\"mark\">nothing may be named twice</span>"
+        case .kept, nil: break
+        }
+        switch field.anyCheck {
+        case .skipped: text += " <span class=\"mark\">stepped over, whatever it holds</span>"
+        case .handler: text += " <span class=\"mark\">each value is judged by itself</span>"
+        case .reader: break
         }
         if field.isSensitive { text += " <span class=\"mark\">secret, never logged</span>" }
         return text

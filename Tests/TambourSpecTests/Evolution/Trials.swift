@@ -49,6 +49,7 @@ struct Trials {
         trials.addFields()
         trials.addFieldTypes()
         trials.addFieldLimits()
+        trials.addFieldReading()
         trials.addTypes()
         trials.addLimits()
         trials.addErrors()
@@ -456,11 +457,36 @@ struct Trials {
         }
     }
 
+    /// What a request means that names a thing twice, and who checks values of any type.
+    private mutating func addFieldReading() {
+        for (duplicates, rules) in [
+            (Duplicates.refused, ["field-duplicates"]), (.merged, []), (.kept, []),
+        ] {
+            addForEachField(
+                "a repeated thing is \(duplicates)",
+                where: { field, _ in field.duplicates != duplicates },
+                breaks: { _, list in list.isSent ? rules : [] },
+                change: { $0.duplicates = duplicates }
+            )
+        }
+        for check in AnyCheck.allCases {
+            addForEachField(
+                "values are checked by another: \(check)",
+                where: { field, _ in field.type.yaml.contains("any") && field.anyCheck != check },
+                breaks: { field, list in
+                    let isStricter = check == .reader || field.anyCheck == .skipped
+                    return list.isSent && isStricter ? ["field-checked-by"] : []
+                },
+                change: { $0.anyCheck = check }
+            )
+        }
+    }
+
     private mutating func addFieldLimits() {
         let kinds: [(any WritableKeyPath<Field, String?> & Sendable, String, String)] = [
             (\.limitUnits, "limit", "field-limit"),
             (\.limitBytes, "limitBytes", "field-limit-bytes"),
-            (\.limitItems, "limitItems", "field-limit-items"),
+            (\.outerLimitItems, "limitItems", "field-limit-items"),
         ]
         for (limit, name, rule) in kinds {
             for (what, other, isNarrower) in [
@@ -503,5 +529,13 @@ struct Trials {
                 }
             )
         }
+    }
+}
+
+extension Field {
+    /// The limit of the outermost list or map.
+    fileprivate var outerLimitItems: String? {
+        get { limitItems.first }
+        set { limitItems = newValue.map { [$0] } ?? [] }
     }
 }

@@ -120,10 +120,19 @@ def limited(
         for kind in kinds:
             if kind not in field or (kind == "limitBytes" and "limit" in field):
                 continue
-            count = limits[field[kind]] + excess
+            # What nests has a limit for each level, the outermost first.
+            limit = field[kind] if isinstance(field[kind], str) else field[kind][0]
+            count = limits[limit] + excess
             what = f"{count} {UNITS[kind]}"
             if kind != "limitItems":
-                found.append((what, ["a" * count] if item else "a" * count))
+                if field["type"].startswith(("map<", "names<")):
+                    continue
+                length = count - (_header(count) if (item or field["type"]) == "any" else 0)
+                found.append((what, ["a" * length] if item else "a" * length))
+            elif isinstance(present, dict):
+                if present:
+                    value = next(iter(present.values()))
+                    found.append((what, {str(number): value for number in range(1, count + 1)}))
             elif present:
                 found.append((what, [present[0]] * count))
             elif item in IDS:
@@ -131,6 +140,11 @@ def limited(
         return found
 
     return _mutations(protocol, opcode, long)
+
+
+def _header(count: int) -> int:
+    """How many of `count` bytes a string of this size in MessagePack has before its text."""
+    return 1 if count <= 32 else 2 if count <= 257 else 3
 
 
 #: What limits of each kind count.

@@ -11,7 +11,7 @@ import pytest
 from tambour_conformance import bundle, forms, vectors, wire
 from tambour_conformance.bundle import Bundle, Opcode, Vector
 from tambour_conformance.connection import Connection, error_code
-from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Phone, hello, message
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, Phone, hello, message
 from tambour_conformance.forms import Raw, pack
 from tambour_conformance.people import Device, People
 from tambour_conformance.vectors import Mutation
@@ -444,6 +444,61 @@ def test_number_of_values(alice: Device, refuse: Refuse, limits: Limits) -> None
         "PING",
         [("one list", pack({"unknown": [None] * (most + 1)})), ("two lists", pack({"a": half, "b": half}))],
     )
+
+
+@case("MSP-25")
+def test_size_of_a_map(login: LogIn, newcomer: Newcomer, refuse: Refuse, limits: Limits) -> None:
+    """A phone book of exactly its limit is read, and one entry more refused, whoever is in it."""
+    most = limits["maxIDsPerRequest"]
+    book: dict[str, Any] = {f"nobody-{number}": {} for number in range(most)}
+    equal(login(newcomer("owner")).call("SYNC", {"contactList": book})["contacts"], [], "contacts")
+    refuse("SYNC", [("one more", pack({"contactList": book | {"one more": {}}}))])
+
+
+@case("MSP-26")
+def test_named_twice(alice: Device, group: Group) -> None:
+    """A chat that is asked for twice comes once; of a setting that is sent twice the last value counts."""
+    chat, other = group(alice), group(alice)
+    asked = [chat, other, chat, Raw(next(forms.integers(chat))[1]), other]
+    found = alice.call("CHAT_INFO", payload=pack({"chatIds": asked}))
+    equal([each["id"] for each in found["chats"]], [chat, other], "chats")
+    values = {"TWICE": 1, "ONCE": 2}
+    twice = forms.map_header(3) + b"".join(pack(each) for each in ("TWICE", 3, "ONCE", 2, "TWICE", 1))
+    reply = alice.call("CONFIG", payload=pack({"settings": {"user": Raw(twice)}}))
+    equal({name: reply["user"].get(name) for name in values}, values, "settings")
+    alice.call("CONFIG", {"settings": {"user": {"TWICE": None, "ONCE": None}}})
+
+
+#: What some client cannot decode.
+UNDECODABLE = {
+    "a list as a key": b"\x81\x91\x01\x01",
+    "a map as a key": b"\x81\x80\x01",
+    "an integer as a key": b"\x81\x01\x01",
+    "a timestamp": b"\xd6\xff\x00\x00\x00\x01",
+    "a timestamp with bad nanoseconds": b"\xd7\xff" + b"\xff" * 8,
+    "an extension of type 1": b"\x81\xa1a\xc7\x03\x01\xc1\xc1\xc1",
+    "an integer above 64 bits": b"\xcf\x80" + b"\x00" * 7,
+}
+
+
+@case("MSP-27")
+def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
+    """What a formatting range, a draft, a setting or a folder carries is refused when a client could not read it."""
+    chat, levels = group(alice), limits["maxAnyDepth"]
+    values = UNDECODABLE | {"one level too many": b"\x91" * levels + b"\x90"}
+
+    def element(value: bytes) -> dict[str, Any]:
+        return {"type": "STRONG", "from": 0, "length": 1, "attributes": Raw(value)}
+
+    for what, value in values.items():
+        text = {"text": "hi", "elements": [element(value)]}
+        refuse("MSG_SEND", [(what, pack({"chatId": chat, "message": {"cid": cid()} | text}))])
+        refuse("DRAFT_SAVE", [(what, pack({"chatId": chat, "draft": text}))])
+        refuse("CONFIG", [(what, pack({"settings": {"user": {"ODD": Raw(value)}}}))])
+        refuse("FOLDERS_UPDATE", [(what, pack({"id": "odd", "title": "odd", "filters": [Raw(value)]}))])
+    deepest = {"cid": cid(), "text": "hi", "elements": [element(b"\x91" * (levels - 1) + b"\x90")]}
+    sent = alice.call("MSG_SEND", payload=pack({"chatId": chat, "message": deepest}))
+    equal(len(sent["message"]["elements"]), 1, "formatting ranges with the deepest attributes")
 
 
 # The examples of the specification.
