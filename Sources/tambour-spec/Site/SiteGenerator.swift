@@ -62,7 +62,8 @@ struct SiteGenerator {
         }
         pages.append(flowIndex())
         pages += specification.flows.map { FlowPage($0, in: specification, places).page() }
-        pages += [tables.types(), tables.errors(), tables.limits(), tables.costs()]
+        pages += [tables.types(), tables.errors(), tables.limits()]
+        pages += [tables.bounds(), tables.costs()]
         pages += [tables.roles(), tables.entities(), tables.capabilities()]
         let requirements = RequirementPage(
             specification: specification,
@@ -100,6 +101,9 @@ struct SiteGenerator {
         ways.row([
             "know what may come back",
             "“What can come back” on the opcode's page, " + link("errors", "errors"),
+        ])
+        ways.row([
+            "know how large things get", link("limits", "limits") + ", " + link("bounds", "bounds"),
         ])
         ways.row(["see several packets in a row", link("conversations", "flows")])
         ways.row([
@@ -242,7 +246,8 @@ struct SiteGenerator {
         }
         lines += [
             "  - Reference:", "      - Types: types.md", "      - Errors: errors.md",
-            "      - Limits: limits.md", "      - Costs: costs.md", "      - Roles: roles.md",
+            "      - Limits: limits.md", "      - Bounds: bounds.md", "      - Costs: costs.md",
+            "      - Roles: roles.md",
             "      - Entities: entity-types.md",
             "      - Capabilities and features: capabilities.md",
             "      - Requirements: requirements.md",

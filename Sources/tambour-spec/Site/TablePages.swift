@@ -160,8 +160,7 @@ struct TablePages {
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }
         for type in payloads + specification.structs {
             for field in type.fields {
-                let limits = [field.limitUnits, field.limitBytes, field.limitItems]
-                for limit in Set(limits.compactMap { $0 }) {
+                for limit in Set(field.limitNames) {
                     uses[limit, default: []].append(.init(type: type.name, key: field.key))
                 }
             }

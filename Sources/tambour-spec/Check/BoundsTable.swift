@@ -1,0 +1,102 @@
+/// The computed bounds of every payload, object and stored value, largest first.
+struct BoundsTable {
+    struct Row: Equatable {
+        enum Kind: String, CaseIterable {
+            case request, reply, push, object, stored
+        }
+
+        var kind: Kind
+        /// The opcode or the type.
+        var name: String
+        /// Most bytes of a packet's payload as it travels, or of the object in one; nil without a bound.
+        var bytes: Int?
+        /// Most bytes after decompression.
+        var inflated: Int?
+        /// Most lists and maps inside each other.
+        var depth: Int
+        /// What is there beside the pages, with one item of each; nil without pages.
+        var besidePages: Int?
+    }
+
+    let rows: [Row]
+
+    init(_ specification: Specification) {
+        var bounds = Bounds(specification)
+        var rows: [Row] = []
+        for opcode in specification.families.flatMap(\.opcodes) {
+            if let request = opcode.request {
+                // Strangers have less room in a frame.
+                let isForStrangers = opcode.states.allSatisfy { $0 != "loggedIn" }
+                let frame = bounds.limit(
+                    isForStrangers ? "maxFrameBytesBeforeLogin" : "maxFrameBytes"
+                )
+                let extent = bounds.extent(of: request)
+                rows.append(
+                    Row(
+                        kind: .request,
+                        name: opcode.name,
+                        bytes: extent.capped(at: frame).bytes,
+                        inflated: extent.capped(at: bounds.limit("maxInflatedBytes")).bytes,
+                        depth: extent.depth
+                    )
+                )
+            }
+            for (kind, type) in [(Row.Kind.reply, opcode.reply), (.push, opcode.push)] {
+                guard let type else { continue }
+                rows.append(Self.row(kind, opcode.name, type, &bounds))
+            }
+        }
+        for type in specification.structs {
+            let extent = bounds.extent(of: type)
+            let bytes = extent.failure == nil ? extent.bytes : nil
+            rows.append(
+                Row(
+                    kind: type.role == .payload ? .reply : .object,
+                    name: type.name,
+                    bytes: bytes,
+                    inflated: bytes,
+                    depth: extent.depth
+                )
+            )
+        }
+        for entity in specification.entities {
+            let bytes = bounds.limit(entity.limitBytes)
+            rows.append(
+                Row(
+                    kind: .stored,
+                    name: entity.documented.name,
+                    bytes: bytes,
+                    inflated: bytes,
+                    depth: 1 + (bounds.limit("maxAnyDepth") ?? 0)
+                )
+            )
+        }
+        self.rows = rows.sorted { first, second in
+            let bytes = [first, second].map { $0.inflated ?? .max }
+            if bytes[0] != bytes[1] { return bytes[0] > bytes[1] }
+            return (first.name, first.kind.rawValue) < (second.name, second.kind.rawValue)
+        }
+    }
+
+    private static func row(
+        _ kind: Row.Kind,
+        _ name: String,
+        _ type: StructType,
+        _ bounds: inout Bounds
+    ) -> Row {
+        let whole = bounds.extent(of: type)
+        let rest = bounds.extent(of: type, oneItem: true)
+        let hasPages = rest.bytes < whole.bytes
+        // A page fills what the rest leaves of a reply.
+        let most = hasPages ? max(rest.bytes, bounds.limit("maxReplyBytes") ?? 0) : whole.bytes
+        let bytes = rest.failure == nil ? most : nil
+        return Row(
+            kind: kind,
+            name: name,
+            bytes: bytes,
+            inflated: bytes,
+            depth: whole.depth,
+            besidePages: hasPages ? rest.bytes : nil
+        )
+    }
+}
