@@ -604,7 +604,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         var admins: [Admin] = []
-        while try statement.step() {
+        while admins.count < store.limits.maxChatAdmins - 1, try statement.step() {
             admins.append(
                 (UserID(statement.int(0)), RoleTable.Permissions(rawValue: statement.int(1)))
             )
@@ -720,7 +720,9 @@ extension ReadTransaction {
             let id = UserID(statement.int(0))
             marks.append((id, id == view.viewer ? view.readTime : statement.int(1)))
             let permissions = RoleTable.Permissions(rawValue: statement.int(2))
-            if !permissions.isEmpty { admins.append((id, permissions)) }
+            if !permissions.isEmpty, admins.count < store.limits.maxChatAdmins - 1 {
+                admins.append((id, permissions))
+            }
         }
         return (IDMap(marks), admins)
     }

@@ -248,7 +248,7 @@ extension WriteTransaction {
                 for: answer,
                 in: record,
                 after: UserID(0),
-                limit: store.limits.pollVotesShown
+                limit: min(store.limits.pollVotesShown, store.limits.maxPollVotesShown - 1)
             ).votes
         }
         state.result = results

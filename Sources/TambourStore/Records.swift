@@ -52,6 +52,11 @@ package struct SessionRecord: Sendable {
     package let client: String
     package let info: String
     package let address: String
+
+    /// About how many bytes it takes in the reply to 96, never fewer.
+    package var wireSizeEstimate: Int {
+        96 + client.utf8.count + info.utf8.count + address.utf8.count
+    }
 }
 
 /// What a client says about itself when it signs in; stored with the session and shown by 96.

@@ -226,7 +226,7 @@ struct AuthHandler: Sendable {
         return SessionsCloseReply(token: requester.token)
     }
 
-    /// Answers `SESSIONS_INFO` (96), the asking session first.
+    /// Answers `SESSIONS_INFO` (96), the asking session first; those after a full reply are left out.
     ///
     /// - Note: A query.
     func sessionsInfo(
@@ -237,8 +237,13 @@ struct AuthHandler: Sendable {
         let ordered =
             sessions.filter { $0.id == caller.sessionID }
             + sessions.filter { $0.id != caller.sessionID }
+        var budget = limits.maxReplyBytes
+        let fitting = ordered.prefix { session in
+            budget -= session.wireSizeEstimate
+            return budget >= 0
+        }
         return SessionsInfoReply(
-            sessions: ordered.map { session in
+            sessions: fitting.map { session in
                 SessionInfo(
                     client: session.client,
                     info: session.info,

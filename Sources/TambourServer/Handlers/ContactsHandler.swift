@@ -9,7 +9,7 @@ struct ContactsHandler: Sendable {
 
     // MARK: - Looking up
 
-    /// Answers `CONTACT_INFO` (32): unknown ids are left out.
+    /// Answers `CONTACT_INFO` (32): unknown ids are left out, and so are those after a full reply.
     ///
     /// - Note: A query.
     func contactInfo(
@@ -18,9 +18,13 @@ struct ContactsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ContactInfoReply {
         var seen: Set<UserID> = []
-        let contacts = try request.contactIDs.compactMap { id -> User? in
-            guard seen.insert(id).inserted else { return nil }
-            return try snapshot.contact(id, of: caller.userID).map { user($0, for: caller) }
+        var budget = limits.maxReplyBytes
+        var contacts: [User] = []
+        for id in request.contactIDs where seen.insert(id).inserted {
+            guard let contact = try snapshot.contact(id, of: caller.userID) else { continue }
+            budget -= contact.wireSizeEstimate
+            if budget < 0, !contacts.isEmpty { break }
+            contacts.append(user(contact, for: caller))
         }
         return ContactInfoReply(contacts: contacts)
     }
@@ -84,8 +88,17 @@ struct ContactsHandler: Sendable {
             after: request.from ?? 0,
             limit: count + 1
         )
-        let hasMore = contacts.count > count
+        var hasMore = contacts.count > count
         if hasMore { contacts.removeLast() }
+        var budget = limits.maxReplyBytes
+        let fitting = contacts.prefix { contact in
+            budget -= contact.wireSizeEstimate
+            return budget >= 0
+        }
+        if fitting.count < contacts.count, !fitting.isEmpty {
+            contacts = Array(fitting)
+            hasMore = true
+        }
         return ContactListReply(
             contacts: contacts.map { $0.user() },
             marker: hasMore ? contacts.last?.account.id.rawValue : nil
@@ -191,7 +204,8 @@ struct ContactsHandler: Sendable {
     }
 
     /// Answers `SYNC` (21): makes contacts of the entries of a phone book that have an account, as long as
-    /// there is room for contacts.
+    /// there is room for contacts. A contact that does not fit the reply is in `phones` alone, and in the
+    /// next LOGIN.
     ///
     /// - Note: A command.
     func sync(
@@ -199,11 +213,7 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> SyncReply {
-        guard request.contactList.count <= limits.maxIDsPerRequest else {
-            throw RequestError.protoPayload(
-                "/contactList: \(request.contactList.count) entries, limit \(limits.maxIDsPerRequest)"
-            )
-        }
+        var budget = limits.maxReplyBytes
         var contacts: [User] = []
         var phones: [(Text, UserID)] = []
         var room = try limits.maxContacts - tx.reader.addedContactCount(of: caller.userID)
@@ -221,7 +231,9 @@ struct ContactsHandler: Sendable {
                 guard room > 0 else { continue }
                 room -= 1
             }
-            contacts.append(try apply(change, to: known, by: caller, in: tx).user())
+            let contact = try apply(change, to: known, by: caller, in: tx)
+            budget -= contact.wireSizeEstimate + text.bytes.count + 16
+            if budget >= 0 || contacts.isEmpty { contacts.append(contact.user()) }
             phones.append((text, account.id))
         }
         return SyncReply(contacts: contacts, phones: NameMap(phones))

@@ -183,6 +183,7 @@ struct GroupsHandler: Sendable {
     ) throws {
         try ChatRules.require(.appoint, of: caller.userID, in: chat, tx)
         var changed: [UserID] = []
+        var added = 0
         for user in users {
             guard let member = try tx.member(user, of: chat) else {
                 if permissions.isEmpty { continue }
@@ -190,12 +191,22 @@ struct GroupsHandler: Sendable {
             }
             guard user != chat.owner else { throw RequestError.notAllowed }
             if member.permissions != permissions { changed.append(user) }
+            if member.permissions.isEmpty, !permissions.isEmpty { added += 1 }
         }
         let own = try tx.member(caller.userID, of: chat)?.permissions ?? []
         guard caller.userID == chat.owner || permissions.isSubset(of: own) else {
             throw RequestError.notAllowed
         }
         guard !changed.isEmpty else { return }
+        if added > 0 {
+            // The owner is one of them.
+            let count = try tx.admins(of: chat).count + 1 + added
+            guard count <= limits.maxChatAdmins else {
+                throw RequestError.protoPayload(
+                    "/userIds: \(count) administrators, limit \(limits.maxChatAdmins)"
+                )
+            }
+        }
         for user in changed { try tx.setPermissions(permissions, of: user, in: chat) }
         try tx.announce(chat, last: nil, except: caller.connectionID)
     }
