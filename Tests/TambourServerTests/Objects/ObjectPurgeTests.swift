@@ -109,10 +109,14 @@ struct ObjectPurgeTests {
         func create(_ type: EntityType, below parent: EntityID?, count: Int) throws -> [EntityID] {
             let operations = (0..<count).map { number in
                 lastOperation += 1
+                // The name is the natural key of an account.
+                let fields: [String: FieldValue] =
+                    type == .account ? ["name": .string("\(lastOperation)")] : [:]
                 return EntityOperation.create(
                     type,
                     .local(Int64(number)),
                     below: parent,
+                    fields,
                     opID: lastOperation
                 )
             }
