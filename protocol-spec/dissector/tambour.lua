@@ -17,6 +17,7 @@ local spec = {
         compressFromBytes = 512,
         maxDepth = 32,
         maxElements = 65536,
+        maxAnyDepth = 8,
         sessionInitTimeoutMs = 10000,
         loginTimeoutMs = 120000,
         partialFrameTimeoutMs = 15000,
@@ -143,26 +144,40 @@ local spec = {
         maxTitleUnits = 200,
         maxDescriptionUnits = 400,
         maxNameUnits = 64,
+        maxFullNameBytes = 1024,
+        maxUserNames = 4,
         maxSettings = 100,
         maxSettingBytes = 256,
+        maxUserSettingsBytes = 65536,
         maxChatSettings = 2000,
         maxConfigReplyBytes = 262144,
         maxSettingsBytes = 262144,
+        maxConfigChats = 1000,
         maxPushTokenBytes = 4096,
         maxContactAudience = 200,
         maxShortStringBytes = 512,
+        maxErrorMessageBytes = 8192,
         maxAgentStringBytes = 256,
+        maxDeviceTextBytes = 1024,
         maxURLBytes = 2048,
         maxVCardBytes = 8192,
         maxCapabilities = 64,
         maxFeatures = 64,
+        maxFewItems = 16,
+        maxCountries = 300,
+        maxServiceConfigBytes = 16384,
         maxFeatureFileBytes = 262144,
         maxAttaches = 12,
         maxElementsPerText = 1000,
+        maxElementAttributesBytes = 512,
+        maxLinkAttributesBytes = 2304,
         maxIDsPerRequest = 1000,
         maxLogEvents = 1000,
         maxTelemetryVersions = 32,
         maxGroupMembers = 20000,
+        maxChatOptions = 64,
+        maxChatAdmins = 200,
+        maxAdminRightsBytes = 64,
         minPublicNameUnits = 5,
         maxPublicNameUnits = 32,
         maxReactionBytes = 64,
@@ -176,6 +191,7 @@ local spec = {
         maxObjects = 20000,
         maxSeriesElements = 1000000,
         maxObjectBytes = 16384,
+        maxObjectFields = 64,
         maxSeriesElementBytes = 256,
         maxObjectOperations = 200,
         objectsPageSize = 200,
@@ -199,6 +215,7 @@ local spec = {
         votersPageSize = 40,
         maxVotersPage = 1000,
         pollVotesShown = 5,
+        maxPollVotesShown = 16,
         pollVotersShown = 5,
         maxChatsPage = 200,
         searchPageSize = 30,
@@ -211,6 +228,7 @@ local spec = {
         maxPeopleFound = 200,
         maxReports = 1000,
         maxReportBytes = 8192,
+        maxPublicResults = 400,
         maxReportedIDs = 100,
         fanOutMembers = 32,
         presenceWatch = 40,
@@ -539,10 +557,10 @@ local spec = {
     },
     structs = {
         ErrorReply = {
-            { key = "error", type = "text", required = true },
-            { key = "message", type = "text", required = true },
-            { key = "localizedMessage", type = "text" },
-            { key = "title", type = "text" },
+            { key = "error", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "message", type = "text", required = true, limitBytes = "maxErrorMessageBytes" },
+            { key = "localizedMessage", type = "text", limitBytes = "maxErrorMessageBytes" },
+            { key = "title", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "retryAfter", type = "int" },
         },
         PhoneBookEntry = {
@@ -551,43 +569,43 @@ local spec = {
         },
         TwoFactorDetails = {
             { key = "enabled", type = "bool", required = true },
-            { key = "email", type = "string", sensitive = true },
-            { key = "hint", type = "text" },
+            { key = "email", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
+            { key = "hint", type = "text", limit = "maxHintUnits" },
         },
         QRStatus = {
             { key = "expiresAt", type = "ms", required = true },
             { key = "loginAvailable", type = "bool" },
         },
         UserName = {
-            { key = "name", type = "string" },
-            { key = "firstName", type = "string" },
-            { key = "lastName", type = "string" },
-            { key = "type", type = "string" },
+            { key = "name", type = "string", limitBytes = "maxFullNameBytes" },
+            { key = "firstName", type = "string", limitBytes = "maxFullNameBytes" },
+            { key = "lastName", type = "string", limitBytes = "maxFullNameBytes" },
+            { key = "type", type = "string", limitBytes = "maxShortStringBytes" },
         },
         User = {
             { key = "id", type = "userId", required = true },
             { key = "accountStatus", type = "int" },
             { key = "updateTime", type = "ms" },
-            { key = "names", type = "list<UserName>" },
-            { key = "options", type = "list<string>" },
+            { key = "names", type = "list<UserName>", limitItems = { "maxUserNames" } },
+            { key = "options", type = "list<string>", limitBytes = "maxAgentStringBytes", limitItems = { "maxFewItems" } },
             { key = "phone", type = "int", sensitive = true },
-            { key = "status", type = "text" },
-            { key = "baseUrl", type = "text" },
-            { key = "baseRawUrl", type = "text" },
+            { key = "status", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "baseUrl", type = "text", limitBytes = "maxURLBytes" },
+            { key = "baseRawUrl", type = "text", limitBytes = "maxURLBytes" },
             { key = "photoId", type = "int" },
-            { key = "description", type = "text" },
-            { key = "country", type = "text" },
-            { key = "link", type = "text" },
-            { key = "gender", type = "any" },
+            { key = "description", type = "text", limit = "maxDescriptionUnits" },
+            { key = "country", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "link", type = "text", limitBytes = "maxURLBytes" },
+            { key = "gender", type = "any", limitBytes = "maxShortStringBytes" },
             { key = "registrationTime", type = "ms" },
         },
         SettingsChange = {
-            { key = "user", type = "names<any>" },
-            { key = "chats", type = "map<chatId, names<any>>" },
+            { key = "user", type = "names<any>", limitBytes = "maxSettingBytes", limitItems = { "maxSettings" } },
+            { key = "chats", type = "map<chatId, names<any>>", limitBytes = "maxSettingBytes", limitItems = { "maxConfigChats", "maxSettings" } },
         },
         Profile = {
             { key = "contact", type = "User", required = true },
-            { key = "profileOptions", type = "list<int>" },
+            { key = "profileOptions", type = "list<int>", limitItems = { "maxFewItems" } },
         },
         Presence = {
             { key = "seen", type = "int" },
@@ -597,40 +615,40 @@ local spec = {
             { key = "type", type = "text", required = true, limitBytes = "maxShortStringBytes" },
             { key = "from", type = "int" },
             { key = "length", type = "int" },
-            { key = "attributes", type = "any" },
+            { key = "attributes", type = "any", limitBytes = "maxLinkAttributesBytes" },
             { key = "entityId", type = "userId" },
             { key = "entityName", type = "text", limitBytes = "maxShortStringBytes" },
         },
         Attach = {
             { key = "_type", type = "AttachType", required = true },
             { key = "contactId", type = "userId" },
-            { key = "firstName", type = "text" },
-            { key = "lastName", type = "text" },
-            { key = "name", type = "text" },
-            { key = "photoUrl", type = "text" },
-            { key = "vcfBody", type = "text" },
+            { key = "firstName", type = "text", limitBytes = "maxFullNameBytes" },
+            { key = "lastName", type = "text", limitBytes = "maxFullNameBytes" },
+            { key = "name", type = "text", limitBytes = "maxFullNameBytes" },
+            { key = "photoUrl", type = "text", limitBytes = "maxURLBytes" },
+            { key = "vcfBody", type = "text", limitBytes = "maxVCardBytes" },
             { key = "latitude", type = "double" },
             { key = "longitude", type = "double" },
             { key = "zoom", type = "double" },
-            { key = "url", type = "text" },
-            { key = "title", type = "text" },
-            { key = "description", type = "text" },
-            { key = "image", type = "any" },
+            { key = "url", type = "text", limitBytes = "maxURLBytes" },
+            { key = "title", type = "text", limit = "maxTitleUnits" },
+            { key = "description", type = "text", limit = "maxDescriptionUnits" },
+            { key = "image", type = "any", limitBytes = "maxLinkAttributesBytes" },
             { key = "shareId", type = "int" },
-            { key = "host", type = "text" },
-            { key = "event", type = "text" },
+            { key = "host", type = "text", limitBytes = "maxURLBytes" },
+            { key = "event", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "userId", type = "userId" },
-            { key = "userIds", type = "list<userId>" },
+            { key = "userIds", type = "list<userId>", limitItems = { "maxIDsPerRequest" } },
             { key = "chatType", type = "ChatType" },
-            { key = "shortMessage", type = "text" },
-            { key = "answers", type = "list<PollAnswer>" },
+            { key = "shortMessage", type = "text", limitBytes = "maxTextBytes" },
+            { key = "answers", type = "list<PollAnswer>", limitItems = { "maxPollAnswers" } },
             { key = "settings", type = "int" },
             { key = "pollId", type = "int" },
             { key = "version", type = "int" },
             { key = "state", type = "PollState" },
         },
         PollAnswer = {
-            { key = "text", type = "text", required = true },
+            { key = "text", type = "text", required = true, limitBytes = "maxPollAnswerBytes" },
             { key = "answerId", type = "int", required = true },
         },
         PollVote = {
@@ -640,14 +658,14 @@ local spec = {
         PollResult = {
             { key = "answerId", type = "int", required = true },
             { key = "voteCount", type = "int" },
-            { key = "votes", type = "list<PollVote>" },
+            { key = "votes", type = "list<PollVote>", limitItems = { "maxPollVotesShown" } },
             { key = "rate", type = "int" },
             { key = "options", type = "int" },
         },
         PollState = {
             { key = "total", type = "int" },
-            { key = "result", type = "list<PollResult>" },
-            { key = "voterPreviewIds", type = "list<userId>" },
+            { key = "result", type = "list<PollResult>", limitItems = { "maxPollAnswers" } },
+            { key = "voterPreviewIds", type = "list<userId>", limitItems = { "pollVotersShown" } },
         },
         NewPollAnswer = {
             { key = "text", type = "text", required = true, limitBytes = "maxPollAnswerBytes" },
@@ -666,13 +684,13 @@ local spec = {
         Message = {
             { key = "id", type = "messageId", required = true },
             { key = "time", type = "ms", required = true },
-            { key = "type", type = "text", required = true },
-            { key = "text", type = "text" },
+            { key = "type", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "text", type = "text", limit = "maxTextUnits", limitBytes = "maxTextBytes" },
             { key = "sender", type = "userId" },
             { key = "chatId", type = "chatId" },
             { key = "cid", type = "int" },
-            { key = "elements", type = "packed<list<Element>>" },
-            { key = "attaches", type = "packed<list<Attach>>" },
+            { key = "elements", type = "packed<list<Element>>", limitItems = { "maxElementsPerText" } },
+            { key = "attaches", type = "packed<list<Attach>>", limitItems = { "maxAttaches" } },
             { key = "link", type = "packed<MessageLink>" },
             { key = "status", type = "MessageStatus" },
             { key = "updateTime", type = "ms" },
@@ -699,8 +717,8 @@ local spec = {
             { key = "type", type = "ChatType", required = true },
             { key = "status", type = "ChatStatus", required = true },
             { key = "owner", type = "userId", required = true },
-            { key = "participants", type = "map<userId, ms>", required = true },
-            { key = "title", type = "text" },
+            { key = "participants", type = "map<userId, ms>", required = true, limitItems = { "fanOutMembers" } },
+            { key = "title", type = "text", limit = "maxTitleUnits" },
             { key = "lastMessage", type = "Message" },
             { key = "lastEventTime", type = "ms", required = true },
             { key = "lastDelayedUpdateTime", type = "ms" },
@@ -713,13 +731,13 @@ local spec = {
             { key = "participantsCount", type = "int" },
             { key = "prevMessageId", type = "messageId" },
             { key = "access", type = "ChatAccess" },
-            { key = "link", type = "text" },
-            { key = "description", type = "text" },
-            { key = "options", type = "names<bool>" },
+            { key = "link", type = "text", limitBytes = "maxURLBytes" },
+            { key = "description", type = "text", limit = "maxDescriptionUnits" },
+            { key = "options", type = "names<bool>", limitItems = { "maxChatOptions" } },
             { key = "restrictions", type = "int" },
             { key = "pinnedMessage", type = "Message" },
-            { key = "admins", type = "list<userId>" },
-            { key = "adminParticipants", type = "map<userId, any>" },
+            { key = "admins", type = "list<userId>", limitItems = { "maxChatAdmins" } },
+            { key = "adminParticipants", type = "map<userId, any>", limitBytes = "maxAdminRightsBytes", limitItems = { "maxChatAdmins" } },
             { key = "hasBots", type = "bool" },
             { key = "cid", type = "int" },
             { key = "reactions", type = "packed<ChatReactionsSettings>" },
@@ -747,17 +765,17 @@ local spec = {
             { key = "clientSessionId", type = "int" },
         },
         SessionInfo = {
-            { key = "client", type = "string", required = true },
-            { key = "info", type = "string", required = true },
-            { key = "location", type = "string", required = true },
+            { key = "client", type = "string", required = true, limitBytes = "maxDeviceTextBytes" },
+            { key = "info", type = "string", required = true, limitBytes = "maxDeviceTextBytes" },
+            { key = "location", type = "string", required = true, limitBytes = "maxShortStringBytes" },
             { key = "time", type = "ms", required = true },
             { key = "current", type = "bool" },
             { key = "id", type = "int" },
         },
         SessionFeature = {
-            { key = "type", type = "string", required = true },
+            { key = "type", type = "string", required = true, limitBytes = "maxAgentStringBytes" },
             { key = "enabled", type = "bool", required = true },
-            { key = "variation", type = "string" },
+            { key = "variation", type = "string", limitBytes = "maxAgentStringBytes" },
         },
         LogEvent = {
             { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
@@ -765,7 +783,7 @@ local spec = {
             { key = "params", type = "any" },
         },
         TokenAttr = {
-            { key = "token", type = "string", required = true, sensitive = true },
+            { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         TokenAttrs = {
             { key = "LOGIN", type = "TokenAttr" },
@@ -773,17 +791,17 @@ local spec = {
             { key = "AUTH", type = "TokenAttr" },
         },
         PasswordChallenge = {
-            { key = "trackId", type = "string", required = true },
-            { key = "hint", type = "text" },
+            { key = "trackId", type = "string", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "hint", type = "text", limit = "maxHintUnits" },
         },
         ReactionCounter = {
             { key = "count", type = "int", required = true },
-            { key = "reaction", type = "text", required = true },
+            { key = "reaction", type = "text", required = true, limitBytes = "maxReactionBytes" },
         },
         ReactionInfo = {
             { key = "totalCount", type = "int" },
-            { key = "counters", type = "list<ReactionCounter>" },
-            { key = "yourReaction", type = "text" },
+            { key = "counters", type = "list<ReactionCounter>", limitItems = { "maxReactionKinds" } },
+            { key = "yourReaction", type = "text", limitBytes = "maxReactionBytes" },
         },
         NewReaction = {
             { key = "reactionType", type = "text", limitBytes = "maxShortStringBytes" },
@@ -791,26 +809,26 @@ local spec = {
         },
         UserReaction = {
             { key = "userId", type = "userId", required = true },
-            { key = "reaction", type = "text", required = true },
+            { key = "reaction", type = "text", required = true, limitBytes = "maxReactionBytes" },
         },
         ChatReactionsSettings = {
             { key = "chatId", type = "chatId", required = true },
             { key = "isActive", type = "bool", required = true },
             { key = "count", type = "int", required = true },
-            { key = "reactionIds", type = "list<text>" },
+            { key = "reactionIds", type = "list<text>", limitBytes = "maxReactionBytes", limitItems = { "maxChosenReactions" } },
             { key = "included", type = "bool" },
             { key = "updateTime", type = "ms" },
         },
         Draft = {
-            { key = "text", type = "text" },
-            { key = "elements", type = "packed<list<Element>>" },
+            { key = "text", type = "text", limit = "maxTextUnits", limitBytes = "maxTextBytes" },
+            { key = "elements", type = "packed<list<Element>>", limitItems = { "maxElementsPerText" } },
             { key = "replyTo", type = "messageId" },
             { key = "time", type = "ms", required = true },
             { key = "saveTime", type = "ms", required = true },
         },
         NewDraft = {
             { key = "text", type = "text", limit = "maxTextUnits", limitBytes = "maxTextBytes" },
-            { key = "elements", type = "list<Element>", limitItems = "maxElementsPerText" },
+            { key = "elements", type = "list<Element>", limitItems = { "maxElementsPerText" } },
             { key = "replyTo", type = "messageId" },
         },
         SyncRange = {
@@ -831,22 +849,22 @@ local spec = {
             { key = "users", type = "UserDrafts" },
         },
         Folder = {
-            { key = "id", type = "text", required = true },
-            { key = "title", type = "text" },
+            { key = "id", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "title", type = "text", limit = "maxTitleUnits" },
             { key = "sourceId", type = "int" },
-            { key = "include", type = "list<chatId>" },
-            { key = "filters", type = "list<any>" },
-            { key = "options", type = "list<any>" },
-            { key = "favorites", type = "list<chatId>" },
+            { key = "include", type = "list<chatId>", limitItems = { "maxIDsPerRequest" } },
+            { key = "filters", type = "list<any>", limitBytes = "maxSettingBytes", limitItems = { "maxIDsPerRequest" } },
+            { key = "options", type = "list<any>", limitBytes = "maxSettingBytes", limitItems = { "maxIDsPerRequest" } },
+            { key = "favorites", type = "list<chatId>", limitItems = { "maxIDsPerRequest" } },
             { key = "updateTime", type = "ms", required = true },
         },
         LoginConfig = {
-            { key = "hash", type = "text", required = true },
-            { key = "user", type = "any" },
-            { key = "server", type = "any" },
+            { key = "hash", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "user", type = "any", limitBytes = "maxUserSettingsBytes" },
+            { key = "server", type = "any", limitBytes = "maxServiceConfigBytes" },
             { key = "chats", type = "map<chatId, any>" },
-            { key = "chatFolders", type = "any" },
-            { key = "features", type = "list<SessionFeature>" },
+            { key = "chatFolders", type = "any", limitBytes = "maxShortStringBytes" },
+            { key = "features", type = "list<SessionFeature>", limitItems = { "maxFeatures" } },
         },
         NewAttach = {
             { key = "_type", type = "AttachType", required = true },
@@ -861,8 +879,8 @@ local spec = {
             { key = "description", type = "text", limit = "maxDescriptionUnits" },
             { key = "event", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "chatType", type = "text", limitBytes = "maxShortStringBytes" },
-            { key = "userIds", type = "list<userId>", limitItems = "maxGroupMembers" },
-            { key = "answers", type = "list<NewPollAnswer>", limitItems = "maxPollAnswers" },
+            { key = "userIds", type = "list<userId>", limitItems = { "maxGroupMembers" } },
+            { key = "answers", type = "list<NewPollAnswer>", limitItems = { "maxPollAnswers" } },
             { key = "settings", type = "int" },
             { key = "photoToken", type = "text", limitBytes = "maxShortStringBytes" },
         },
@@ -873,7 +891,7 @@ local spec = {
         },
         ObjectCopy = {
             { key = "id", type = "int", required = true },
-            { key = "type", type = "string", required = true },
+            { key = "type", type = "string", required = true, limitBytes = "maxShortStringBytes" },
             { key = "parent", type = "int" },
             { key = "version", type = "int", required = true },
             { key = "modified", type = "ms", required = true },
@@ -884,12 +902,12 @@ local spec = {
         ObjectOperation = {
             { key = "opId", type = "int", required = true },
             { key = "op", type = "ObjectChange", required = true },
-            { key = "id", type = "any", required = true },
+            { key = "id", type = "any", required = true, limitBytes = "maxShortStringBytes" },
             { key = "type", type = "string", required = true, limitBytes = "maxShortStringBytes" },
-            { key = "parent", type = "any" },
+            { key = "parent", type = "any", limitBytes = "maxShortStringBytes" },
             { key = "base", type = "int" },
             { key = "modified", type = "ms", required = true },
-            { key = "fields", type = "names<any>" },
+            { key = "fields", type = "names<any>", limitItems = { "maxObjectFields" } },
         },
         ObjectResult = {
             { key = "status", type = "ObjectStatus", required = true },
@@ -902,7 +920,7 @@ local spec = {
             { key = "conflict", type = "ObjectConflict" },
             { key = "server", type = "ObjectCopy" },
             { key = "error", type = "ObjectError" },
-            { key = "path", type = "string" },
+            { key = "path", type = "string", limitBytes = "maxURLBytes" },
             { key = "because", type = "int" },
         },
         ObjectRange = {
@@ -913,7 +931,7 @@ local spec = {
         },
         CommentsInfoUpdate = {
             { key = "postId", type = "messageId", required = true },
-            { key = "commentsInfo", type = "any", required = true },
+            { key = "commentsInfo", type = "any", required = true, limitBytes = "maxShortStringBytes" },
         },
         DelayedAttributes = {
             { key = "timeToFire", type = "ms", required = true },
@@ -923,8 +941,8 @@ local spec = {
         NewMessage = {
             { key = "cid", type = "int", required = true },
             { key = "text", type = "text", limit = "maxTextUnits", limitBytes = "maxTextBytes" },
-            { key = "elements", type = "list<Element>", limitItems = "maxElementsPerText" },
-            { key = "attaches", type = "list<NewAttach>", limitItems = "maxAttaches" },
+            { key = "elements", type = "list<Element>", limitItems = { "maxElementsPerText" } },
+            { key = "attaches", type = "list<NewAttach>", limitItems = { "maxAttaches" } },
             { key = "link", type = "NewLink" },
             { key = "delayedAttributes", type = "DelayedAttributes" },
             { key = "isLive", type = "bool" },
@@ -939,7 +957,7 @@ local spec = {
             { key = "requestType", type = "string", limitBytes = "maxShortStringBytes" },
         },
         AuthRequestReply = {
-            { key = "token", type = "string", required = true, sensitive = true },
+            { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "codeLength", type = "int", required = true },
             { key = "requestMaxDuration", type = "int", required = true },
             { key = "requestCountLeft", type = "int", required = true },
@@ -974,17 +992,17 @@ local spec = {
         LoginReply = {
             { key = "profile", type = "Profile", required = true },
             { key = "chats", type = "list<Chat>" },
-            { key = "resync", type = "list<SyncKind>" },
-            { key = "more", type = "list<SyncRange>" },
+            { key = "resync", type = "list<SyncKind>", limitItems = { "maxFewItems" } },
+            { key = "more", type = "list<SyncRange>", limitItems = { "maxFewItems" } },
             { key = "chatMarker", type = "ms" },
-            { key = "messages", type = "map<chatId, list<Message>>" },
+            { key = "messages", type = "map<chatId, list<Message>>", limitItems = { "maxChatsPage", "maxHistoryPage" } },
             { key = "contacts", type = "list<User>" },
-            { key = "presence", type = "map<userId, Presence>" },
+            { key = "presence", type = "map<userId, Presence>", limitItems = { "presenceWatch" } },
             { key = "drafts", type = "Drafts" },
-            { key = "calls", type = "list<any>" },
+            { key = "calls", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
             { key = "videoChatHistory", type = "bool" },
             { key = "config", type = "LoginConfig" },
-            { key = "token", type = "string", sensitive = true },
+            { key = "token", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "time", type = "ms", required = true },
             { key = "updates", type = "int" },
         },
@@ -1028,7 +1046,7 @@ local spec = {
             { key = "userToken", type = "int", required = true },
             { key = "profile", type = "Profile", required = true },
             { key = "tokenType", type = "TokenType", required = true },
-            { key = "token", type = "string", required = true, sensitive = true },
+            { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         PhoneBindRequestRequest = {
             { key = "phone", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1036,7 +1054,7 @@ local spec = {
             { key = "language", type = "string", limitBytes = "maxShortStringBytes" },
         },
         PhoneBindRequestReply = {
-            { key = "token", type = "string", required = true, sensitive = true },
+            { key = "token", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "codeLength", type = "int", required = true },
             { key = "requestMaxDuration", type = "int", required = true },
             { key = "requestCountLeft", type = "int", required = true },
@@ -1053,7 +1071,7 @@ local spec = {
             { key = "type", type = "int" },
         },
         AuthCreateTrackReply = {
-            { key = "trackId", type = "string", required = true, sensitive = true },
+            { key = "trackId", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         AuthValidatePasswordRequest = {
             { key = "trackId", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1078,7 +1096,7 @@ local spec = {
             { key = "verifyCode", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         AuthCheckEmailReply = {
-            { key = "email", type = "string", sensitive = true },
+            { key = "email", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         AuthCheckPasswordRequest = {
             { key = "trackId", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1090,7 +1108,7 @@ local spec = {
             { key = "password", type = "string", sensitive = true, limitBytes = "maxPasswordBytes" },
             { key = "hint", type = "text", limit = "maxHintUnits" },
             { key = "remove2fa", type = "bool" },
-            { key = "expectedCapabilities", type = "list<int>", limitItems = "maxCapabilities" },
+            { key = "expectedCapabilities", type = "list<int>", limitItems = { "maxCapabilities" } },
         },
         AuthSet2faReply = {},
         Auth2faDetailsRequest = {
@@ -1112,15 +1130,15 @@ local spec = {
             { key = "verifyCode", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         AuthLoginRestorePasswordReply = {
-            { key = "email", type = "string", sensitive = true },
+            { key = "email", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "codeLength", type = "int" },
             { key = "tokenAttrs", type = "TokenAttrs" },
             { key = "profile", type = "Profile" },
         },
         GetQrRequest = {},
         GetQrReply = {
-            { key = "qrLink", type = "string", required = true, sensitive = true },
-            { key = "trackId", type = "string", required = true, sensitive = true },
+            { key = "qrLink", type = "string", required = true, sensitive = true, limitBytes = "maxURLBytes" },
+            { key = "trackId", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "pollingInterval", type = "int", required = true },
             { key = "ttl", type = "int", required = true },
             { key = "expiresAt", type = "ms", required = true },
@@ -1152,8 +1170,8 @@ local spec = {
             { key = "chatId", type = "chatId", required = true },
         },
         ChatBotCommandsReply = {
-            { key = "commands", type = "list<any>" },
-            { key = "contacts", type = "list<User>" },
+            { key = "commands", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "contacts", type = "list<User>", limitItems = { "maxFewItems" } },
         },
         BotInfoRequest = {
             { key = "botId", type = "userId" },
@@ -1164,10 +1182,10 @@ local spec = {
             { key = "presence", type = "Presence" },
         },
         ChatInfoRequest = {
-            { key = "chatIds", type = "list<chatId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "chatIds", type = "list<chatId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         ChatInfoReply = {
-            { key = "chats", type = "list<Chat>" },
+            { key = "chats", type = "list<Chat>", limitItems = { "maxIDsPerRequest" } },
         },
         ChatHistoryRequest = {
             { key = "chatId", type = "chatId", required = true },
@@ -1183,7 +1201,7 @@ local spec = {
             { key = "postId", type = "messageId" },
         },
         ChatHistoryReply = {
-            { key = "messages", type = "list<Message>" },
+            { key = "messages", type = "list<Message>", limitItems = { "maxHistoryPage" } },
             { key = "chat", type = "Chat" },
             { key = "more", type = "bool" },
         },
@@ -1194,8 +1212,8 @@ local spec = {
             { key = "count", type = "int" },
         },
         ChatChangesReply = {
-            { key = "messages", type = "list<Message>" },
-            { key = "removedIds", type = "list<messageId>" },
+            { key = "messages", type = "list<Message>", limitItems = { "maxHistoryPage" } },
+            { key = "removedIds", type = "list<messageId>", limitItems = { "maxHistoryPage" } },
             { key = "clearedId", type = "messageId" },
             { key = "resync", type = "bool" },
             { key = "time", type = "ms", required = true },
@@ -1216,7 +1234,7 @@ local spec = {
             { key = "count", type = "int" },
         },
         ChatsListReply = {
-            { key = "chats", type = "list<Chat>" },
+            { key = "chats", type = "list<Chat>", limitItems = { "maxChatsPage" } },
             { key = "marker", type = "ms", required = true },
         },
         ChatPersonalConfigRequest = {
@@ -1250,10 +1268,10 @@ local spec = {
             { key = "chat", type = "Chat", required = true },
         },
         ContactInfoRequest = {
-            { key = "contactIds", type = "list<userId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "contactIds", type = "list<userId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         ContactInfoReply = {
-            { key = "contacts", type = "list<User>" },
+            { key = "contacts", type = "list<User>", limitItems = { "maxIDsPerRequest" } },
         },
         ContactInfoByPhoneRequest = {
             { key = "phone", type = "string", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
@@ -1262,11 +1280,11 @@ local spec = {
             { key = "contact", type = "User", required = true },
         },
         SyncRequest = {
-            { key = "contactList", type = "names<PhoneBookEntry>", sensitive = true },
+            { key = "contactList", type = "names<PhoneBookEntry>", sensitive = true, limitItems = { "maxIDsPerRequest" } },
         },
         SyncReply = {
-            { key = "contacts", type = "list<User>" },
-            { key = "phones", type = "names<userId>", sensitive = true },
+            { key = "contacts", type = "list<User>", limitItems = { "maxIDsPerRequest" } },
+            { key = "phones", type = "names<userId>", sensitive = true, limitItems = { "maxIDsPerRequest" } },
         },
         ContactUpdateRequest = {
             { key = "contactId", type = "userId", required = true },
@@ -1278,10 +1296,10 @@ local spec = {
             { key = "contact", type = "User" },
         },
         ContactPresenceRequest = {
-            { key = "contactIds", type = "list<userId>", limitItems = "maxIDsPerRequest" },
+            { key = "contactIds", type = "list<userId>", limitItems = { "maxIDsPerRequest" } },
         },
         ContactPresenceReply = {
-            { key = "presence", type = "map<userId, Presence>" },
+            { key = "presence", type = "map<userId, Presence>", limitItems = { "maxIDsPerRequest" } },
             { key = "time", type = "ms" },
         },
         ContactListRequest = {
@@ -1290,7 +1308,7 @@ local spec = {
             { key = "from", type = "int" },
         },
         ContactListReply = {
-            { key = "contacts", type = "list<User>" },
+            { key = "contacts", type = "list<User>", limitItems = { "maxIDsPerRequest" } },
             { key = "marker", type = "int" },
         },
         ContactPhotosRequest = {
@@ -1299,7 +1317,7 @@ local spec = {
             { key = "count", type = "int" },
         },
         ContactPhotosReply = {
-            { key = "urls", type = "list<text>" },
+            { key = "urls", type = "list<text>", limitBytes = "maxURLBytes", limitItems = { "maxFewItems" } },
             { key = "total", type = "int" },
         },
         ContactCreateRequest = {
@@ -1318,10 +1336,10 @@ local spec = {
             { key = "profile", type = "Profile" },
         },
         ChatSearchCommonParticipantsRequest = {
-            { key = "userIds", type = "list<userId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "userIds", type = "list<userId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         ChatSearchCommonParticipantsReply = {
-            { key = "commonChats", type = "list<Chat>" },
+            { key = "commonChats", type = "list<Chat>", limitItems = { "maxChatsPage" } },
             { key = "hasMore", type = "bool" },
         },
         NotifContact = {
@@ -1364,7 +1382,7 @@ local spec = {
             { key = "series", type = "ObjectRange" },
         },
         ObjPullReply = {
-            { key = "objects", type = "list<ObjectCopy>" },
+            { key = "objects", type = "list<ObjectCopy>", limitItems = { "maxObjectsPage" } },
             { key = "resync", type = "bool" },
             { key = "more", type = "bool" },
             { key = "time", type = "ms", required = true },
@@ -1372,10 +1390,10 @@ local spec = {
         },
         ObjPushRequest = {
             { key = "clientNow", type = "ms", required = true },
-            { key = "ops", type = "list<ObjectOperation>", required = true, limitItems = "maxObjectOperations" },
+            { key = "ops", type = "list<ObjectOperation>", required = true, limitItems = { "maxObjectOperations" } },
         },
         ObjPushReply = {
-            { key = "results", type = "list<ObjectResult>" },
+            { key = "results", type = "list<ObjectResult>", limitItems = { "maxObjectOperations" } },
         },
         NotifObj = {
             { key = "objects", type = "list<ObjectCopy>" },
@@ -1384,47 +1402,47 @@ local spec = {
             { key = "folderSync", type = "ms" },
         },
         FoldersGetReply = {
-            { key = "folders", type = "list<Folder>" },
-            { key = "foldersOrder", type = "list<text>" },
-            { key = "allFilterExcludeFolders", type = "list<any>" },
+            { key = "folders", type = "list<Folder>", limitItems = { "maxFolders" } },
+            { key = "foldersOrder", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxFolders" } },
+            { key = "allFilterExcludeFolders", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
             { key = "folderSync", type = "ms", required = true },
         },
         FoldersGetByIdRequest = {
-            { key = "folderIds", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = "maxIDsPerRequest" },
+            { key = "folderIds", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = { "maxIDsPerRequest" } },
         },
         FoldersGetByIdReply = {
-            { key = "folders", type = "list<Folder>" },
+            { key = "folders", type = "list<Folder>", limitItems = { "maxFolders" } },
         },
         FoldersUpdateRequest = {
             { key = "id", type = "text", required = true, limitBytes = "maxShortStringBytes" },
             { key = "title", type = "text", limit = "maxTitleUnits" },
-            { key = "include", type = "list<chatId>", limitItems = "maxIDsPerRequest" },
-            { key = "filters", type = "list<any>", limitItems = "maxIDsPerRequest" },
-            { key = "options", type = "list<any>", limitItems = "maxIDsPerRequest" },
-            { key = "favorites", type = "list<chatId>", limitItems = "maxIDsPerRequest" },
+            { key = "include", type = "list<chatId>", limitItems = { "maxIDsPerRequest" } },
+            { key = "filters", type = "list<any>", limitBytes = "maxSettingBytes", limitItems = { "maxIDsPerRequest" } },
+            { key = "options", type = "list<any>", limitBytes = "maxSettingBytes", limitItems = { "maxIDsPerRequest" } },
+            { key = "favorites", type = "list<chatId>", limitItems = { "maxIDsPerRequest" } },
         },
         FoldersUpdateReply = {
             { key = "folder", type = "Folder", required = true },
-            { key = "foldersOrder", type = "list<text>" },
+            { key = "foldersOrder", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxFolders" } },
             { key = "folderSync", type = "ms", required = true },
         },
         FoldersReorderRequest = {
-            { key = "foldersOrder", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = "maxIDsPerRequest" },
+            { key = "foldersOrder", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = { "maxIDsPerRequest" } },
         },
         FoldersReorderReply = {
-            { key = "foldersOrder", type = "list<text>" },
+            { key = "foldersOrder", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxFolders" } },
             { key = "folderSync", type = "ms", required = true },
         },
         FoldersDeleteRequest = {
-            { key = "folderIds", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = "maxIDsPerRequest" },
+            { key = "folderIds", type = "list<text>", required = true, limitBytes = "maxShortStringBytes", limitItems = { "maxIDsPerRequest" } },
         },
         FoldersDeleteReply = {
-            { key = "foldersOrder", type = "list<text>" },
+            { key = "foldersOrder", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxFolders" } },
             { key = "folderSync", type = "ms", required = true },
         },
         NotifFolders = {
             { key = "folder", type = "Folder" },
-            { key = "foldersOrder", type = "list<text>" },
+            { key = "foldersOrder", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxFolders" } },
             { key = "folderSync", type = "ms", required = true },
         },
         ChatDeleteRequest = {
@@ -1455,7 +1473,7 @@ local spec = {
             { key = "chatId", type = "chatId", required = true },
             { key = "theme", type = "text", limit = "maxTitleUnits" },
             { key = "description", type = "text", limit = "maxDescriptionUnits" },
-            { key = "options", type = "names<bool>" },
+            { key = "options", type = "names<bool>", limitItems = { "maxChatOptions" } },
             { key = "pinMessageId", type = "messageId" },
             { key = "notifyPin", type = "bool" },
             { key = "revokePrivateLink", type = "bool" },
@@ -1479,12 +1497,12 @@ local spec = {
             { key = "query", type = "text", limit = "maxNameUnits" },
         },
         ChatMembersReply = {
-            { key = "members", type = "list<ChatMember>" },
+            { key = "members", type = "list<ChatMember>", limitItems = { "maxMembersPage" } },
             { key = "marker", type = "int" },
         },
         ChatMembersUpdateRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "userIds", type = "list<userId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "userIds", type = "list<userId>", required = true, limitItems = { "maxIDsPerRequest" } },
             { key = "operation", type = "MemberOperation", required = true },
             { key = "type", type = "MemberType" },
             { key = "showHistory", type = "bool" },
@@ -1506,7 +1524,7 @@ local spec = {
             { key = "count", type = "int" },
         },
         ChatSuggestReply = {
-            { key = "chats", type = "list<Chat>" },
+            { key = "chats", type = "list<Chat>", limitItems = { "maxSearchPage" } },
         },
         MsgSendRequest = {
             { key = "chatId", type = "chatId" },
@@ -1531,23 +1549,23 @@ local spec = {
         MsgTypingReply = {},
         MsgDeleteRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
             { key = "forMe", type = "bool" },
             { key = "itemType", type = "ItemType" },
             { key = "postId", type = "messageId" },
         },
         MsgDeleteReply = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>" },
-            { key = "failedMessageIds", type = "list<messageId>" },
+            { key = "messageIds", type = "list<messageId>", limitItems = { "maxIDsPerRequest" } },
+            { key = "failedMessageIds", type = "list<messageId>", limitItems = { "maxIDsPerRequest" } },
         },
         MsgEditRequest = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId", required = true },
             { key = "text", type = "text", limit = "maxTextUnits", limitBytes = "maxTextBytes" },
-            { key = "elements", type = "list<Element>", limitItems = "maxElementsPerText" },
-            { key = "attachments", type = "list<NewAttach>", limitItems = "maxAttaches" },
-            { key = "attaches", type = "list<NewAttach>", limitItems = "maxAttaches" },
+            { key = "elements", type = "list<Element>", limitItems = { "maxElementsPerText" } },
+            { key = "attachments", type = "list<NewAttach>", limitItems = { "maxAttaches" } },
+            { key = "attaches", type = "list<NewAttach>", limitItems = { "maxAttaches" } },
             { key = "delayedAttributes", type = "DelayedAttributes" },
             { key = "postId", type = "messageId" },
         },
@@ -1560,15 +1578,15 @@ local spec = {
             { key = "chatId", type = "chatId" },
         },
         MsgSharePreviewReply = {
-            { key = "attachments", type = "list<Attach>" },
+            { key = "attachments", type = "list<Attach>", limitItems = { "maxAttaches" } },
         },
         MsgGetRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
             { key = "postId", type = "messageId" },
         },
         MsgGetReply = {
-            { key = "messages", type = "list<Message>" },
+            { key = "messages", type = "list<Message>", limitItems = { "maxIDsPerRequest" } },
             { key = "chatId", type = "chatId", required = true },
         },
         MsgDeliveryRequest = {},
@@ -1590,25 +1608,25 @@ local spec = {
         NotifTyping = {
             { key = "chatId", type = "chatId", required = true },
             { key = "userId", type = "userId", required = true },
-            { key = "type", type = "text" },
+            { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
         },
         NotifMsgDelete = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>", required = true },
+            { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         NotifMsgDelayed = {
             { key = "chatId", type = "chatId", required = true },
             { key = "lastDelayedUpdateTime", type = "ms", required = true },
             { key = "lastFireDelayedErrorTime", type = "ms" },
             { key = "message", type = "Message" },
-            { key = "messageIds", type = "list<messageId>" },
+            { key = "messageIds", type = "list<messageId>", limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetCommentsInfoRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "postIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "postIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetCommentsInfoReply = {
-            { key = "commentsInfoUpdates", type = "list<CommentsInfoUpdate>" },
+            { key = "commentsInfoUpdates", type = "list<CommentsInfoUpdate>", limitItems = { "maxIDsPerRequest" } },
         },
         MsgDeleteRangeRequest = {
             { key = "chatId", type = "chatId", required = true },
@@ -1627,7 +1645,7 @@ local spec = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId", required = true },
             { key = "pollId", type = "int", required = true },
-            { key = "answersIds", type = "list<int>", limitItems = "maxPollAnswers" },
+            { key = "answersIds", type = "list<int>", limitItems = { "maxPollAnswers" } },
         },
         SendVoteReply = {
             { key = "state", type = "PollState", required = true },
@@ -1641,15 +1659,15 @@ local spec = {
             { key = "marker", type = "int" },
         },
         VotersListByAnswerReply = {
-            { key = "votes", type = "list<PollVote>" },
+            { key = "votes", type = "list<PollVote>", limitItems = { "maxVotersPage" } },
             { key = "marker", type = "int" },
         },
         GetPollUpdatesRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "polls", type = "list<PollReference>", required = true, limitItems = "maxPollsPerRequest" },
+            { key = "polls", type = "list<PollReference>", required = true, limitItems = { "maxPollsPerRequest" } },
         },
         GetPollUpdatesReply = {
-            { key = "polls", type = "list<Attach>" },
+            { key = "polls", type = "list<Attach>", limitItems = { "maxPollsPerRequest" } },
         },
         MsgReactionRequest = {
             { key = "chatId", type = "chatId", required = true },
@@ -1670,10 +1688,10 @@ local spec = {
         },
         MsgGetReactionsRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetReactionsReply = {
-            { key = "messagesReactions", type = "map<messageId, ReactionInfo>" },
+            { key = "messagesReactions", type = "map<messageId, ReactionInfo>", limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetDetailedReactionsRequest = {
             { key = "chatId", type = "chatId", required = true },
@@ -1682,7 +1700,7 @@ local spec = {
             { key = "marker", type = "int" },
         },
         MsgGetDetailedReactionsReply = {
-            { key = "reactions", type = "list<UserReaction>" },
+            { key = "reactions", type = "list<UserReaction>", limitItems = { "maxReactionsPage" } },
             { key = "reactionInfo", type = "ReactionInfo", required = true },
             { key = "marker", type = "int" },
         },
@@ -1691,22 +1709,22 @@ local spec = {
             { key = "isActive", type = "bool" },
             { key = "value", type = "bool" },
             { key = "count", type = "int" },
-            { key = "reactionIds", type = "list<text>", limitBytes = "maxReactionBytes", limitItems = "maxChosenReactions" },
+            { key = "reactionIds", type = "list<text>", limitBytes = "maxReactionBytes", limitItems = { "maxChosenReactions" } },
             { key = "included", type = "bool" },
         },
         ChatReactionsSettingsSetReply = {
             { key = "chatReactionsSettings", type = "ChatReactionsSettings", required = true },
         },
         ChatReactionsSettingsGetByChatIdRequest = {
-            { key = "chatIds", type = "list<chatId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "chatIds", type = "list<chatId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         ChatReactionsSettingsGetByChatIdReply = {
-            { key = "chatReactionsSettings", type = "list<ChatReactionsSettings>" },
+            { key = "chatReactionsSettings", type = "list<ChatReactionsSettings>", limitItems = { "maxIDsPerRequest" } },
         },
         NotifMsgReactionsChanged = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId", required = true },
-            { key = "counters", type = "list<ReactionCounter>" },
+            { key = "counters", type = "list<ReactionCounter>", limitItems = { "maxReactionKinds" } },
             { key = "totalCount", type = "int" },
         },
         NotifMsgYouReacted = {
@@ -1715,17 +1733,17 @@ local spec = {
             { key = "reactionInfo", type = "ReactionInfo", required = true },
         },
         ChatComplainRequest = {
-            { key = "ids", type = "list<chatId>", limitItems = "maxReportedIDs" },
+            { key = "ids", type = "list<chatId>", limitItems = { "maxReportedIDs" } },
             { key = "chatId", type = "chatId" },
-            { key = "reason", type = "any" },
+            { key = "reason", type = "any", limitBytes = "maxReportBytes" },
             { key = "reasonId", type = "int" },
         },
         ChatComplainReply = {},
         ComplainRequest = {
-            { key = "ids", type = "list<int>", required = true, limitItems = "maxReportedIDs" },
+            { key = "ids", type = "list<int>", required = true, limitItems = { "maxReportedIDs" } },
             { key = "parentId", type = "chatId" },
             { key = "typeId", type = "int" },
-            { key = "reason", type = "any" },
+            { key = "reason", type = "any", limitBytes = "maxReportBytes" },
             { key = "reasonId", type = "int" },
         },
         ComplainReply = {},
@@ -1733,20 +1751,20 @@ local spec = {
             { key = "complainSync", type = "int" },
         },
         ComplainReasonsGetReply = {
-            { key = "complains", type = "list<any>" },
+            { key = "complains", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
             { key = "complainSync", type = "int", required = true },
         },
         ChatMediaRequest = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId" },
-            { key = "attachTypes", type = "list<AttachType>", limitItems = "maxAttaches" },
+            { key = "attachTypes", type = "list<AttachType>", limitItems = { "maxAttaches" } },
             { key = "type", type = "string", limitBytes = "maxShortStringBytes" },
             { key = "forward", type = "int" },
             { key = "backward", type = "int" },
             { key = "count", type = "int" },
         },
         ChatMediaReply = {
-            { key = "messages", type = "list<Message>" },
+            { key = "messages", type = "list<Message>", limitItems = { "maxHistoryPage" } },
             { key = "backwardMarker", type = "messageId" },
             { key = "forwardMarker", type = "messageId" },
         },
@@ -1758,7 +1776,7 @@ local spec = {
             { key = "from", type = "int" },
         },
         PublicSearchReply = {
-            { key = "result", type = "list<PublicResult>" },
+            { key = "result", type = "list<PublicResult>", limitItems = { "maxPublicResults" } },
             { key = "total", type = "int", required = true },
             { key = "marker", type = "int" },
         },
@@ -1768,7 +1786,7 @@ local spec = {
             { key = "marker", type = "messageId" },
         },
         ChatSearchReply = {
-            { key = "result", type = "list<FoundMessage>" },
+            { key = "result", type = "list<FoundMessage>", limitItems = { "maxSearchPage" } },
             { key = "marker", type = "messageId" },
         },
         MsgSearchTouchRequest = {},
@@ -1780,22 +1798,22 @@ local spec = {
             { key = "marker", type = "messageId" },
         },
         MsgSearchReply = {
-            { key = "result", type = "list<FoundMessage>" },
+            { key = "result", type = "list<FoundMessage>", limitItems = { "maxSearchPage" } },
             { key = "marker", type = "messageId" },
         },
         MsgGetStatRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "messageIds", type = "list<messageId>", required = true, limitItems = "maxIDsPerRequest" },
+            { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         MsgGetStatReply = {
-            { key = "stats", type = "map<messageId, MessageStats>", required = true },
+            { key = "stats", type = "map<messageId, MessageStats>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         PingRequest = {
             { key = "interactive", type = "bool" },
         },
         PingReply = {},
         LogRequest = {
-            { key = "events", type = "list<LogEvent>", limitItems = "maxLogEvents" },
+            { key = "events", type = "list<LogEvent>", limitItems = { "maxLogEvents" } },
         },
         LogReply = {},
         SessionInitRequest = {
@@ -1803,18 +1821,18 @@ local spec = {
             { key = "deviceId", type = "string", limitBytes = "maxShortStringBytes" },
             { key = "mt_instanceid", type = "string", limitBytes = "maxShortStringBytes" },
             { key = "clientSessionId", type = "int" },
-            { key = "capabilities", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = "maxCapabilities" },
-            { key = "features", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = "maxCapabilities" },
+            { key = "capabilities", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = { "maxCapabilities" } },
+            { key = "features", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = { "maxCapabilities" } },
         },
         SessionInitReply = {
             { key = "callsSeed", type = "int", required = true },
             { key = "app-update-type", type = "int" },
-            { key = "location", type = "text" },
-            { key = "reg-country-code", type = "list<text>" },
+            { key = "location", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "reg-country-code", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxCountries" } },
             { key = "phone-auto-complete-enabled", type = "bool" },
             { key = "lang", type = "bool" },
-            { key = "capabilities", type = "list<string>" },
-            { key = "features", type = "list<SessionFeature>" },
+            { key = "capabilities", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = { "maxCapabilities" } },
+            { key = "features", type = "list<SessionFeature>", limitItems = { "maxFeatures" } },
         },
         SessionsInfoRequest = {},
         SessionsInfoReply = {
@@ -1822,7 +1840,7 @@ local spec = {
         },
         SessionsCloseRequest = {},
         SessionsCloseReply = {
-            { key = "token", type = "string", sensitive = true },
+            { key = "token", type = "string", sensitive = true, limitBytes = "maxShortStringBytes" },
         },
         NotifConfig = {
             { key = "config", type = "LoginConfig", required = true },
@@ -1844,7 +1862,7 @@ local spec = {
             { key = "pushOptions", type = "any" },
         },
         ConfigReply = {
-            { key = "hash", type = "text", required = true },
+            { key = "hash", type = "text", required = true, limitBytes = "maxShortStringBytes" },
             { key = "user", type = "names<any>", required = true },
             { key = "chats", type = "map<chatId, any>" },
         },
@@ -2292,6 +2310,23 @@ local function over(count, limit_name)
     return limit and count > limit and limit
 end
 
+-- The limit of the items of a list or map of a field; what lies inside it has the next one.
+local function over_items(count, field)
+    return over(count, field.limitItems and field.limitItems[1])
+end
+
+-- The field as it holds for what lies in its list or map.
+local function inner_of(field)
+    if not field.limitItems then return field end
+    if not field.inner then
+        local inner = {}
+        for name, value in pairs(field) do inner[name] = value end
+        inner.limitItems = field.limitItems[2] and { table.unpack(field.limitItems, 2) } or nil
+        field.inner = inner
+    end
+    return field.inner
+end
+
 -- What the schema says against a string; the checks come in the server's order.
 local function check_string(reader, node, shape, type, field)
     local size = #node.value
@@ -2397,6 +2432,8 @@ end
 local function read_keyed(reader, node, composite, field, count)
     local key_type = composite.key or "string"
     local key_field = composite.key and {} or { limitBytes = "maxShortStringBytes" }
+    local limit = over_items(count, field)
+    if limit then complain(reader, node, string.format("%d items, limit %d", count, limit)) end
     for _ = 1, count do
         local from = reader.at
         local key = {}
@@ -2405,7 +2442,7 @@ local function read_keyed(reader, node, composite, field, count)
         child.name = name_of_key(key)
         child.problems = key.problems
         child.field, child.is_secret = field, field.sensitive
-        read_at(reader, child, composite.key and key.text or key.value or child.name, composite.of, field)
+        read_at(reader, child, composite.key and key.text or key.value or child.name, composite.of, inner_of(field))
     end
 end
 
@@ -2414,7 +2451,7 @@ local function read_array(reader, node, first, shape, type, field)
     node.children, node.count = {}, count
     local item_type
     if shape == "list" then
-        local limit = over(count, field.limitItems)
+        local limit = over_items(count, field)
         if limit then complain(reader, node, string.format("%d items, limit %d", count, limit)) end
         item_type = spec.composites[type].of
     end
@@ -2422,7 +2459,7 @@ local function read_array(reader, node, first, shape, type, field)
         local child = new_child(node, string.format("%d", index), reader.at)
         child.field = node.field
         if item_type then
-            read_at(reader, child, child.name, item_type, field)
+            read_at(reader, child, child.name, item_type, inner_of(field))
         else
             read(reader, child)
         end

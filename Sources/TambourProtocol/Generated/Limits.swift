@@ -18,6 +18,9 @@ package final class Limits: Sendable {
     package let maxDepth: Int
     /// 65_536 items. Bounds the work of one payload, counted over all its containers.
     package let maxElements: Int
+    /// 8 levels. Lists and maps inside each other in an `any`. It stands up to nine levels deep in a reply,
+    /// and readers stop at maxDepth.
+    package let maxAnyDepth: Int
     /// 10_000 ms. A connection that says nothing costs a descriptor.
     package let sessionInitTimeoutMs: Int
     /// 120_000 ms. A person needs time to read the code and type it.
@@ -290,10 +293,16 @@ package final class Limits: Sendable {
     package let maxDescriptionUnits: Int
     /// 64 UTF-16 units. A first or last name.
     package let maxNameUnits: Int
+    /// 1024 bytes. A first and a last name, of maxNameUnits each or as an administrator wrote them.
+    package let maxFullNameBytes: Int
+    /// 4 names. The user's own name, and the one the asking user gave.
+    package let maxUserNames: Int
     /// 100 settings. Clients have about forty of a user's and five of a chat.
     package let maxSettings: Int
     /// 256 bytes. A name or a value; the longest known one is a sound's address.
     package let maxSettingBytes: Int
+    /// 65_536 bytes. maxSettings of them at their longest.
+    package let maxUserSettingsBytes: Int
     /// 2000 chats. Every login whose client does not hold the settings brings them.
     package let maxChatSettings: Int
     /// 262_144 bytes. All settings of the chats that one CONFIG names travel in its reply and in a push.
@@ -301,14 +310,21 @@ package final class Limits: Sendable {
     /// 262_144 bytes. Names and values of all settings of a user and their chats: a login brings them
     /// together.
     package let maxSettingsBytes: Int
+    /// 1000 chats. A client changes one chat, or mutes those of a folder; nobody changes more at once.
+    package let maxConfigChats: Int
     /// 4096 bytes. What vendors' push services say their tokens may have.
     package let maxPushTokenBytes: Int
     /// 200 users. Who is told of a new name at once; the others see it at their next login.
     package let maxContactAudience: Int
     /// 512 bytes. Tokens, device ids, hashes, enumeration values: all are shorter.
     package let maxShortStringBytes: Int
+    /// 8192 bytes. What a refusal says; it may repeat names of the request, which have maxShortStringBytes
+    /// each.
+    package let maxErrorMessageBytes: Int
     /// 256 bytes. The longest browser names itself in less.
     package let maxAgentStringBytes: Int
+    /// 1024 bytes. Of a session: up to three of what a client says about itself, in one line.
+    package let maxDeviceTextBytes: Int
     /// 2048 bytes. What browsers and servers agree to carry.
     package let maxURLBytes: Int
     /// 8192 bytes. A card with a small picture.
@@ -317,12 +333,22 @@ package final class Limits: Sendable {
     package let maxCapabilities: Int
     /// 64 features. What an operator may add rules for; a login is asked about each that it names.
     package let maxFeatures: Int
+    /// 16 items. Kinds, options and other lists that the server makes of a few.
+    package let maxFewItems: Int
+    /// 300 countries. There are about 250.
+    package let maxCountries: Int
+    /// 16_384 bytes. Some forty settings of the service, the same for everybody.
+    package let maxServiceConfigBytes: Int
     /// 262_144 bytes. Reading the rules may not keep other admin commands waiting.
     package let maxFeatureFileBytes: Int
     /// 12 items. An album of twelve.
     package let maxAttaches: Int
     /// 1000 items. One range for every four units of the longest text.
     package let maxElementsPerText: Int
+    /// 512 bytes. What a formatting range carries is a few words; a link has a limit of its own.
+    package let maxElementAttributesBytes: Int
+    /// 2304 bytes. A map about an address of maxURLBytes: the attributes of a LINK, the picture of a preview.
+    package let maxLinkAttributesBytes: Int
     /// 1000 items. One request may not make the store look up more.
     package let maxIDsPerRequest: Int
     /// 1000 items. Telemetry is counted and dropped.
@@ -331,6 +357,12 @@ package final class Limits: Sendable {
     package let maxTelemetryVersions: Int
     /// 20_000 members. The size clients are told.
     package let maxGroupMembers: Int
+    /// 64 options. Six times as many as are known.
+    package let maxChatOptions: Int
+    /// 200 members. All of them travel with the chat, with the rights of each.
+    package let maxChatAdmins: Int
+    /// 64 bytes. An id and the bits of the rights, with their names.
+    package let maxAdminRightsBytes: Int
     /// 5 characters. Shorter ones are gone on the first day.
     package let minPublicNameUnits: Int
     /// 32 characters. People write it down and say it to each other.
@@ -357,6 +389,8 @@ package final class Limits: Sendable {
     package let maxSeriesElements: Int
     /// 16_384 bytes. A long note; files are not objects.
     package let maxObjectBytes: Int
+    /// 64 fields. No type has as many; unknown ones are rejected one operation at a time.
+    package let maxObjectFields: Int
     /// 256 bytes. A value with its time and unit.
     package let maxSeriesElementBytes: Int
     /// 200 operations. One transaction that keeps nobody waiting; a device with more sends them in turn.
@@ -403,6 +437,9 @@ package final class Limits: Sendable {
     package let maxVotersPage: Int
     /// 5 votes. What of each answer travels with the message; the others are asked for.
     package let pollVotesShown: Int
+    /// 16 votes. The votes of an answer that travel with a message: pollVotesShown, but never more, the
+    /// receiver's own among them.
+    package let maxPollVotesShown: Int
     /// 5 users. As many pictures as stand in a row below a poll.
     package let pollVotersShown: Int
     /// 200 chats. A page of complete chats stays below maxReplyBytes.
@@ -430,6 +467,8 @@ package final class Limits: Sendable {
     package let maxReports: Int
     /// 8192 bytes. What somebody says of it: a page of text.
     package let maxReportBytes: Int
+    /// 400 items. maxPeopleFound people and as many chats.
+    package let maxPublicResults: Int
     /// 100 items. What one person can have looked at.
     package let maxReportedIDs: Int
     /// 32 members. Above it change rows cost more than joining the chat's clock.
@@ -467,6 +506,7 @@ package final class Limits: Sendable {
         compressFromBytes = overrides.value(of: "compressFromBytes", standard: 512)
         maxDepth = overrides.value(of: "maxDepth", standard: 32)
         maxElements = overrides.value(of: "maxElements", standard: 65_536)
+        maxAnyDepth = overrides.value(of: "maxAnyDepth", standard: 8, max: 32)
         sessionInitTimeoutMs = overrides.value(of: "sessionInitTimeoutMs", standard: 10_000)
         loginTimeoutMs = overrides.value(of: "loginTimeoutMs", standard: 120_000)
         partialFrameTimeoutMs = overrides.value(of: "partialFrameTimeoutMs", standard: 15_000)
@@ -593,26 +633,40 @@ package final class Limits: Sendable {
         maxTitleUnits = overrides.value(of: "maxTitleUnits", standard: 200)
         maxDescriptionUnits = overrides.value(of: "maxDescriptionUnits", standard: 400)
         maxNameUnits = overrides.value(of: "maxNameUnits", standard: 64)
+        maxFullNameBytes = overrides.value(of: "maxFullNameBytes", standard: 1024)
+        maxUserNames = overrides.value(of: "maxUserNames", standard: 4)
         maxSettings = overrides.value(of: "maxSettings", standard: 100)
         maxSettingBytes = overrides.value(of: "maxSettingBytes", standard: 256)
+        maxUserSettingsBytes = overrides.value(of: "maxUserSettingsBytes", standard: 65_536)
         maxChatSettings = overrides.value(of: "maxChatSettings", standard: 2000)
         maxConfigReplyBytes = overrides.value(of: "maxConfigReplyBytes", standard: 262_144)
         maxSettingsBytes = overrides.value(of: "maxSettingsBytes", standard: 262_144)
+        maxConfigChats = overrides.value(of: "maxConfigChats", standard: 1000)
         maxPushTokenBytes = overrides.value(of: "maxPushTokenBytes", standard: 4096)
         maxContactAudience = overrides.value(of: "maxContactAudience", standard: 200)
         maxShortStringBytes = overrides.value(of: "maxShortStringBytes", standard: 512)
+        maxErrorMessageBytes = overrides.value(of: "maxErrorMessageBytes", standard: 8192)
         maxAgentStringBytes = overrides.value(of: "maxAgentStringBytes", standard: 256)
+        maxDeviceTextBytes = overrides.value(of: "maxDeviceTextBytes", standard: 1024)
         maxURLBytes = overrides.value(of: "maxURLBytes", standard: 2048)
         maxVCardBytes = overrides.value(of: "maxVCardBytes", standard: 8192)
         maxCapabilities = overrides.value(of: "maxCapabilities", standard: 64)
         maxFeatures = overrides.value(of: "maxFeatures", standard: 64)
+        maxFewItems = overrides.value(of: "maxFewItems", standard: 16)
+        maxCountries = overrides.value(of: "maxCountries", standard: 300)
+        maxServiceConfigBytes = overrides.value(of: "maxServiceConfigBytes", standard: 16_384)
         maxFeatureFileBytes = overrides.value(of: "maxFeatureFileBytes", standard: 262_144)
         maxAttaches = overrides.value(of: "maxAttaches", standard: 12)
         maxElementsPerText = overrides.value(of: "maxElementsPerText", standard: 1000)
+        maxElementAttributesBytes = overrides.value(of: "maxElementAttributesBytes", standard: 512)
+        maxLinkAttributesBytes = overrides.value(of: "maxLinkAttributesBytes", standard: 2304)
         maxIDsPerRequest = overrides.value(of: "maxIDsPerRequest", standard: 1000)
         maxLogEvents = overrides.value(of: "maxLogEvents", standard: 1000)
         maxTelemetryVersions = overrides.value(of: "maxTelemetryVersions", standard: 32)
         maxGroupMembers = overrides.value(of: "maxGroupMembers", standard: 20_000)
+        maxChatOptions = overrides.value(of: "maxChatOptions", standard: 64)
+        maxChatAdmins = overrides.value(of: "maxChatAdmins", standard: 200)
+        maxAdminRightsBytes = overrides.value(of: "maxAdminRightsBytes", standard: 64)
         minPublicNameUnits = overrides.value(of: "minPublicNameUnits", standard: 5)
         maxPublicNameUnits = overrides.value(of: "maxPublicNameUnits", standard: 32)
         maxReactionBytes = overrides.value(of: "maxReactionBytes", standard: 64)
@@ -626,6 +680,7 @@ package final class Limits: Sendable {
         maxObjects = overrides.value(of: "maxObjects", standard: 20_000)
         maxSeriesElements = overrides.value(of: "maxSeriesElements", standard: 1_000_000)
         maxObjectBytes = overrides.value(of: "maxObjectBytes", standard: 16_384)
+        maxObjectFields = overrides.value(of: "maxObjectFields", standard: 64)
         maxSeriesElementBytes = overrides.value(of: "maxSeriesElementBytes", standard: 256)
         maxObjectOperations = overrides.value(of: "maxObjectOperations", standard: 200)
         objectsPageSize = overrides.value(of: "objectsPageSize", standard: 200)
@@ -649,6 +704,7 @@ package final class Limits: Sendable {
         votersPageSize = overrides.value(of: "votersPageSize", standard: 40)
         maxVotersPage = overrides.value(of: "maxVotersPage", standard: 1000)
         pollVotesShown = overrides.value(of: "pollVotesShown", standard: 5)
+        maxPollVotesShown = overrides.value(of: "maxPollVotesShown", standard: 16)
         pollVotersShown = overrides.value(of: "pollVotersShown", standard: 5)
         maxChatsPage = overrides.value(of: "maxChatsPage", standard: 200)
         searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
@@ -661,6 +717,7 @@ package final class Limits: Sendable {
         maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
         maxReports = overrides.value(of: "maxReports", standard: 1000)
         maxReportBytes = overrides.value(of: "maxReportBytes", standard: 8192)
+        maxPublicResults = overrides.value(of: "maxPublicResults", standard: 400)
         maxReportedIDs = overrides.value(of: "maxReportedIDs", standard: 100)
         fanOutMembers = overrides.value(of: "fanOutMembers", standard: 32)
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)

@@ -7,7 +7,7 @@ package struct ChatComplainRequest: WirePayload, Hashable {
     package var ids: [ChatID]
     /// One chat more; without any it is `proto.payload`.
     package var chatID: ChatID?
-    /// A number, or what the caller says of it, at most `maxReportBytes`.
+    /// A number, or what the caller says of it.
     package var reason: AnyValue?
     /// Another name of a `reason` that is a number.
     package var reasonID: Int64?
@@ -122,7 +122,7 @@ package struct ComplainRequest: WirePayload, Hashable {
     package var parentID: ChatID?
     /// What the client calls this kind of thing; not looked at.
     package var typeID: Int64?
-    /// A number, or what the caller says of it, at most `maxReportBytes`.
+    /// A number, or what the caller says of it.
     package var reason: AnyValue?
     /// Another name of a `reason` that is a number.
     package var reasonID: Int64?

@@ -47,7 +47,9 @@ private struct Owner {
         case .objects:
             // The name is the natural key of an account.
             let fields = ["name": FieldValue.string("\(number)")]
-            let result = try device.push(.create(.account, fields, opID: nextOperation()))
+            let result = try device.push(
+                .create(.account, .local(1), fields, opID: nextOperation())
+            )
             // Each operation of a push has an answer of its own.
             if result == .refused(.tooMany, "/type") { return .protoPayload }
             return result.applied == nil ? .notAllowed : nil
