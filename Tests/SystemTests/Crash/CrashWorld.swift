@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TambourProtocol
 import TambourTesting
 
@@ -18,12 +19,6 @@ final class CrashWorld: @unchecked Sendable {
         case stop
     }
 
-    /// What is compared after a cut.
-    enum Part: String, CaseIterable {
-        case messages
-        case registers
-    }
-
     struct Failure: Error, CustomStringConvertible {
         /// Whether something acknowledged or pushed is not there.
         let isLoss: Bool
@@ -34,11 +29,9 @@ final class CrashWorld: @unchecked Sendable {
     let directory: URL
     /// What the server under load commits with; anything but FULL must lose something.
     private let synchronous: String?
-    private let parts: [Part]
     private let seed: UInt64
     var random: SeededGenerator
     var writers: [CrashWriter] = []
-    var players: [CrashPlayer] = []
     /// Where the checked part of each chat begins and ends, by who looks: dialogs of two pairs may
     /// have the same id.
     private var began: [CrashChat: MessageID] = [:]
@@ -52,7 +45,6 @@ final class CrashWorld: @unchecked Sendable {
     private(set) var acknowledgements = 0
     private(set) var otherAcknowledgements = 0
     var pushesChecked = 0
-    var registersRead = 0
     var repeated = 0
 
     private var data: String { directory.appendingPathComponent("data").path }
@@ -60,17 +52,10 @@ final class CrashWorld: @unchecked Sendable {
 
     /// - Parameters:
     ///   - synchronous: `NORMAL` weakens a debug build of the server; nil leaves it alone.
-    ///   - parts: What is compared; everything is played.
     ///   - firstCut: The file operation at which the very first start is cut; it takes about 80.
-    init(
-        seed: UInt64,
-        synchronous: String? = nil,
-        parts: [Part] = Part.allCases,
-        firstCut: Int? = nil
-    ) async throws {
+    init(seed: UInt64, synchronous: String? = nil, firstCut: Int? = nil) async throws {
         self.seed = seed
         self.synchronous = synchronous
-        self.parts = parts
         random = SeededGenerator(seed: seed)
         directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("tambour-crash-\(UUID().uuidString)")
@@ -118,22 +103,13 @@ final class CrashWorld: @unchecked Sendable {
             chatType: "CHAT",
             userIDs: users.dropFirst().map(\.id)
         )
-        let userIDs = users.map(\.id)
-        let playersSeed = seed
-        let (group, players) = try await blocking {
+        let group = try await blocking {
             let client = try owner.connect(server.address)
             defer { client.close() }
-            let group = try client.call(
+            return try client.call(
                 MsgSendRequest(message: NewMessage(cid: 1, attaches: [control]))
             )
-            let players = try CrashPlace.makePlayers(
-                userIDs,
-                at: server.address,
-                seed: playersSeed
-            )
-            return (group, players)
         }
-        self.players = players
         try await stop(server.process)
         writers = users.enumerated().map { index, user in
             let partner = users[index ^ 1]
@@ -252,12 +228,6 @@ final class CrashWorld: @unchecked Sendable {
                 throw failure("user \(writer.userID.rawValue): \(error)")
             }
         }
-        for player in players {
-            if let error = player.failure {
-                process.signal(SIGKILL)
-                throw failure("the second device of \(player.place.me): \(error)")
-            }
-        }
         let status = try await process.exitStatus(within: .seconds(120))
         switch ending {
         case .stop:
@@ -266,12 +236,6 @@ final class CrashWorld: @unchecked Sendable {
             try checkStopped()
             for writer in writers {
                 try check(writer.hasEndedCleanly, "a stop cut user \(writer.userID.rawValue) off")
-            }
-            for player in players {
-                try check(
-                    player.hasEndedCleanly,
-                    "a stop cut \(player.place.me)'s second device off"
-                )
             }
         case .kill, .powerCut:
             // A stop may be done before the cut comes.
@@ -291,11 +255,8 @@ final class CrashWorld: @unchecked Sendable {
         after messages: Int,
         _ end: @escaping @Sendable () -> Void
     ) async {
-        let confirmed = CrashCounter()
+        let confirmed = Counter()
         await withTaskGroup(of: Void.self) { group in
-            for player in players {
-                group.addTask { try? await blocking { player.play(at: address) } }
-            }
             for writer in writers {
                 group.addTask {
                     try? await blocking {
@@ -313,20 +274,8 @@ final class CrashWorld: @unchecked Sendable {
     private func verify(isLast: Bool) async throws {
         let server = try await start()
         do {
-            if parts.contains(.registers) {
-                let reports = try await reports()
-                try await blocking { [self] in
-                    try verifyRegisters(at: server.address, reports: reports)
-                }
-                let after = try await self.reports()
-                try await blocking { [self] in
-                    try verifyRetried(at: server.address, reports: after)
-                }
-            }
-            if parts.contains(.messages) {
-                try await blocking { [self] in try verify(at: server.address) }
-            }
-            if isLast, parts.contains(.messages) {
+            try await blocking { [self] in try verify(at: server.address) }
+            if isLast {
                 let first = began
                 try await blocking { [self] in try verifyAll(at: server.address, from: first) }
             }
@@ -347,22 +296,14 @@ final class CrashWorld: @unchecked Sendable {
     }
 
     private func adminCheck() async throws {
-        let lines = try await admin("check")
-        try check(lines == ["ok"], "admin check: \(lines)")
-    }
-
-    private func reports() async throws -> [String] { try await admin("reports") }
-
-    private func admin(_ command: String) async throws -> [String] {
         let process = try ChildProcess(
             TambourdProcess.program(),
-            ["admin", command, "--data", data]
+            ["admin", "check", "--data", data]
         )
         var lines: [String] = []
         for await line in process.lines { lines.append(line) }
         let status = await process.exitStatus()
-        try check(status == 0, "admin \(command): \(lines) \(process.errors)")
-        return lines
+        try check(status == 0 && lines == ["ok"], "admin check: \(lines) \(process.errors)")
     }
 
     // MARK: - Failing
@@ -375,5 +316,41 @@ final class CrashWorld: @unchecked Sendable {
 
     private func failure(_ what: String, isLoss: Bool = false) -> Failure {
         Failure(isLoss: isLoss, description: "cycle \(cycles) of seed \(seed): \(what)")
+    }
+}
+
+/// A chat as one of its members sees it.
+struct CrashChat: Hashable {
+    let of: UserID
+    let chat: ChatID
+}
+
+private final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+}
+
+/// How many messages, and which.
+struct CrashDigest: Equatable {
+    var count = 0
+    var hash = 0
+
+    mutating func add(_ message: Message) {
+        count += 1
+        hash = hash &* 31 &+ message.hashValue
+    }
+}
+
+/// Runs `body` on a thread of its own: those that tests run on are few and must not wait.
+func blocking<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+            continuation.resume(with: Swift.Result { try body() })
+        }
     }
 }

@@ -45,8 +45,6 @@ final class CrashWriter: @unchecked Sendable {
     private(set) var heard: [MessageID: String] = [:]
     private(set) var heardRemoved: Set<MessageID> = []
     private(set) var heardMarks: [MemberMark: Int64] = [:]
-    /// The payloads of pushes about everything else; registers look for their marks in them.
-    private(set) var otherPushes = Data()
 
     /// Edits, removals and marks that were confirmed in the last run.
     private(set) var changesConfirmed = 0
@@ -77,8 +75,6 @@ final class CrashWriter: @unchecked Sendable {
         heard = [:]
         heardRemoved = []
     }
-
-    func forgetOtherPushes() { otherPushes = Data() }
 
     func connect(_ address: String) throws -> WireClient {
         let client = try WireClient(address: address)
@@ -203,24 +199,16 @@ final class CrashWriter: @unchecked Sendable {
         for push in client.takePushesAtHand() {
             switch push.opcode {
             case .notifMessage:
-                let told = try push.decode(as: NotifMessage.self)
-                guard chats.contains(told.chatID) else { break }
-                heard[told.message.id] = String(describing: told.message.text)
-                continue
+                let message = try push.decode(as: NotifMessage.self).message
+                heard[message.id] = String(describing: message.text)
             case .notifMsgDelete:
-                let told = try push.decode(as: NotifMsgDelete.self)
-                guard chats.contains(told.chatID) else { break }
-                heardRemoved.formUnion(told.messageIDs)
-                continue
+                heardRemoved.formUnion(try push.decode(as: NotifMsgDelete.self).messageIDs)
             case .notifMark:
                 let mark = try push.decode(as: NotifMark.self)
-                guard chats.contains(mark.chatID) else { break }
                 heardMarks[MemberMark(chat: mark.chatID, user: mark.userID)] = mark.mark
-                continue
             default:
                 break
             }
-            otherPushes.append(contentsOf: push.payload)
         }
     }
 }
