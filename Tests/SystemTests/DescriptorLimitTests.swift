@@ -11,6 +11,15 @@ struct DescriptorLimitTests {
             .flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
     }
 
+    /// Strangers who come one after another: a reply says that the ones before were let in.
+    private func arrive(_ count: Int, at address: String) throws -> [WireClient] {
+        try (1...count).map { number in
+            let stranger = try WireClient(address: address)
+            if number.isMultiple(of: 8) { try stranger.call(PingRequest()) }
+            return stranger
+        }
+    }
+
     @Test("strangers who hold them all make room for others, and administrators are answered")
     func strangers() async throws {
         let limits = ["maxStrangersPerAddress": 1_000_000]
@@ -20,7 +29,7 @@ struct DescriptorLimitTests {
             _ = try admin.run(.createUsers(count: 1, firstPhone: 79_990_000_001)) { line in
                 tokens.append(String(line.split(separator: " ")[2]))
             }
-            let strangers = try (0..<600).map { _ in try WireClient(address: server.address) }
+            let strangers = try arrive(600, at: server.address)
             // The oldest have gone, the newest are served.
             try strangers[0].waitForClose()
             _ = try strangers[599].call(SessionInitRequest(deviceID: "last"))
@@ -28,7 +37,7 @@ struct DescriptorLimitTests {
             let member = try WireClient(address: server.address)
             _ = try member.call(SessionInitRequest(deviceID: "member"))
             _ = try member.call(LoginRequest(token: tokens[0], interactive: true))
-            let more = try (0..<600).map { _ in try WireClient(address: server.address) }
+            let more = try arrive(600, at: server.address)
             try member.call(PingRequest())
             _ = try more[599].call(SessionInitRequest(deviceID: "last of all"))
 

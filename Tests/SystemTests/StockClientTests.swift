@@ -79,7 +79,9 @@ struct StockClientTests {
     func readMarks() async throws { try await StockClient.play("read_marks") }
 
     @Test("pages through a thousand messages")
-    func history() async throws { try await StockClient.play("history") }
+    func history() async throws {
+        try await StockClient.play("history", limits: ["sendBurst": 2_000])
+    }
 
     @Test("shows that somebody types")
     func typing() async throws { try await StockClient.play("typing") }
@@ -93,10 +95,14 @@ struct StockClientTests {
     func contacts() async throws { try await StockClient.play("contacts") }
 
     @Test("catches up after it was away")
-    func relogin() async throws { try await StockClient.play("relogin") }
+    func relogin() async throws {
+        try await StockClient.play("relogin", limits: ["createBurst": 200])
+    }
 
     @Test("chooses between all chats and what changed")
-    func chatList() async throws { try await StockClient.play("chat_list") }
+    func chatList() async throws {
+        try await StockClient.play("chat_list", limits: ["createBurst": 200])
+    }
 
     @Test("finds its way back after the server restarts")
     func reconnect() async throws { try await StockClient.play("reconnect") }

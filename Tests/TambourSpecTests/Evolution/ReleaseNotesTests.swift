@@ -105,7 +105,7 @@ struct ReleaseNotesTests {
 
             ### Added
 
-            - `Chat.poll` (`text`, optional, only with the capability `polls`): The poll that is open.
+            - `Chat.poll` (`text`, optional, at most `maxTitleUnits` units, only with the capability `polls`): The poll that is open.
 
             ### Removed
 

@@ -483,7 +483,7 @@ UNDECODABLE = {
 
 @case("MSP-27")
 def test_undecodable(alice: Device, group: Group, cid: Cid, refuse: Refuse, limits: Limits) -> None:
-    """What a formatting range, a draft, a setting or a folder carries is refused when a client could not read it."""
+    """What formatting, a draft, a setting or a folder carries is refused when a client could not read it."""
     chat, levels = group(alice), limits["maxAnyDepth"]
     values = UNDECODABLE | {"one level too many": b"\x91" * levels + b"\x90"}
 

@@ -120,9 +120,7 @@ def test_long_search(login: LogIn, group: Group, cid: Cid) -> None:
     alice, bob = login("alice"), login("bob")
     chat = group(alice, bob)
     key = word()
-    numbers = [
-        begin(alice, chat, cid(), f"{key} hay" if n % 90 == 7 else f"hay {n}") for n in range(250)
-    ]
+    numbers = [begin(alice, chat, cid(), f"{key} hay" if n % 90 == 7 else f"hay {n}") for n in range(250)]
     said = [alice.reply(number)["message"]["id"] for number in numbers]
     for fields in ({}, {"chatId": chat}):
         result: list[int] = []
@@ -290,7 +288,7 @@ def test_media_pages(login: LogIn, group: Group, cid: Cid) -> None:
     place = {"_type": "LOCATION", "latitude": 1.5, "longitude": 2.5}
     kinds = [share, *[place] * 20, share, *[place] * 20, share, share]
     said = [say(alice, chat, cid(), "t", attaches=[kind])["id"] for kind in kinds]
-    shares = [id for id, kind in zip(said, kinds) if kind is share]
+    shares = [id for id, kind in zip(said, kinds, strict=True) if kind is share]
 
     def media(name: str, **fields: Any) -> list[int]:
         result: list[int] = []
