@@ -28,6 +28,7 @@ VALUE = "Sources/TambourProtocol/Entities/FieldValue.swift"
 RULES = "Sources/TambourServer/Rules/ObjectRules.swift"
 BATCH = "Sources/TambourServer/Rules/ObjectBatch.swift"
 HANDLER = "Sources/TambourServer/Handlers/EntitiesHandler.swift"
+PURGER = "Sources/TambourServer/Handlers/ObjectPurger.swift"
 STORED = "Sources/TambourStore/StoredObject.swift"
 PAGE = "Sources/TambourStore/ObjectPage.swift"
 DELETION = "Sources/TambourStore/Objects+Deletion.swift"
@@ -309,19 +310,19 @@ MUTANTS = [
     ("answers without room are given", HANDLER,
      "case .tried where room < 0:",
      "case .tried where room < 0 && mutant != @:"),
-    ("tombstones below one that is deleted are told to nobody", HANDLER,
-     "            push.changed += tombstones\n",
-     "            if mutant != @ { push.changed += tombstones }\n"),
-    ("what goes below one that is deleted is still counted", HANDLER,
-     "            push.counts.live -= Int64(tombstones.count)\n",
-     "            if mutant != @ { push.counts.live -= Int64(tombstones.count) }\n"),
-    ("only children go, not grandchildren", HANDLER,
+    ("tombstones below one that is deleted are told to nobody", PURGER,
+     "            changes.objects += tombstones\n",
+     "            if mutant != @ { changes.objects += tombstones }\n"),
+    ("what goes below one that is deleted is still counted", PURGER,
+     "            changes.counts.live -= Int64(tombstones.count)\n",
+     "            if mutant != @ { changes.counts.live -= Int64(tombstones.count) }\n"),
+    ("only children go, not grandchildren", PURGER,
      "guard schema.isParent(kind.type) else { continue }",
      "guard mutant != @, schema.isParent(kind.type) else { continue }"),
-    ("elements stay below one that is deleted", HANDLER,
+    ("elements stay below one that is deleted", PURGER,
      "if kinds.contains(where: { $0.policy == .append }) {",
      "if mutant != @, kinds.contains(where: { $0.policy == .append }) {"),
-    ("tombstones keep their fields", HANDLER,
+    ("tombstones keep their fields", PURGER,
      "keepsFields: kind.deletion == .updateWins,",
      "keepsFields: mutant == @ || kind.deletion == .updateWins,"),
     ("a tombstone loses what may come back", DELETION,
@@ -330,9 +331,6 @@ MUTANTS = [
     ("a deletion sets the time of an object back", DELETION,
      "        statement.bind(4, stamp.modified)\n",
      "        statement.bind(4, mutant == @ ? 0 : stamp.modified)\n"),
-    ("only the first step of a deletion is taken", DELETION,
-     "            if next.count < step { return tombstones }\n",
-     "            if next.count < step || mutant == @ { return tombstones }\n"),
     ("any depth of values", VALUE,
      "return isModest(depth: 8, &left)",
      "return isModest(depth: mutant == @ ? 100 : 8, &left)"),

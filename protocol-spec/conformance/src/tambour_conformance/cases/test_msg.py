@@ -471,6 +471,7 @@ def test_reply_to_a_message_that_is_not_seen(login: LogIn, group: Group, cid: Ci
     alice, bob, carol = login("alice"), login("bob"), login("carol")
     chat = group(alice, bob, carol)
     original = say(bob, chat, cid(), "a question")
+    told_once(carol, original["id"])
     if way == "cleared":
         carol.call("CHAT_CLEAR", {"chatId": chat})
     else:

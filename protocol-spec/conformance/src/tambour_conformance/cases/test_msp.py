@@ -403,6 +403,8 @@ def test_title_of_a_group(alice: Device, group: Group, cid: Cid, refuse: Refuse,
 Lengths = Callable[[Opcode, list[str]], None]
 #: The kinds of limits that count what a list or a string holds, not what is shown of a text.
 SIZES = ["limitBytes", "limitItems"]
+#: Fields that are held against more than their size: what is stored already, and the form of an id.
+JUDGED = {("CONFIG", "/settings/user"), ("OBJ_PUSH", "/ops/0/id"), ("OBJ_PUSH", "/ops/0/parent")}
 
 
 @pytest.fixture
@@ -414,6 +416,8 @@ def lengths(alice: Device, tame: Tame, refuse: Refuse, limits: Limits) -> Length
             answer = alice.answer(alice.send(opcode.number, tame(each)))
             # What else is wrong with it, as a dozen new groups in one message, is named in another place.
             blamed = error_code(answer) == "proto.payload" and answer["message"].startswith(f"{each.path}:")
+            if (opcode.name, each.path) in JUDGED:
+                continue
             check(not blamed, f"{each.path} of {each.what}: no refusal because of it", answer.value)
         refuse_mutations(refuse, opcode, vectors.limited(PROTOCOL, opcode, limits, kinds, excess=1))
 

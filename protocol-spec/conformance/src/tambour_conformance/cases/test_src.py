@@ -296,7 +296,7 @@ def test_media_pages(login: LogIn, group: Group, cid: Cid) -> None:
             reply = bob.call("CHAT_MEDIA", {"chatId": chat, "attachTypes": ["SHARE"], **fields})
             page = ids(reply["messages"])
             result = page + result if name == "backwardMarker" else result + page
-            if name not in reply:
+            if name not in reply.value:
                 break
             fields["messageId"] = reply[name]
         return result
