@@ -408,7 +408,7 @@ def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits
     check(
         len(page[1]["link"]["message"]["elements"]) == len(elements), "the message answered", page[1]["link"]
     )
-    shown = chat_of(login_again(bob), chat)["lastMessage"]
+    shown = next(each for each in login_again(bob)["chats"] if each["id"] == chat)["lastMessage"]
     equal(shown["id"], answer["id"], "last message")
 
 
