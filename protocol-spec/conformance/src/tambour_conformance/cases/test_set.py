@@ -160,7 +160,7 @@ def test_a_change_of_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> 
 
 
 @case("SET-14")
-def test_named_twice(login: LogIn, newcomer: Newcomer) -> None:
+def test_chat_named_twice(login: LogIn, newcomer: Newcomer) -> None:
     """As keys in two forms, since a map of this program holds each key once."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
