@@ -22,7 +22,7 @@ package final class Lane: @unchecked Sendable {
     /// A connection's output is sent, not collected, from this size up.
     private static let directBytes = 64 * 1024
     private static let poison: UInt8 = 0xDB
-    /// So many sockets are taken over in a round: others are served between two crowds that connect.
+    /// The number of sockets that a lane takes over in one round. The others are served between two crowds.
     private static let arrivalsPerRound = 16
     /// The work of a turn of low priority in which nothing is read.
     private static let workPerTurn = 256

@@ -17,7 +17,7 @@ final class Admission: Sendable {
     /// From this one on nobody is let in: strangers have not left as fast as others came.
     private let fullFrom: Int
 
-    /// So many strangers go when there is no descriptor at all.
+    /// The number of strangers to close when no descriptor is left.
     private static let closedWhenExhausted = 32
 
     /// - Parameters:

@@ -40,7 +40,7 @@ final class Strangers: Sendable {
     private let graceMs: Int64
     private let state = Mutex(State())
 
-    /// So many are closed for each that comes above the bound: the number falls.
+    /// The number of strangers to close for each one above the bound, so that their number falls.
     private static let closedForOne = 2
 
     init(limits: Limits) {

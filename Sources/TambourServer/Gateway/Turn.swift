@@ -7,7 +7,7 @@ struct Turn {
     /// What was handled so far, roughly in bytes.
     private(set) var work = 0
 
-    /// The smallest frame costs about what so many bytes of a large one do.
+    /// The bytes of a large frame that cost as much as the smallest frame does.
     private static let bytesPerFrame = 256
 
     init(_ limits: Limits, isStranger: Bool) {
