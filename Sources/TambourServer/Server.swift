@@ -218,6 +218,7 @@ package final class Server: @unchecked Sendable {
             onExhausted: { [admission] in admission.exhausted() }
         )
         state.withLock { $0.admin = admin }
+        admission.begin()
         var addresses: [String] = []
         for address in configuration.listen {
             let listener = try Listener(address: address)
@@ -253,9 +254,7 @@ package final class Server: @unchecked Sendable {
     }
 
     /// Live connections, logged in or not.
-    package var connectionCount: Int {
-        metrics.connectionsOpened.count - metrics.connectionsClosed.count
-    }
+    package var connectionCount: Int { metrics.connectionCount }
 
     /// What a lane says of itself.
     struct LaneReport {

@@ -191,7 +191,8 @@ extension ReadTransaction {
         let statement = store.search.masks
         defer { statement.reset() }
         var all: Int64 = -1
-        var left = budget.share(atMost: SearchIndex.maskRows)
+        // Most of the budget is for messages: a page that only reads the index gets nowhere.
+        var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
             statement.reset()
             statement.bind(1, chat.rawValue)

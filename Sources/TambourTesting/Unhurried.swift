@@ -24,9 +24,11 @@ package enum Unhurried {
         }
     )
 
-    /// A machine that is crowded with tests may let a client wait longer than any person does.
+    /// A machine that is crowded with tests may let a client, or a program, wait longer than any person
+    /// does.
     private static let patience = [
         "loginTimeoutMs": 3_600_000, "idleTimeoutMs": 3_600_000, "sessionInitTimeoutMs": 3_600_000,
+        "codeProgramTimeoutMs": 3_600_000,
     ]
 
     /// A file for `--limits`.

@@ -29,7 +29,6 @@ final class CodeProgram: Sendable {
     }
 
     private static let tries = 5
-    private static let timeout: Duration = .seconds(20)
     /// How long a program that runs may go on once the server stops.
     private static let grace: Duration = .seconds(2)
 
@@ -104,7 +103,10 @@ final class CodeProgram: Sendable {
     private func run(_ job: Job) async {
         do {
             let input = "\(job.recipient.address)\n\(job.code)\n"
-            try await program.run(input, within: Self.timeout)
+            try await program.run(
+                input,
+                within: .milliseconds(limits.codeProgramTimeoutMs)
+            )
         } catch {
             var job = job
             job.failures += 1

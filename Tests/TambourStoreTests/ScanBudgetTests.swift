@@ -74,7 +74,6 @@ struct ScanBudgetTests {
 
     @Test(
         "the index is read no further than the messages are worth",
-        .disabled("red since bounds, costs and turns were merged; the cause is open"),
         arguments: SQLEngine.available
     )
     func manyBeginnings(engine: SQLEngine) throws {

@@ -60,6 +60,7 @@ local spec = {
         maxCodesPerEmailPerHour = 5,
         maxEmailCodesPerUserPerHour = 10,
         maxCodeProgramsRunning = 8,
+        codeProgramTimeoutMs = 20000,
         maxCodesWaiting = 256,
         qrLifetimeMs = 120000,
         qrPollingIntervalMs = 3000,

@@ -113,6 +113,9 @@ package final class Limits: Sendable {
     package let maxEmailCodesPerUserPerHour: Int
     /// 8 programs. Each is a process of the operator that delivers a code.
     package let maxCodeProgramsRunning: Int
+    /// 20_000 ms. What delivers a code answers in seconds; a program that hangs is ended then, and tried
+    /// again.
+    package let codeProgramTimeoutMs: Int
     /// 256 codes. Codes for which the program has still to run or to run again; beyond them a request for a
     /// code is refused with `overloaded`.
     package let maxCodesWaiting: Int
@@ -465,7 +468,7 @@ package final class Limits: Sendable {
     /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
     /// makes room.
     package let maxReports: Int
-    /// 8192 bytes. What somebody says of it: a page of text.
+    /// 8192 bytes. What somebody says of it, encoded: a page of text.
     package let maxReportBytes: Int
     /// 400 items. maxPeopleFound people and as many chats.
     package let maxPublicResults: Int
@@ -549,6 +552,7 @@ package final class Limits: Sendable {
         maxCodesPerEmailPerHour = overrides.value(of: "maxCodesPerEmailPerHour", standard: 5)
         maxEmailCodesPerUserPerHour = overrides.value(of: "maxEmailCodesPerUserPerHour", standard: 10)
         maxCodeProgramsRunning = overrides.value(of: "maxCodeProgramsRunning", standard: 8)
+        codeProgramTimeoutMs = overrides.value(of: "codeProgramTimeoutMs", standard: 20_000)
         maxCodesWaiting = overrides.value(of: "maxCodesWaiting", standard: 256)
         qrLifetimeMs = overrides.value(of: "qrLifetimeMs", standard: 120_000)
         qrPollingIntervalMs = overrides.value(of: "qrPollingIntervalMs", standard: 3000)

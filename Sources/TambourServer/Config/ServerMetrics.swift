@@ -29,6 +29,8 @@ package final class ServerMetrics: Sendable {
     package let startedMs: Int64
     package let connectionsOpened = Counter()
     package let connectionsClosed = Counter()
+    /// Live connections, logged in or not.
+    package var connectionCount: Int { connectionsOpened.count - connectionsClosed.count }
     package let logins = Counter()
     package let slowReadersClosed = Counter()
     package let framesRefused = Counter()

@@ -1,11 +1,12 @@
 import Glibc
 import Logging
+import Synchronization
 import TambourProtocol
 
 /// Decides at the door whether there is a descriptor for another connection, and who makes room for it.
 ///
-/// The system gives out the lowest free number, so the number of a socket that was just accepted says
-/// how many descriptors are in use, whatever for.
+/// The system gives out the lowest free number. So the number of an accepted socket says how many
+/// descriptors are in use at least, whatever for; with gaps below, the connections say it.
 final class Admission: Sendable {
     private let strangers: Strangers
     private let metrics: ServerMetrics
@@ -16,6 +17,8 @@ final class Admission: Sendable {
     private let crowdedFrom: Int
     /// From this one on nobody is let in: strangers have not left as fast as others came.
     private let fullFrom: Int
+    /// The number of descriptors that are no connections.
+    private let ownDescriptors = Atomic<Int>(0)
 
     /// The number of strangers to close when no descriptor is left.
     private static let closedWhenExhausted = 32
@@ -47,10 +50,20 @@ final class Admission: Sendable {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Counts the descriptors that the server has before the first connection.
+    func begin() {
+        let lowestFree = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+        guard lowestFree >= 0 else { return }
+        close(lowestFree)
+        ownDescriptors.store(Int(lowestFree), ordering: .relaxed)
+    }
+
     /// Whether an accepted socket may stay.
     func admits(_ descriptor: Int32) -> Bool {
-        guard Int(descriptor) >= crowdedFrom else { return true }
-        let hasRoom = closeOldest() && Int(descriptor) < fullFrom
+        let connections = metrics.connectionCount
+        let used = max(Int(descriptor), ownDescriptors.load(ordering: .relaxed) + connections)
+        guard used >= crowdedFrom else { return true }
+        let hasRoom = closeOldest() && used < fullFrom
         if !hasRoom { metrics.connectionsRefused.add(1) }
         warn("descriptors are nearly used up: strangers are closed for those who come")
         return hasRoom

@@ -274,10 +274,13 @@ struct EntitiesHandler: Sendable {
             let object = try reader.object(parent.number, of: user)
             parentState =
                 object.flatMap { $0.entity.isDeleted ? nil : .live($0.entity.type) } ?? .gone
-            if parentState != .gone, try reader.hasObjectPurges(of: user),
-                try reader.purge(of: user, at: parent.number) != nil
+            if try reader.hasObjectPurges(of: user),
+                let purge = try reader.purge(of: user, at: parent.number)
             {
                 parentState = .gone
+                if let entity = current?.entity, !entity.isDeleted {
+                    current?.entity = entity.tombstone(of: purge)
+                }
             }
         }
         let kind = schema[operation.type]

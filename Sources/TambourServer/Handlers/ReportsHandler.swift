@@ -68,11 +68,6 @@ struct ReportsHandler: Sendable {
         in tx: WriteTransaction
     ) throws {
         let words = reason?.text ?? .empty
-        guard words.bytes.count <= limits.maxReportBytes else {
-            throw RequestError.protoPayload(
-                "/reason: \(words.bytes.count) bytes, limit \(limits.maxReportBytes)"
-            )
-        }
         let subjects = Set(subjects)
         let new = try subjects.count { try !tx.reader.hasReported($0, by: caller.userID) }
         if new > 0 {

@@ -32,8 +32,7 @@ struct WorstCaseTests {
     }
 
     @Test(
-        "costs are as declared",
-        .disabled("red since bounds, costs and turns were merged; the cause is open")
+        "costs are as declared"
     )
     func declared() throws {
         let world = try WorstCaseWorld(Self.size)

@@ -167,8 +167,7 @@ struct ObjectPurgeTests {
     private struct Failure: Error {}
 
     @Test(
-        "is gone for its readers at once, and nothing is lost or left over by a restart",
-        .disabled("red since bounds, costs and turns were merged; the cause is open")
+        "is gone for its readers at once, and nothing is lost or left over by a restart"
     )
     func steps() throws {
         let machine = try Machine()
