@@ -32,12 +32,8 @@ struct MessageStatements {
     let byCreationCID: any SQLStatement
     let backward: any SQLStatement
     let forward: any SQLStatement
-    let bySender: any SQLStatement
-    let upTo: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
-    let removeUpTo: any SQLStatement
-    let removeBySender: any SQLStatement
     let inRange: any SQLStatement
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
@@ -109,17 +105,12 @@ struct MessageStatements {
             ORDER BY m.id LIMIT $5
             """
         )
-        let upTo = "chat = $1 AND id <= $2 AND status <> 2"
-        // What has no device is an event, and so is what made a group.
-        let bySender = "chat = $1 AND sender = $2 AND status <> 2 AND device <> 0 AND n > 1"
         let remove = """
             UPDATE message
             SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
                 attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
-        self.upTo = try sql.prepare("SELECT id, n FROM message WHERE \(upTo) ORDER BY id")
-        self.bySender = try sql.prepare("SELECT id, n FROM message WHERE \(bySender) ORDER BY id")
-        // Of one sender, or all there is.
+        // Of one sender, or all there is. What has no device is an event, and so is what made a group.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
               AND (CAST($4 AS bigint) = 0 OR sender = $4 AND device <> 0 AND (n > 1 OR chat > 0))
@@ -128,8 +119,6 @@ struct MessageStatements {
         removeInRange = try sql.prepare(
             "\(remove.replacing("$3", with: "$5").replacing("$4", with: "$6")) WHERE \(inRange)"
         )
-        removeUpTo = try sql.prepare("\(remove) WHERE \(upTo)")
-        removeBySender = try sql.prepare("\(remove) WHERE \(bySender)")
         self.remove = try sql.prepare("\(remove) WHERE chat = $1 AND id = $2")
         edit = try sql.prepare(
             """

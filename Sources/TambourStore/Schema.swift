@@ -517,9 +517,10 @@ package enum Schema {
             ) {without_rowid};
 
             CREATE TABLE chat_purge (
-              chat {int64} PRIMARY KEY,
+              chat {int64} NOT NULL,
+              sender {int64} NOT NULL,
               up_to {int64} NOT NULL,
-              place {int64} NOT NULL
+              PRIMARY KEY (chat, sender)
             ) {without_rowid};
 
             DROP INDEX object_parent;

@@ -190,36 +190,6 @@ extension WriteTransaction {
         touch(chat)
     }
 
-    /// Deletes for all what is there up to a message, events too.
-    ///
-    /// - Returns: the ids, smallest first.
-    package func remove(upTo last: MessageID, in chat: ChatState) throws -> [MessageID] {
-        let removed = try remove(
-            chat,
-            [last.rawValue],
-            listing: flushedReader().store.messages.upTo,
-            by: store.messages.removeUpTo
-        )
-        try dropReactions(upTo: last, in: chat)
-        if let number = removed.last?.number { try dropIndex(of: chat.key, upTo: number) }
-        return removed.map(\.id)
-    }
-
-    /// Deletes for all what one member wrote, events left out.
-    ///
-    /// - Returns: the ids, smallest first.
-    package func remove(from sender: UserID, in chat: ChatState) throws -> [MessageID] {
-        let removed = try remove(
-            chat,
-            [sender.rawValue],
-            listing: flushedReader().store.messages.bySender,
-            by: store.messages.removeBySender
-        )
-        try dropReactions(to: removed.map(\.id), in: chat)
-        try rebuildIndex(of: chat.key, around: removed.map(\.number))
-        return removed.map(\.id)
-    }
-
     /// Deletes for all what is there behind a message, up to another one with it.
     ///
     /// - Parameter sender: whose messages, events left out; nil for everything.

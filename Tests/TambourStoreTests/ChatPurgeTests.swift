@@ -3,14 +3,14 @@ import TambourSQL
 import TambourStore
 import Testing
 
-@Suite("A deleted chat goes in steps")
+@Suite("Many messages go in steps")
 struct ChatPurgeTests {
     @Test(
-        "all of it goes, over restarts too, and nothing of other chats",
+        "of a deleted chat all goes, over restarts too, and nothing of other chats",
         arguments: SQLEngine.available
     )
     func steps(engine: SQLEngine) throws {
-        let store = try TestStore(engine)
+        let store = try TestStore(engine, limits: ["purgedRowsPerStep": 10])
         let users = try store.users(2)
         let (gone, kept) = (try store.group(users), try store.group(users))
         for key in [gone, kept] {
@@ -24,7 +24,8 @@ struct ChatPurgeTests {
         try store.indexAll()
         try store.batch { tx in
             let chat = try #require(try tx.group(gone, for: users[0]))
-            try tx.putPurge(of: chat)
+            let removed = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
+            #expect(removed.count == 10)
             try tx.removeEverybody(from: chat)
         }
         func count(_ table: String, _ condition: String) throws -> Int64 {
@@ -35,12 +36,12 @@ struct ChatPurgeTests {
             return try statement.step() ? statement.int(0) : -1
         }
         let shown = "status <> 2 AND chat ="
-        #expect(try count("message", "\(shown) \(gone.rawValue)") == 201)
+        #expect(try count("message", "\(shown) \(gone.rawValue)") == 191)
         var steps = 0
         var isBusy = true
         while isBusy, steps < 200 {
             let before = store.writer.connection.sql.rowsStepped
-            isBusy = try store.batch { try $0.purgeChats(limit: 10) }
+            isBusy = try store.batch { try $0.purgeMessages(limit: 10) != nil }
             // Rows of a step are counted, whatever is left.
             #expect(store.writer.connection.sql.rowsStepped - before < 40)
             steps += 1
@@ -55,6 +56,62 @@ struct ChatPurgeTests {
         #expect(try count("chat_purge", "1 = 1") == 0)
         #expect(try count("message", "\(shown) \(kept.rawValue)") == 201)
         #expect(try store.numbers(of: "word177", in: kept, for: users[1]) == [178])
+        #expect(try store.problems() == [])
+    }
+
+    @Test(
+        "what is cleared goes newest first, of one sender or of all, and later messages stay",
+        arguments: SQLEngine.available,
+        [true, false]
+    )
+    func cleared(engine: SQLEngine, isOfOne: Bool) throws {
+        let store = try TestStore(engine, limits: ["purgedRowsPerStep": 10])
+        let users = try store.users(2)
+        let key = try store.group(users)
+        func send(_ count: Int) throws {
+            try store.batch { tx in
+                let chat = try #require(try tx.group(key, for: users[0]))
+                for number in 0..<count {
+                    try store.send("word", from: users[number % 2], to: chat, in: tx)
+                }
+            }
+        }
+        func clear() throws -> [MessageID] {
+            try store.batch { tx in
+                let chat = try #require(try tx.group(key, for: users[0]))
+                let sender = isOfOne ? users[1] : nil
+                return try tx.remove(upTo: chat.head.id, sentBy: sender, in: chat)
+            }
+        }
+        func step() throws -> [MessageID]? {
+            try store.batch { tx in try tx.purgeMessages(limit: 10)?.removed }
+        }
+        try send(1_200)
+        try store.indexAll()
+        var removed = try clear()
+        #expect(removed.count == (isOfOne ? 5 : 10))
+        for _ in 0..<3 {
+            let part = try #require(try step())
+            #expect(try #require(part.last) < #require(removed.first))
+            removed = part + removed
+        }
+        // A second time while the first is under way: nothing is left out, and nothing named twice.
+        try send(20)
+        removed += try clear()
+        try store.reopen()
+        try send(20)
+        var steps = 0
+        while let part = try step(), steps < 1_000 {
+            removed += part
+            steps += 1
+        }
+        #expect(steps < 130)
+        #expect(Set(removed).count == removed.count)
+        // The event that made the group is nobody's message.
+        #expect(removed.count == (isOfOne ? 610 : 1_221))
+        let left = try store.numbers(of: "word", in: key, for: users[0])
+        #expect(left.count == (isOfOne ? 630 : 20))
+        #expect(try store.unexpectedWords() == [])
         #expect(try store.problems() == [])
     }
 }

@@ -125,8 +125,9 @@ struct SearchStoreTests {
         try store.indexAll()
         try store.batch { tx in
             let chat = try #require(try tx.chat(of: users[0], and: users[1]))
-            _ = try tx.remove(upTo: chat.head.id, in: chat)
+            _ = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
         }
+        while try store.batch({ try $0.purgeMessages(limit: 500) }) != nil {}
         #expect(try store.numbers(of: "qws", in: key, for: users[0]) == [])
         #expect(try store.unexpectedWords() == [])
         let connection = store.writer.connection.sql

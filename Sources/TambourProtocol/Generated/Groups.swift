@@ -95,7 +95,9 @@ extension ChatDeleteRequest: WireRequest {
     package static var opcode: Opcode { .chatDelete }
 }
 
-/// Clears the history of a chat up to a time, for the caller or for everybody. The chat stays.
+/// Clears the history of a chat up to a time, for the caller or for everybody. The chat stays. For everybody,
+/// `purgedRowsPerStep` messages at most go before the reply, the newest; the rest follow by themselves, and
+/// each part is told.
 package struct ChatClearRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -848,7 +850,7 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var type: MemberType?
     /// With add: whether they see what was said before.
     package var showHistory: Bool
-    /// With remove: 0 keeps their messages, -1 deletes them.
+    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does.
     package var cleanMsgPeriod: Int64
     /// With ADMIN add: bits of the role table.
     package var permissions: Int64?

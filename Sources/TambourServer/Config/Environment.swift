@@ -15,6 +15,8 @@ package struct Environment: Sendable {
     package var scheduler: (any SimulatedScheduler)?
     /// Stands before the connections of engine and readers; nil for nothing.
     package var disk: Disk?
+    /// Whether the engine works on what can wait; tests that count what a request costs say no.
+    package var doesSpareWork = true
 
     package typealias Disk =
         @Sendable (

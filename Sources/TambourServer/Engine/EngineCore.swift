@@ -102,9 +102,12 @@ package final class EngineCore {
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
         let step = Command { [purger, limits] tx in
             if tx.mayHavePurges {
-                let isBusy =
-                    try purger.step(in: tx) || tx.purgeChats(limit: limits.purgedRowsPerStep)
-                if !isBusy { tx.noteNoPurges() }
+                if try purger.step(in: tx) { return .done }
+                guard let step = try tx.purgeMessages(limit: limits.purgedRowsPerStep) else {
+                    tx.noteNoPurges()
+                    return .done
+                }
+                tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
             } else {
                 try tx.indexWords()
             }

@@ -155,7 +155,9 @@ struct GroupsHandler: Sendable {
         guard !removed.isEmpty else { return }
         var deleted: [MessageID] = []
         if withMessages {
-            for user in removed { deleted += try tx.remove(from: user, in: chat) }
+            for user in removed {
+                deleted += try tx.remove(upTo: chat.head.id, sentBy: user, in: chat)
+            }
         }
         try tx.remove(removed, from: chat)
         if chat.kind == .channel {
@@ -423,7 +425,7 @@ struct GroupsHandler: Sendable {
         let member = try tx.member(caller.userID, of: chat)
         let shown = member?.shownTime
         if request.forAll {
-            let deleted = try tx.remove(upTo: last, in: chat)
+            let deleted = try tx.remove(upTo: last, sentBy: nil, in: chat)
             tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         } else {
             try tx.clear(chat, upTo: last, for: caller.userID)
@@ -464,12 +466,8 @@ struct GroupsHandler: Sendable {
         try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
         let members = chat.memberIDs
         try tx.discardRequests(in: chat)
-        // Of a long history the engine removes a part at a time: without members nobody sees it.
-        if chat.head.number > limits.purgedRowsPerStep {
-            try tx.putPurge(of: chat)
-        } else {
-            _ = try tx.remove(upTo: chat.head.id, in: chat)
-        }
+        // What is left of a long history nobody sees without being a member.
+        _ = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)
         try tx.removeEverybody(from: chat)
         tellGone(members, from: chat, except: caller.connectionID, in: tx)
