@@ -134,7 +134,9 @@ package final class Engine: Sendable {
 
         /// Has a step of spare work done when there is time, if there is any to do.
         func workLater() {
-            guard core.hasSpareWork, environment.doesSpareWork, !isWorkDue, !isStopped else { return }
+            guard core.hasSpareWork, environment.doesSpareWork, !isWorkDue, !isStopped else {
+                return
+            }
             isWorkDue = true
             let rest = min(lastRun + Self.pause, workIsDueAt) - queue.now
             queue.async(after: max(rest, .zero)) { [weak self] in self?.work() }
