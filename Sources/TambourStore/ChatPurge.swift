@@ -4,13 +4,14 @@ import TambourSQL
 struct ChatPurgeStatements {
     let put: any SQLStatement
     let next: any SQLStatement
+    let ofAll: any SQLStatement
     let move: any SQLStatement
     let drop: any SQLStatement
     let dropWords: any SQLStatement
     let part: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
-        // What is to be removed already stays so.
+        // A pending purge never shrinks.
         put = try sql.prepare(
             """
             INSERT INTO chat_purge (chat, sender, up_to) VALUES ($1, $2, $3)
@@ -18,9 +19,17 @@ struct ChatPurgeStatements {
             WHERE chat_purge.up_to < excluded.up_to
             """
         )
-        next = try sql.prepare("SELECT chat, sender, up_to FROM chat_purge LIMIT 1")
-        move = try sql.prepare("UPDATE chat_purge SET up_to = $3 WHERE chat = $1 AND sender = $2")
-        drop = try sql.prepare("DELETE FROM chat_purge WHERE chat = $1 AND sender = $2")
+        next = try sql.prepare(
+            """
+            SELECT chat, max(up_to) FROM chat_purge WHERE chat > $1
+            GROUP BY chat ORDER BY chat LIMIT 1
+            """
+        )
+        ofAll = try sql.prepare(
+            "SELECT 1 FROM chat_purge WHERE chat = $1 AND up_to = $2 AND sender = 0"
+        )
+        move = try sql.prepare("UPDATE chat_purge SET up_to = $3 WHERE chat = $1 AND up_to = $2")
+        drop = try sql.prepare("DELETE FROM chat_purge WHERE chat = $1 AND up_to = $2")
         dropWords = try sql.prepare(
             """
             DELETE FROM search_word WHERE chat = $1 AND (scale, part, word) IN (
@@ -37,100 +46,94 @@ struct ChatPurgeStatements {
     }
 }
 
-/// Messages of a chat that are to be removed for all, newest first.
-private struct ChatPurge {
-    let chat: ChatKey
-    /// Whose messages; nil for everything.
-    let sender: UserID?
-    /// The newest message that may still be there.
-    let upTo: MessageID
-
-    init(chat: ChatKey, sender: UserID?, upTo: MessageID) {
-        self.chat = chat
-        self.sender = sender
-        self.upTo = upTo
-    }
-
-    init(row: any SQLStatement) {
-        chat = ChatKey(row.int(0))
-        sender = row.int(1) == 0 ? nil : UserID(row.int(1))
-        upTo = MessageID(row.int(2))
-    }
-}
-
 extension WriteTransaction {
     /// Deletes for all what is there up to a message: at once what is among the newest
     /// `purgedRowsPerStep` rows, the rest in later steps, also after a restart.
     ///
-    /// - Parameter sender: whose messages, events left out; nil for everything.
+    /// - Parameter senders: whose messages, events left out; nil for everything.
     /// - Returns: the ids of what was deleted at once, smallest first.
     package func remove(
         upTo last: MessageID,
-        sentBy sender: UserID?,
+        sentBy senders: [UserID]?,
         in chat: ChatState
     ) throws -> [MessageID] {
         try flush()
-        let limit = store.limits.purgedRowsPerStep
-        let rest = try place(beforePartUpTo: last, in: chat, limit: limit)
-        if rest.rawValue > 0 {
-            try put(ChatPurge(chat: chat.key, sender: sender, upTo: rest))
-        }
-        return try remove(after: rest, upTo: last, sentBy: sender, in: chat)
-    }
-
-    /// Does a step of what `remove(upTo:sentBy:in:)` has left.
-    ///
-    /// - Returns: what it has deleted, nothing of a chat without members; nil when nothing is left to do.
-    package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {
-        guard let purge = try nextChatPurge() else { return nil }
-        writes += 1
-        guard let chat = try chatToErase(purge.chat) else {
-            try drop(purge)
-            return try purgeMessages(limit: limit)
-        }
-        let isDeserted = chat.memberCount == 0
-        // Nobody searches there: the index need not be right in between.
-        if isDeserted, try dropWords(of: chat, limit: limit) { return (chat, []) }
-        let rest = try place(beforePartUpTo: purge.upTo, in: chat, limit: limit)
-        if rest.rawValue > 0 {
-            let statement = store.chatPurges.move
-            statement.bind(1, purge.chat.rawValue)
-            statement.bind(2, purge.sender?.rawValue ?? 0)
-            statement.bind(3, rest.rawValue)
-            try statement.run()
-        } else {
-            try drop(purge)
-        }
-        if isDeserted {
-            try removeDeserted(after: rest, upTo: purge.upTo, in: chat)
-            return (chat, [])
-        }
-        return (
-            chat,
-            try remove(after: rest, upTo: purge.upTo, sentBy: purge.sender, in: chat)
-        )
-    }
-
-    private func nextChatPurge() throws -> ChatPurge? {
-        let statement = store.chatPurges.next
-        defer { statement.reset() }
-        return try statement.step() ? ChatPurge(row: statement) : nil
-    }
-
-    private func put(_ purge: ChatPurge) throws {
         writes += 1
         mayHavePurges = true
         let statement = store.chatPurges.put
-        statement.bind(1, purge.chat.rawValue)
-        statement.bind(2, purge.sender?.rawValue ?? 0)
-        statement.bind(3, purge.upTo.rawValue)
-        try statement.run()
+        for sender in senders?.map(\.rawValue) ?? [0] {
+            statement.bind(1, chat.key.rawValue)
+            statement.bind(2, sender)
+            statement.bind(3, last.rawValue)
+            try statement.run()
+        }
+        return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)
     }
 
-    private func drop(_ purge: ChatPurge) throws {
-        let statement = store.chatPurges.drop
-        statement.bind(1, purge.chat.rawValue)
-        statement.bind(2, purge.sender?.rawValue ?? 0)
+    /// Does a step of what `remove(upTo:sentBy:in:)` has left, chat by chat in turn.
+    ///
+    /// - Returns: what it has deleted, nothing of a chat without members; nil when nothing is left to do.
+    package func purgeMessages(limit: Int) throws -> (chat: ChatState, removed: [MessageID])? {
+        guard let (key, last) = try nextChatPurge() else { return nil }
+        purgedChat = key
+        writes += 1
+        guard let chat = try chatToErase(key) else {
+            try advance(key, from: last, to: MessageID(0))
+            return try purgeMessages(limit: limit)
+        }
+        // Nobody searches there: the index need not be right in between.
+        if chat.memberCount == 0, try dropWords(of: chat, limit: limit) { return (chat, []) }
+        return (chat, try removePart(upTo: last, of: chat, limit: limit))
+    }
+
+    /// Removes of the newest `limit` rows up to a message what is to be removed up to it.
+    ///
+    /// - Returns: what was removed, nothing of a chat without members.
+    private func removePart(
+        upTo last: MessageID,
+        of chat: ChatState,
+        limit: Int
+    ) throws -> [MessageID] {
+        let rest = try place(beforePartUpTo: last, in: chat, limit: limit)
+        var removed: [MessageID] = []
+        if chat.memberCount == 0 {
+            try removeDeserted(after: rest, upTo: last, in: chat)
+        } else if try isPurgeOfAll(chat.key, upTo: last) {
+            removed = try remove(after: rest, upTo: last, sentBy: nil, in: chat)
+        } else {
+            removed = try removePurged(after: rest, upTo: last, in: chat)
+        }
+        try advance(chat.key, from: last, to: rest)
+        return removed
+    }
+
+    private func nextChatPurge() throws -> (chat: ChatKey, upTo: MessageID)? {
+        let statement = store.chatPurges.next
+        defer { statement.reset() }
+        for after in [purgedChat.rawValue, .min] {
+            statement.reset()
+            statement.bind(1, after)
+            if try statement.step() {
+                return (ChatKey(statement.int(0)), MessageID(statement.int(1)))
+            }
+        }
+        return nil
+    }
+
+    private func isPurgeOfAll(_ chat: ChatKey, upTo last: MessageID) throws -> Bool {
+        let statement = store.chatPurges.ofAll
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, last.rawValue)
+        return try statement.step()
+    }
+
+    /// Notes that everything behind `rest` is removed; 0 when nothing is left.
+    private func advance(_ chat: ChatKey, from last: MessageID, to rest: MessageID) throws {
+        let statement = rest.rawValue > 0 ? store.chatPurges.move : store.chatPurges.drop
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, last.rawValue)
+        if rest.rawValue > 0 { statement.bind(3, rest.rawValue) }
         try statement.run()
     }
 

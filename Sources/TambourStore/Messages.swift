@@ -6,6 +6,8 @@ struct MessageStatements {
         "m.chat, m.id, m.n, m.sender, m.cid, m.device, m.status, m.updated, m.reply_to, m.text, "
         + "m.elements, m.attaches, m.forward, m.reactions, m.poll"
     static let columnCount = 15
+    /// Stands for the senders whom purges of a chat name.
+    static let purgedSenders: Int64 = -1
     /// Whether the reader, `$2`, hid the message for themselves.
     static let isHiddenColumn = """
         CASE WHEN EXISTS (
@@ -34,6 +36,7 @@ struct MessageStatements {
     let forward: any SQLStatement
     let edit: any SQLStatement
     let remove: any SQLStatement
+    /// Chat, id before the range, last id, and whose: a sender, 0 for all, or `purgedSenders`.
     let inRange: any SQLStatement
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
@@ -110,10 +113,13 @@ struct MessageStatements {
             SET status = 2, updated = $3, changed = $3, text = $4, elements = NULL,
                 attaches = NULL, forward = NULL, reply_to = 0, reactions = NULL, poll = 0
             """
-        // Of one sender, or all there is. What has no device is an event, and so is what made a group.
+        // Of one sender, of those named by a purge, or all there is. What has no device is an event, and so is what made a group.
         let inRange = """
             chat = $1 AND id > $2 AND id <= $3 AND status <> 2
-              AND (CAST($4 AS bigint) = 0 OR sender = $4 AND device <> 0 AND (n > 1 OR chat > 0))
+              AND (CAST($4 AS bigint) = 0 OR device <> 0 AND (n > 1 OR chat > 0)
+                AND (sender = $4 OR CAST($4 AS bigint) = \(Self.purgedSenders) AND sender IN (
+                  SELECT p.sender FROM chat_purge p WHERE p.chat = $1 AND p.up_to = $3
+                )))
             """
         self.inRange = try sql.prepare("SELECT id, n FROM message WHERE \(inRange) ORDER BY id")
         removeInRange = try sql.prepare(

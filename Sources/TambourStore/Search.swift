@@ -5,6 +5,7 @@ struct SearchStatements {
     let lastPart: any SQLStatement
     let part: any SQLStatement
     let putPart: any SQLStatement
+    let mask: any SQLStatement
     let masks: any SQLStatement
     let messages: any SQLStatement
     let range: any SQLStatement
@@ -31,6 +32,7 @@ struct SearchStatements {
             """
         )
         let word = "chat = $1 AND scale = $2 AND part = $3"
+        mask = try sql.prepare("SELECT blocks FROM search_word WHERE \(word) AND word = $4")
         masks = try sql.prepare(
             "SELECT blocks FROM search_word WHERE \(word) AND word >= $4 AND word < $5 LIMIT $6"
         )
@@ -191,6 +193,8 @@ extension ReadTransaction {
         let statement = store.search.masks
         defer { statement.reset() }
         var all: Int64 = -1
+        let everything = try mask(of: SearchIndex.anyWord, in: chat, scale, part)
+        budget.take(rows: 1)
         // Most of the budget is for messages: a page that only reads the index gets nowhere.
         var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))
         for word in query.rarestFirst where left > 0 {
@@ -201,7 +205,7 @@ extension ReadTransaction {
             statement.bindBlob(4, word)
             statement.bindBlob(5, SearchIndex.end(ofPrefix: word))
             statement.bind(6, Int64(left))
-            var any: Int64 = 0
+            var any = everything
             var rows = 0
             // Full as soon as it tells no more than the other words do.
             while all & ~any != 0, rows < left, try statement.step() {
@@ -216,6 +220,22 @@ extension ReadTransaction {
             if all == 0 { break }
         }
         return all
+    }
+
+    /// The blocks or parts of one word of the index.
+    func mask(
+        of word: [UInt8],
+        in chat: ChatKey,
+        _ scale: SearchIndex.Scale,
+        _ part: Int64
+    ) throws -> Int64 {
+        let statement = store.search.mask
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, scale.rawValue)
+        statement.bind(3, part)
+        statement.bindBlob(4, word)
+        return try statement.step() ? statement.int(0) : 0
     }
 
     /// How far a chat is indexed: its last part, and the last ids of the blocks in it.

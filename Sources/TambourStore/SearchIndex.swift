@@ -16,6 +16,13 @@ enum SearchIndex {
     static let step: Int64 = 64
     /// Rows of the index that are worth reading to know which parts or blocks may hold a query's words.
     static let maskRows = 512
+    /// The distinct words of a block that are indexed. A block with more has `anyWord` alone: whoever
+    /// writes thousands of different words must not keep the engine busy with them.
+    static let maxBlockWords = 256
+    /// The distinct words of a part of which its area is told; a part with more has `anyWord` there.
+    static let maxPartWords = 4_096
+    /// Stands for every word there is: in these blocks or parts any word may be.
+    static let anyWord: [UInt8] = []
 
     /// Which rows a mask belongs to; the raw values are those of the column `scale`.
     enum Scale: Int64 {

@@ -145,7 +145,7 @@ extension WriteTransaction {
         var edited = new
         edited.status = .edited
         edited.updated = nextUpdate(of: old)
-        try reindex(old, as: edited)
+        try reindex([old], as: edited)
         let statement = store.messages.edit
         statement.bind(1, old.chat.rawValue)
         statement.bind(2, old.id.rawValue)
@@ -178,8 +178,8 @@ extension WriteTransaction {
         if chat.hasPendingMessages { try flushMessages() }
         writes += 1
         let statement = store.messages.remove
+        try reindex(records, as: nil)
         for record in records {
-            try reindex(record, as: nil)
             statement.bind(1, chat.key.rawValue)
             statement.bind(2, record.id.rawValue)
             statement.bind(3, ct)
@@ -200,16 +200,16 @@ extension WriteTransaction {
         sentBy sender: UserID?,
         in chat: ChatState
     ) throws -> [MessageID] {
-        let bounds = [first.rawValue, last.rawValue, sender?.rawValue ?? 0]
-        let removed = try remove(
-            chat,
-            bounds,
-            listing: flushedReader().store.messages.inRange,
-            by: store.messages.removeInRange
-        )
-        try dropReactions(to: removed.map(\.id), in: chat)
-        try rebuildIndex(of: chat.key, around: removed.map(\.number))
-        return removed.map(\.id)
+        try remove(chat, [first.rawValue, last.rawValue, sender?.rawValue ?? 0])
+    }
+
+    /// The same of those whose messages a purge removes up to `last`.
+    func removePurged(
+        after first: MessageID,
+        upTo last: MessageID,
+        in chat: ChatState
+    ) throws -> [MessageID] {
+        try remove(chat, [first.rawValue, last.rawValue, MessageStatements.purgedSenders])
     }
 
     /// Deletes messages of a chat that nobody is in any more; its index goes apart.
@@ -218,21 +218,22 @@ extension WriteTransaction {
         upTo last: MessageID,
         in chat: ChatState
     ) throws {
-        let removed = try remove(
-            chat,
-            [first.rawValue, last.rawValue, 0],
-            listing: flushedReader().store.messages.inRange,
-            by: store.messages.removeInRange
-        )
-        try dropReactions(to: removed.map(\.id), in: chat)
+        _ = try removeRows(chat, [first.rawValue, last.rawValue, 0])
     }
 
-    private func remove(
+    /// - Parameter bounds: those of `MessageStatements.inRange`.
+    private func remove(_ chat: ChatState, _ bounds: [Int64]) throws -> [MessageID] {
+        let removed = try removeRows(chat, bounds)
+        try rebuildIndex(of: chat.key, around: removed.map(\.number))
+        return removed.map(\.id)
+    }
+
+    private func removeRows(
         _ chat: ChatState,
-        _ bounds: [Int64],
-        listing: any SQLStatement,
-        by removal: any SQLStatement
+        _ bounds: [Int64]
     ) throws -> [(id: MessageID, number: Int64)] {
+        let listing = try flushedReader().store.messages.inRange
+        let removal = store.messages.removeInRange
         for statement in [listing, removal] {
             statement.bind(1, chat.key.rawValue)
             for (index, bound) in bounds.enumerated() { statement.bind(2 + index, bound) }
@@ -245,6 +246,7 @@ extension WriteTransaction {
         removal.bind(2 + bounds.count, ct)
         removal.bindWords(3 + bounds.count, Text.empty)
         try removal.run()
+        try dropReactions(to: removed.map(\.id), in: chat)
         touch(chat)
         return removed
     }

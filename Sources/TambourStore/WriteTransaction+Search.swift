@@ -96,26 +96,15 @@ extension WriteTransaction {
         statement.bind(2, start.rawValue)
         statement.bind(3, end.rawValue)
         statement.bind(4, count)
-        var masks: [[UInt8]: Int64] = [:]
+        var words = BlockWords()
         var ends: [MessageID] = []
-        var word: [UInt8] = []
         while try statement.step() {
             let number = statement.int(1)
             let bit = SearchIndex.bit(SearchIndex.block(of: number))
-            func take(_ utf8: UnsafeRawBufferPointer) {
-                SearchWords.scan(utf8, into: &word) {
-                    masks[$0, default: 0] |= bit
-                    return true
-                }
-            }
-            take(statement.borrowedBytes(2))
-            if !statement.isNull(3) {
-                let forward = Packed<MessageLink>(unchecked: Bytes(statement.bytes(3)))
-                forward.shownText.bytes.withUnsafeBytes(take)
-            }
+            words.add(wordsAt: statement, to: bit)
             if number % SearchIndex.blockMessages == 0 { ends.append(MessageID(statement.int(0))) }
         }
-        return (masks, ends)
+        return (words.masks, ends)
     }
 
     private func add(_ masks: [[UInt8]: Int64], to part: Int64, of chat: ChatKey) throws {
@@ -127,9 +116,9 @@ extension WriteTransaction {
     /// page of the index.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
         let area = part / SearchIndex.fanOut
-        for word in try words(of: part, in: chat) {
-            try add(word, SearchIndex.bit(part), .area, area, of: chat)
-        }
+        let all = try words(of: part, in: chat)
+        let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
+        for word in words { try add(word, SearchIndex.bit(part), .area, area, of: chat) }
     }
 
     /// The words of a part in the order of the index.
@@ -162,15 +151,62 @@ extension WriteTransaction {
 
     // MARK: - What was changed
 
-    /// Takes the words of a message that is edited or removed out of the index, and puts those in that
-    /// it has now. To be called before the row is written.
-    func reindex(_ old: MessageRecord, as new: MessageRecord?) throws {
-        let chat = old.chat
-        guard old.number <= (try indexedMessages(of: chat)) else { return }
-        let before = old.searchWords
-        let after = new?.searchWords ?? []
+    /// Takes the words of messages that are edited or removed out of the index, and puts those in that
+    /// they have now. To be called before the rows are written.
+    ///
+    /// - Parameter new: what a single message becomes; nil when all are removed.
+    func reindex(_ old: [MessageRecord], as new: MessageRecord?) throws {
+        guard let chat = old.first?.chat else { return }
+        let indexed = try indexedMessages(of: chat)
+        let blocks = Dictionary(grouping: old.filter { $0.number <= indexed }) {
+            SearchIndex.block(of: $0.number)
+        }
+        for (block, records) in blocks.sorted(by: { $0.key < $1.key }) {
+            let changed = Set(records.map(\.id))
+            let words = try words(of: block, in: chat, without: changed, with: new)
+            try set(words.after, insteadOf: words.before, in: block, of: chat)
+        }
+    }
+
+    /// The words of a block as they are, and as they will be.
+    private func words(
+        of block: Int64,
+        in chat: ChatKey,
+        without changed: Set<MessageID>,
+        with new: MessageRecord?
+    ) throws -> (before: Set<[UInt8]>, after: Set<[UInt8]>) {
+        let part = block / SearchIndex.fanOut
+        let index = Int(block % SearchIndex.fanOut)
+        let ends = try reader.ends(of: part, in: chat)
+        let start = index > 0 ? ends[index - 1] : try reader.end(before: part, in: chat)
+        let bit = SearchIndex.bit(block)
+        let isAny = try reader.mask(of: SearchIndex.anyWord, in: chat, .part, part) & bit != 0
+        // A block of an older store may have any number of words.
+        var before = BlockWords(limit: isAny ? SearchIndex.maxBlockWords : .max)
+        var after = BlockWords()
+        let statement = store.search.range
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, start.rawValue)
+        statement.bind(3, ends[index].rawValue)
+        statement.bind(4, SearchIndex.blockMessages)
+        while try statement.step() {
+            before.add(wordsAt: statement, to: bit)
+            if !changed.contains(MessageID(statement.int(0))) {
+                after.add(wordsAt: statement, to: bit)
+            }
+        }
+        for word in new?.searchWords ?? [] { after.add(word, to: bit) }
+        return (Set(before.masks.keys), Set(after.masks.keys))
+    }
+
+    private func set(
+        _ after: Set<[UInt8]>,
+        insteadOf before: Set<[UInt8]>,
+        in block: Int64,
+        of chat: ChatKey
+    ) throws {
         guard before != after else { return }
-        let block = SearchIndex.block(of: old.number)
         let part = block / SearchIndex.fanOut
         let bit = SearchIndex.bit(block)
         let area = part / SearchIndex.fanOut
@@ -179,36 +215,10 @@ extension WriteTransaction {
             try add(word, bit, .part, part, of: chat)
             if isComplete { try add(word, SearchIndex.bit(part), .area, area, of: chat) }
         }
-        var gone = before.subtracting(after)
-        if !gone.isEmpty { gone.subtract(try words(of: block, in: chat, without: old.id)) }
-        for word in gone where try clear(word, bit, .part, part, of: chat) {
+        for word in before.subtracting(after) where try clear(word, bit, .part, part, of: chat) {
             guard isComplete else { continue }
             _ = try clear(word, SearchIndex.bit(part), .area, area, of: chat)
         }
-    }
-
-    /// The words of a block's other messages.
-    private func words(
-        of block: Int64,
-        in chat: ChatKey,
-        without id: MessageID
-    ) throws -> Set<[UInt8]> {
-        let part = block / SearchIndex.fanOut
-        let index = Int(block % SearchIndex.fanOut)
-        let ends = try reader.ends(of: part, in: chat)
-        let start = index > 0 ? ends[index - 1] : try reader.end(before: part, in: chat)
-        // Around the message itself.
-        var words: Set<[UInt8]> = []
-        for (after, upTo) in [(start, id.before), (id, ends[index])] {
-            let (masks, _) = try masks(
-                of: chat,
-                after: after,
-                upTo: upTo,
-                count: SearchIndex.blockMessages
-            )
-            words.formUnion(masks.keys)
-        }
-        return words
     }
 
     /// - Returns: true when the word is gone from these blocks altogether.
@@ -289,5 +299,62 @@ extension WriteTransaction {
         for word in old.subtracting(masks.keys) {
             _ = try clear(word, SearchIndex.bit(part), .area, area, of: chat)
         }
+        guard old.count > SearchIndex.maxPartWords else { return }
+        // The area knew this part by `anyWord`.
+        if masks.count <= SearchIndex.maxPartWords, masks[SearchIndex.anyWord] == nil {
+            _ = try clear(SearchIndex.anyWord, SearchIndex.bit(part), .area, area, of: chat)
+        }
+        try complete(part, of: chat)
+    }
+}
+
+/// The distinct words of the blocks of a part, each with the mask of its blocks.
+private struct BlockWords {
+    private let limit: Int
+    private var found: [[UInt8]: Int64] = [:]
+    private var counts = [Int64: Int]()
+    /// The blocks with more words than are indexed.
+    private var full: Int64 = 0
+    private var word: [UInt8] = []
+
+    /// - Parameter limit: how many words of a block are kept.
+    init(limit: Int = SearchIndex.maxBlockWords) {
+        self.limit = limit
+    }
+
+    /// What the index has of them.
+    var masks: [[UInt8]: Int64] {
+        guard full != 0 else { return found }
+        var masks = found.compactMapValues { $0 & ~full == 0 ? nil : $0 & ~full }
+        masks[SearchIndex.anyWord] = full
+        return masks
+    }
+
+    /// Adds the words of the message at which a `range` statement stands.
+    mutating func add(wordsAt statement: any SQLStatement, to bit: Int64) {
+        guard full & bit == 0 else { return }
+        add(statement.borrowedBytes(2), to: bit)
+        guard !statement.isNull(3) else { return }
+        let forward = Packed<MessageLink>(unchecked: Bytes(statement.bytes(3)))
+        forward.shownText.bytes.withUnsafeBytes { add($0, to: bit) }
+    }
+
+    mutating func add(_ word: [UInt8], to bit: Int64) {
+        guard full & bit == 0, found[word, default: 0] & bit == 0 else { return }
+        counts[bit, default: 0] += 1
+        if counts[bit, default: 0] > limit {
+            full |= bit
+        } else {
+            found[word, default: 0] |= bit
+        }
+    }
+
+    private mutating func add(_ utf8: UnsafeRawBufferPointer, to bit: Int64) {
+        var word = word
+        SearchWords.scan(utf8, into: &word) {
+            add($0, to: bit)
+            return full & bit == 0
+        }
+        self.word = word
     }
 }

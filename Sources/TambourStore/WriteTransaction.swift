@@ -30,6 +30,8 @@ package final class WriteTransaction {
     var pendingKeys: [SendKey: Int] = [:]
     var recentClientIDs: RecentClientIDs
     var searchBacklog = SearchBacklog()
+    /// The chat of the last step of `purgeMessages`.
+    var purgedChat = ChatKey(.min)
     /// Whether something may still have to be deleted, step by step; at the start nobody knows.
     package internal(set) var mayHavePurges = true
     var lastAccountID: Int64

@@ -60,27 +60,27 @@ struct ChatPurgeTests {
     }
 
     @Test(
-        "what is cleared goes newest first, of one sender or of all, and later messages stay",
+        "what is cleared goes newest first, of two senders or of all, and later messages stay",
         arguments: SQLEngine.available,
         [true, false]
     )
-    func cleared(engine: SQLEngine, isOfOne: Bool) throws {
+    func cleared(engine: SQLEngine, isOfTwo: Bool) throws {
         let store = try TestStore(engine, limits: ["purgedRowsPerStep": 10])
-        let users = try store.users(2)
+        let users = try store.users(3)
         let key = try store.group(users)
         func send(_ count: Int) throws {
             try store.batch { tx in
                 let chat = try #require(try tx.group(key, for: users[0]))
                 for number in 0..<count {
-                    try store.send("word", from: users[number % 2], to: chat, in: tx)
+                    try store.send("word", from: users[number % 3], to: chat, in: tx)
                 }
             }
         }
         func clear() throws -> [MessageID] {
             try store.batch { tx in
                 let chat = try #require(try tx.group(key, for: users[0]))
-                let sender = isOfOne ? users[1] : nil
-                return try tx.remove(upTo: chat.head.id, sentBy: sender, in: chat)
+                let senders = isOfTwo ? [users[1], users[2]] : nil
+                return try tx.remove(upTo: chat.head.id, sentBy: senders, in: chat)
             }
         }
         func step() throws -> [MessageID]? {
@@ -89,7 +89,7 @@ struct ChatPurgeTests {
         try send(1_200)
         try store.indexAll()
         var removed = try clear()
-        #expect(removed.count == (isOfOne ? 5 : 10))
+        #expect(removed.count == (isOfTwo ? 7 : 10))
         for _ in 0..<3 {
             let part = try #require(try step())
             #expect(try #require(part.last) < #require(removed.first))
@@ -108,9 +108,9 @@ struct ChatPurgeTests {
         #expect(steps < 130)
         #expect(Set(removed).count == removed.count)
         // The event that made the group is nobody's message.
-        #expect(removed.count == (isOfOne ? 610 : 1_221))
+        #expect(removed.count == (isOfTwo ? 813 : 1_221))
         let left = try store.numbers(of: "word", in: key, for: users[0])
-        #expect(left.count == (isOfOne ? 630 : 20))
+        #expect(left.count == (isOfTwo ? 427 : 20))
         #expect(try store.unexpectedWords() == [])
         #expect(try store.problems() == [])
     }

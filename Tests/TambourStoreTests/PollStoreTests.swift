@@ -137,7 +137,7 @@ struct PollStoreTests {
         let removals: [(WriteTransaction, ChatState, MessageRecord) throws -> Void] = [
             { tx, chat, record in try tx.remove([record], in: chat) },
             { tx, chat, record in _ = try tx.remove(upTo: record.id, sentBy: nil, in: chat) },
-            { tx, chat, _ in _ = try tx.remove(upTo: chat.head.id, sentBy: author, in: chat) },
+            { tx, chat, _ in _ = try tx.remove(upTo: chat.head.id, sentBy: [author], in: chat) },
             { tx, chat, record in
                 let nothing = MessageID(0)
                 _ = try tx.remove(after: nothing, upTo: record.id, sentBy: author, in: chat)

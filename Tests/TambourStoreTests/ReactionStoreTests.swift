@@ -107,7 +107,7 @@ struct ReactionStoreTests {
         let removals: [(WriteTransaction, ChatState, MessageID) throws -> Void] = [
             { tx, chat, id in try tx.remove([#require(try tx.record(id, in: chat))], in: chat) },
             { tx, chat, id in _ = try tx.remove(upTo: id, sentBy: nil, in: chat) },
-            { tx, chat, _ in _ = try tx.remove(upTo: chat.head.id, sentBy: users[0], in: chat) },
+            { tx, chat, _ in _ = try tx.remove(upTo: chat.head.id, sentBy: [users[0]], in: chat) },
         ]
         var id = first
         for removal in removals {

@@ -131,7 +131,7 @@ private final class SearchPlay {
                 try tx.hide(try someMessages(of: chat, tx, 5), in: chat, for: user)
             case 16:
                 if Int.random(in: 0..<3, using: &random) == 0 {
-                    _ = try tx.remove(upTo: chat.head.id, sentBy: user, in: chat)
+                    _ = try tx.remove(upTo: chat.head.id, sentBy: [user], in: chat)
                 } else if let last = try someMessages(of: chat, tx, 1).first {
                     _ = try tx.remove(upTo: last, sentBy: nil, in: chat)
                 }

@@ -114,6 +114,55 @@ struct SearchStoreTests {
         #expect(try store.numbers(of: "alpha", in: key, for: users[1]).count == 77)
     }
 
+    @Test(
+        "a block of more words than are indexed has a row, and is read",
+        arguments: SQLEngine.available
+    )
+    func manyWords(engine: SQLEngine) throws {
+        let (store, users, key) = try dialog(engine)
+        func words(_ message: Int) -> Text {
+            Text((0..<(message <= 32 ? 500 : 5)).map { "w\(message)x\($0)" }.joined(separator: " "))
+        }
+        let ids = try store.batch { tx in
+            try (1...64).map { number in
+                try store.send(words(number), from: users[0], to: users[1], in: tx).id
+            }
+        }
+        try store.indexAll()
+        func rows() throws -> Int64 {
+            let statement = try store.reader.sql.prepare("SELECT count(*) FROM search_word")
+            defer { statement.reset() }
+            return try statement.step() ? statement.int(0) : -1
+        }
+        // Two blocks with 8,000 words each, and 32 messages with five.
+        #expect(try rows() == 1 + 32 * 5)
+        #expect(try store.unexpectedWords() == [])
+        func isFound(_ message: Int) throws -> Bool {
+            try store.numbers(of: Text("w\(message)x3"), in: key, for: users[1]).contains(message)
+        }
+        for message in [1, 20, 40] { #expect(try isFound(message)) }
+        func change(_ message: Int, to text: Text?) throws {
+            try store.batch { tx in
+                let chat = try #require(try tx.chat(of: users[0], and: users[1]))
+                let old = try #require(try tx.record(ids[message - 1], in: chat))
+                guard let text else { return try tx.remove([old], in: chat) }
+                var edited = old
+                edited.text = text
+                _ = try tx.edit(old, to: edited, in: chat)
+            }
+            #expect(try store.unexpectedWords() == [], "\(message)")
+        }
+        // A block comes above the bound, and below it again.
+        try change(40, to: words(1))
+        #expect(try isFound(41))
+        try change(40, to: "few")
+        #expect(try rows() == 1 + 31 * 5 + 1)
+        for message in 2...16 { try change(message, to: nil) }
+        try change(1, to: "few")
+        #expect(try rows() == 1 + 31 * 5 + 1)
+        #expect(try isFound(20))
+    }
+
     @Test("nothing of what was cleared stays in the file")
     func erased() throws {
         let (store, users, key) = try dialog(.sqlite)
@@ -225,6 +274,7 @@ extension TestStore {
             messages.bind(1, chat)
             messages.bind(2, first)
             messages.bind(3, last)
+            var blocks: [Int64: Set<[UInt8]>] = [:]
             while try messages.step() {
                 if messages.int(3) == 2 { continue }
                 var words = SearchWords.words(of: Text(unchecked: Bytes(messages.bytes(1))))
@@ -232,10 +282,13 @@ extension TestStore {
                     let forward = Packed<MessageLink>(unchecked: Bytes(messages.bytes(2)))
                     words.formUnion(SearchWords.words(of: forward.stored?.message.text ?? .empty))
                 }
-                let block = (messages.int(0) - 1) / 16
-                for word in words {
-                    // An area knows of complete parts only.
-                    let isComplete = last - first == 1_023
+                blocks[(messages.int(0) - 1) / 16, default: []].formUnion(words)
+            }
+            // An area knows of complete parts only.
+            let isComplete = last - first == 1_023
+            for (block, words) in blocks {
+                // Of too many words only that there are some.
+                for word in words.count > 256 ? [[]] : words {
                     let scales: [(Int64, Int64)] = [(0, block), (1, block / 64)]
                     for (scale, index) in scales.prefix(isComplete ? 2 : 1) {
                         let row = IndexRow(chat: chat, scale: scale, part: index / 64, word: word)

@@ -49,6 +49,8 @@ package final class Limits: Sendable {
     package let maxStrangerBytesPerRound: Int
     /// 2_097_152 bytes. What one slow reader may hold before it is closed.
     package let maxOutboundBytes: Int
+    /// 65_536 bytes. The same before login, where replies are short and connections may be many.
+    package let maxOutboundBytesBeforeLogin: Int
     /// 262_144 bytes. Pushes can be had again by a new login; replies cannot.
     package let maxOutboundPushBytes: Int
     /// 16 errors. A peer that keeps sending nonsense is not a client.
@@ -523,6 +525,7 @@ package final class Limits: Sendable {
         maxTurnFramesBeforeLogin = overrides.value(of: "maxTurnFramesBeforeLogin", standard: 8)
         maxStrangerBytesPerRound = overrides.value(of: "maxStrangerBytesPerRound", standard: 16_384)
         maxOutboundBytes = overrides.value(of: "maxOutboundBytes", standard: 2_097_152)
+        maxOutboundBytesBeforeLogin = overrides.value(of: "maxOutboundBytesBeforeLogin", standard: 65_536)
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)
         maxSoftErrors = overrides.value(of: "maxSoftErrors", standard: 16)
         softErrorWindowMs = overrides.value(of: "softErrorWindowMs", standard: 60_000)

@@ -6186,7 +6186,7 @@ package struct NewAttach: WireValue, Hashable {
                 } else if reader.matches(wireKey, "userIds") {
                     fieldName = "userIds"
                     try claim(12, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: reader.limits.maxGroupMembers, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
+                    if !reader.readNilIfPresent() { userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) } }
                 } else if reader.matches(wireKey, "answers") {
                     fieldName = "answers"
                     try claim(13, in: &fieldsSeen)

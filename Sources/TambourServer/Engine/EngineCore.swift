@@ -44,6 +44,11 @@ package final class EngineCore {
     private let report: @Sendable (String) -> Void
     private let purger: ObjectPurger
     private let limits: Limits
+    private var spareTurn = 0
+
+    private enum SpareWork: CaseIterable {
+        case objects, messages, words
+    }
 
     package init(
         writer: StoreWriter,
@@ -100,17 +105,26 @@ package final class EngineCore {
     ///
     /// - Returns: what others must hear; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
-        let step = Command { [purger, limits] tx in
-            if tx.mayHavePurges {
-                if try purger.step(in: tx) { return .done }
-                guard let step = try tx.purgeMessages(limit: limits.purgedRowsPerStep) else {
-                    tx.noteNoPurges()
+        // Each kind has its turn: work of one that does not end, or fails, must not keep the others.
+        spareTurn += 1
+        let step = Command { [purger, limits, spareTurn] tx in
+            for kind in 0..<SpareWork.allCases.count {
+                switch SpareWork.allCases[(spareTurn + kind) % SpareWork.allCases.count] {
+                case .objects:
+                    if tx.mayHavePurges, try purger.step(in: tx) { return .done }
+                case .messages:
+                    guard tx.mayHavePurges,
+                        let step = try tx.purgeMessages(limit: limits.purgedRowsPerStep)
+                    else { continue }
+                    tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
+                    return .done
+                case .words:
+                    guard tx.hasWordsToIndex else { continue }
+                    try tx.indexWords()
                     return .done
                 }
-                tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
-            } else {
-                try tx.indexWords()
             }
+            tx.noteNoPurges()
             return .done
         }
         let result = run([step][...], wall: wall)

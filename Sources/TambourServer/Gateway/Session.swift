@@ -461,16 +461,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Charges the connection and its address for a request before login, whatever it asks for.
     ///
-    /// LOGIN is free: nobody behind an address can keep others there from logging in. Requests that
-    /// wait for the outcome of a LOGIN are paid by its user.
+    /// LOGIN is free, and SESSION_INIT before it is paid by the connection alone: nobody behind an
+    /// address can keep others there from logging in. Requests that wait for the outcome of a LOGIN are
+    /// paid by its user.
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
         guard caller == nil, info.kind != .login else { return nil }
         if machine.phase == .loggingIn, info.kind != .session { return nil }
-        guard
-            let wait = shared.rates.take(from: .connection, kept: &strangerBucket)
-                ?? shared.rates.take(from: .address, of: address)
-        else { return nil }
-        return .tooManyRequests.retrying(afterMs: wait)
+        var wait = shared.rates.take(from: .connection, kept: &strangerBucket)
+        if wait == nil, info.opcode != .sessionInit {
+            wait = shared.rates.take(from: .address, of: address)
+        }
+        return wait.map { .tooManyRequests.retrying(afterMs: $0) }
     }
 
     /// Starts what waited for others to end, if the session may still ask it: what was sent in trust
@@ -919,7 +920,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             )
             return send(.internalError, sequence, opcode)
         }
-        if connection.pendingOutboundBytes > limits.maxOutboundBytes { return closeSlowReader() }
+        let most = caller == nil ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
+        if connection.pendingOutboundBytes > most { return closeSlowReader() }
         if payload.count < limits.compressFromBytes {
             let header = PacketHeader(
                 command: command.rawValue,

@@ -153,12 +153,8 @@ struct GroupsHandler: Sendable {
             throw RequestError.notAllowed
         }
         guard !removed.isEmpty else { return }
-        var deleted: [MessageID] = []
-        if withMessages {
-            for user in removed {
-                deleted += try tx.remove(upTo: chat.head.id, sentBy: user, in: chat)
-            }
-        }
+        let deleted =
+            withMessages ? try tx.remove(upTo: chat.head.id, sentBy: removed, in: chat) : []
         try tx.remove(removed, from: chat)
         if chat.kind == .channel {
             tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)

@@ -64,8 +64,12 @@ struct SearchHandler: Sendable {
                 for: hit.view.viewpoint
             )
             budget -= message.wireSizeEstimate + extra
-            // The next page begins below the last one that fits.
-            if budget < 0, let last = found.last { return (found, last.message.id) }
+            if budget < 0, !found.isEmpty {
+                // The next page begins below an id, so messages that share one stay together.
+                let fitting = found.prefix { $0.message.id != hit.record.id }
+                let kept = fitting.isEmpty ? found[...] : fitting
+                return (Array(kept), kept.last?.message.id)
+            }
             found.append(
                 FoundMessage(chatID: hit.view.wireID, message: message, highlights: highlights)
             )

@@ -1791,7 +1791,7 @@ extension ExampleVector {
             ],
             reject: [
                 .init(name: "a title that is too long", hex: "0a00001a00400000003581a76d65737361676582a363696401a861747461636865739182a55f74797065a7434f4e54524f4ca57469746c65a65069636e6963", limits: ["maxTitleUnits": 5], error: "/message/attaches/0/title: 6 UTF-16 units, limit 5"),
-                .init(name: "too many members", hex: "0a00001a00400000003481a76d65737361676582a363696401a861747461636865739182a55f74797065a7434f4e54524f4ca77573657249647393010203", limits: ["maxGroupMembers": 2], error: "/message/attaches/0/userIds: 3 items, limit 2"),
+                .init(name: "too many members", hex: "0a00001a00400000003481a76d65737361676582a363696401a861747461636865739182a55f74797065a7434f4e54524f4ca77573657249647393010203", limits: ["maxIDsPerRequest": 2], error: "/message/attaches/0/userIds: 3 items, limit 2"),
             ]))
         all.append(ExampleVector(
             name: "MSG_SEND request: a contact, a place and a link", type: "MsgSendRequest", opcode: 64, command: 0, sequence: 27,
