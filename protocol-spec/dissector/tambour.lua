@@ -201,7 +201,7 @@ local spec = {
         maxObjectReplies = 10000,
         purgedRowsPerStep = 500,
         objectRepliesDays = 7,
-        maxDeletedRange = 10000,
+        maxDeletedRange = 1000,
         maxDelayed = 500,
         maxDelayedPerChat = 100,
         maxDelayMs = 31622400000,
@@ -2481,6 +2481,10 @@ local function read_map(reader, node, first, shape, type, field)
             local from = reader.at
             local key = {}
             local child = new_child(node, "?", from)
+            local kind_of_key = KINDS[reader.bytes:byte(reader.at + 1)]
+            if reader.levels and kind_of_key and kind_of_key ~= "string" then
+                complain(reader, child, "expected a string as a key, found " .. FOUND[kind_of_key])
+            end
             read(reader, key)
             child.name = name_of_key(key)
             child.key = key.kind == "string" and key.value or nil
@@ -2502,10 +2506,14 @@ function read(reader, node, type, field)
         return
     end
     if shape == "any" then
-        local checked = reader.checks_text
+        local checked, levels, from = reader.checks_text, reader.levels, reader.at
         reader.checks_text = true
+        -- What is passed on has a limit, and is what every client can decode.
+        reader.levels = field and field.limitBytes and spec.limits.maxAnyDepth
         read(reader, node)
-        reader.checks_text = checked
+        reader.checks_text, reader.levels = checked, levels
+        local limit = field and over(reader.at - from, field.limitBytes)
+        if limit then complain(reader, node, string.format("%d bytes, limit %d", reader.at - from, limit)) end
         return
     end
 
@@ -2524,7 +2532,7 @@ function read(reader, node, type, field)
         node.text = kind == "nil" and "nil" or first == 0xC3 and "true" or "false"
     elseif kind == "integer" then
         read_integer(reader, node, first)
-        if shape and shape ~= "double" and node.is_above_int64 then
+        if (shape and shape ~= "double" or reader.levels) and node.is_above_int64 then
             complain(reader, node, "an integer above 9223372036854775807")
         end
         node.is_time = shape == "ms"
@@ -2542,11 +2550,22 @@ function read(reader, node, type, field)
         local limit = shape and over(#node.value, field.limitBytes)
         if limit then complain(reader, node, string.format("%d bytes, limit %d", #node.value, limit)) end
     elseif kind == "extension" then
+        if reader.levels then complain(reader, node, "an extension, which clients cannot read") end
         read_run(reader, node, first)
-    elseif kind == "array" then
-        read_array(reader, node, first, shape, type, field)
-    elseif kind == "map" then
-        read_map(reader, node, first, shape, type, field)
+    elseif kind == "array" or kind == "map" then
+        local levels = reader.levels
+        if levels then
+            if levels < 1 then
+                complain(reader, node, "nested deeper than " .. spec.limits.maxAnyDepth)
+            end
+            reader.levels = levels - 1
+        end
+        if kind == "array" then
+            read_array(reader, node, first, shape, type, field)
+        else
+            read_map(reader, node, first, shape, type, field)
+        end
+        reader.levels = levels
     else
         fail(reader, "the byte 0xc1 is not MessagePack")
     end
