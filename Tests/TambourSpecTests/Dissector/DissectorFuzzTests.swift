@@ -165,12 +165,16 @@ struct DissectorFuzzTests {
         let rows = try wireshark.rows(capture, ["tambour.problem", "tambour.kind"])
         try #require(rows.count == mutants.count)
         var refused = 0
+        // A problem with a control character breaks the line of the field, and that of the tree.
+        var unprintable: Set<Int> = []
         for (index, (mutant, row)) in zip(mutants, rows).enumerated() {
             let expected = serverProblem(of: mutant) ?? ""
             if !expected.isEmpty { refused += 1 }
-            // What tshark prints between tabs has no tab or control character in it.
             guard !expected.unicodeScalars.contains(where: { $0.value < 0x20 || $0 == "\u{7F}" })
-            else { continue }
+            else {
+                unprintable.insert(index)
+                continue
+            }
             #expect(
                 row["tambour.problem"] == expected,
                 "\(name), packet \(index): \(Hex.text(mutant))"
@@ -181,7 +185,8 @@ struct DissectorFuzzTests {
         let text = PayloadText(specification: specification)
         let trees = try wireshark.trees(capture)
         try #require(trees.count == mutants.count)
-        for (index, (mutant, tree)) in zip(mutants, trees).enumerated() {
+        for (index, (mutant, tree)) in zip(mutants, trees).enumerated()
+        where !unprintable.contains(index) {
             let opcode = Int(mutant[4]) << 8 | Int(mutant[5])
             let request = specification.families.flatMap(\.opcodes)
                 .first { $0.number == opcode }?.request
