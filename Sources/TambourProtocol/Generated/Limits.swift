@@ -410,7 +410,7 @@ package final class Limits: Sendable {
     package let purgedRowsPerStep: Int
     /// 7 days. A device that lost a reply asks again within days.
     package let objectRepliesDays: Int
-    /// 1000 messages. Deleting what lies between two times must not keep others waiting.
+    /// 10_000 messages. Deleting what lies between two times must not keep others waiting.
     package let maxDeletedRange: Int
     /// 500 messages. More scheduled messages than anybody plans.
     package let maxDelayed: Int
@@ -695,7 +695,7 @@ package final class Limits: Sendable {
         maxObjectReplies = overrides.value(of: "maxObjectReplies", standard: 10_000)
         purgedRowsPerStep = overrides.value(of: "purgedRowsPerStep", standard: 500)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
-        maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 1000)
+        maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
         maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)
