@@ -31,7 +31,7 @@ struct ChatStatements {
     let changedViews: any SQLStatement
     let changedBigViews: any SQLStatement
     let pageOfViews: any SQLStatement
-    let tiedViews: any SQLStatement
+    let tiedCount: any SQLStatement
     let recentPartners: any SQLStatement
     let commonGroups: any SQLStatement
 
@@ -103,13 +103,13 @@ struct ChatStatements {
             """
         pageOfViews = try sql.prepare(
             """
-            SELECT * FROM (\(ofUserByActivity)) AS mine WHERE active < $2
-            ORDER BY active DESC, id LIMIT $3
+            SELECT * FROM (\(ofUserByActivity)) AS mine WHERE active <= $2
+            ORDER BY active DESC, id LIMIT $3 OFFSET $4
             """
         )
-        tiedViews = try sql.prepare(
+        tiedCount = try sql.prepare(
             """
-            SELECT * FROM (\(ofUserByActivity)) AS mine WHERE active = $2 ORDER BY id
+            SELECT count(*) FROM (\(ofUserByActivity)) AS mine WHERE active = $2
             """
         )
         recentPartners = try sql.prepare(
@@ -401,44 +401,6 @@ extension ReadTransaction {
         return try views(small, viewer, since) + views(big, viewer, since)
     }
 
-    /// The most recently active chats before `marker`, newest first, ties never split.
-    ///
-    /// - Parameter marker: Unix milliseconds, compared with `lastEventTime`.
-    /// - Returns: the marker of the next page, 0 at the end.
-    package func views(
-        for viewer: UserID,
-        before marker: Int64,
-        limit: Int
-    ) throws -> (views: [ChatView], next: Int64) {
-        let statement = store.chats.pageOfViews
-        defer { statement.reset() }
-        statement.bind(1, viewer.rawValue)
-        statement.bind(2, marker)
-        statement.bind(3, Int64(limit) + 1)
-        var found: [(view: ChatView, active: Int64)] = []
-        while try statement.step() {
-            found.append(
-                (ChatView(row: statement), statement.int(ChatStatements.viewColumnCount))
-            )
-        }
-        guard found.count > limit, let boundary = found.last?.active else {
-            return (found.map(\.view), 0)
-        }
-        var page = found.dropLast().map(\.view)
-        guard let last = found.dropLast().last?.active else { return (page, 0) }
-        if last == boundary {
-            // Chats of one millisecond stay on one page: the next begins below them.
-            page = found.filter { $0.active != boundary }.map(\.view)
-            page += try views(store.chats.tiedViews, viewer, boundary)
-        }
-        return (page, last)
-    }
-
-    /// Whether the last event of one of the user's chats was at `time` (Unix milliseconds).
-    package func hasChat(of viewer: UserID, lastActiveAt time: Int64) throws -> Bool {
-        try !views(store.chats.tiedViews, viewer, time).isEmpty
-    }
-
     private func views(
         _ statement: any SQLStatement,
         _ viewer: UserID,
@@ -725,35 +687,6 @@ extension ReadTransaction {
             }
         }
         return (IDMap(marks), admins)
-    }
-}
-
-extension ReadTransaction {
-    /// The chats of `views(for:before:limit:)`, cut where they would take more than `budget` bytes;
-    /// chats of one millisecond stay together.
-    ///
-    /// - Parameter budget: bytes; nil for all that a reply may hold.
-    package func chatsPage(
-        for viewer: UserID,
-        before marker: Int64,
-        limit: Int,
-        budget: Int? = nil
-    ) throws -> (chats: [Chat], next: Int64) {
-        let (views, next) = try views(for: viewer, before: marker, limit: limit)
-        var chats: [Chat] = []
-        var budget = budget ?? limits.maxReplyBytes
-        for view in views {
-            let chat = try chat(view)
-            budget -= chat.wireSizeEstimate
-            if budget < 0, let last = chats.last {
-                let boundary = chat.lastEventTime
-                if last.lastEventTime != boundary { return (chats, last.lastEventTime) }
-                let complete = chats.filter { $0.lastEventTime != boundary }
-                if let last = complete.last { return (complete, last.lastEventTime) }
-            }
-            chats.append(chat)
-        }
-        return (chats, next)
     }
 }
 

@@ -29,6 +29,7 @@ struct DraftStatements {
     let byPlace: any SQLStatement
     let changed: any SQLStatement
     let count: any SQLStatement
+    let bytesAt: any SQLStatement
     let put: any SQLStatement
     let discard: any SQLStatement
     let discardAll: any SQLStatement
@@ -47,6 +48,12 @@ struct DraftStatements {
             "\(select) AND d.ct > $2 AND d.ct <= $3 ORDER BY d.ct DESC, d.peer"
         )
         count = try sql.prepare("SELECT count(*) FROM draft WHERE user_id = $1 AND saved > 0")
+        bytesAt = try sql.prepare(
+            """
+            SELECT CAST(COALESCE(sum(length(text) + COALESCE(length(elements), 0)), 0) AS bigint)
+            FROM draft WHERE user_id = $1 AND ct = $2 AND saved > 0
+            """
+        )
         put = try sql.prepare(
             """
             INSERT INTO draft (user_id, peer, ct, saved, text, elements, reply_to)
@@ -110,6 +117,15 @@ extension ReadTransaction {
         var drafts: [DraftRecord] = []
         while try statement.step() { drafts.append(DraftRecord(row: statement)) }
         return drafts
+    }
+
+    /// Returns the size of the texts and elements of the drafts that `user` saved at `ct` (commit clock).
+    package func draftBytes(of user: UserID, savedAt ct: Int64) throws -> Int {
+        let statement = store.drafts.bytesAt
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, ct)
+        return try statement.step() ? Int(clamping: statement.int(0)) : 0
     }
 
     /// How many drafts `user` has.

@@ -408,7 +408,9 @@ extension ReadTransaction {
     ///   - earliest: Nothing older than this, Unix milliseconds.
     ///   - latest: Nothing newer than this, Unix milliseconds.
     ///   - pageLimit: Messages in both directions together; `forward` gets what `backward` leaves.
-    /// - Returns: oldest first. A page over `maxReplyBytes` is cut where it is farthest from `from`.
+    ///   - budget: Bytes; nil for all that a reply may hold. The nearest message of each direction is on
+    ///     the page in any case.
+    /// - Returns: oldest first. A page over the budget is cut where it is farthest from `from`.
     package func history(
         of chat: ChatKey,
         wireID: ChatID,
@@ -419,10 +421,11 @@ extension ReadTransaction {
         forward: Int,
         earliest: Int64 = 0,
         latest: Int64 = .max,
-        pageLimit: Int = .max
+        pageLimit: Int = .max,
+        budget: Int? = nil
     ) throws -> HistoryPage {
         var page = HistoryPage()
-        var budget = limits.maxReplyBytes
+        var budget = budget ?? limits.maxReplyBytes
         let pivot = MessageID.last(at: from)
         let viewpoint = Viewpoint(user: viewer, floor: floor)
         let older = try messages(

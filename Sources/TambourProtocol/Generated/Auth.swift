@@ -656,7 +656,7 @@ package struct LoginReply: WirePayload, Hashable {
     /// What of the deltas is to be asked for with SYNC_MORE; absent when nothing is. Only for clients with
     /// the capability `sync-more`.
     package var more: [SyncRange]?
-    /// Where CHATS_LIST continues; absent or 0 means no more.
+    /// Where CHATS_LIST continues, sent as it came; absent or 0 means no more.
     package var chatMarker: Int64?
     /// Messages beside those of the chats.
     package var messages: IDMap<ChatID, [Message]>

@@ -712,7 +712,7 @@ extension ChatMarkRequest: WireRequest {
 
 /// A page of chats whose last event is before a time, newest first.
 package struct ChatsListRequest: WirePayload, Hashable {
-    /// The time; absent means now.
+    /// A time, or the marker of the page before, sent back as it came; absent means now.
     package var marker: Int64?
     /// How many.
     package var count: Int64?
@@ -773,7 +773,8 @@ package struct ChatsListRequest: WirePayload, Hashable {
 package struct ChatsListReply: WirePayload, Hashable {
     /// The page.
     package var chats: [Chat]
-    /// Where the next page starts; 0 is the end.
+    /// Where the next page starts: the time of the last chat, or a number above 2^62 where a page ends inside
+    /// a millisecond; 0 is the end.
     package var marker: Int64
 
     package init(

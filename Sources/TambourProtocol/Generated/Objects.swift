@@ -1594,7 +1594,8 @@ package struct User: WireValue, Hashable {
         get { shared.value.updateTime }
         set { shared = shared.changed { $0.updateTime = newValue } }
     }
-    /// At least one, except for a removed user.
+    /// At least one, except for a removed user, and where a login has no room for them: CONTACT_INFO brings
+    /// them.
     package var names: [UserName] {
         get { shared.value.names }
         set { shared = shared.changed { $0.names = newValue } }

@@ -55,7 +55,7 @@ package struct Dispatcher: Sendable {
         groups = GroupsHandler(limits: limits, environment: environment)
         reactions = ReactionsHandler(limits: limits)
         polls = PollsHandler(limits: limits)
-        drafts = DraftsHandler(limits: limits)
+        drafts = DraftsHandler(limits: limits, clock: clock)
         folders = FoldersHandler(limits: limits)
         let marks = RestoredMarks(last: restored)
         entities = EntitiesHandler(limits: limits, restored: marks, clock: clock)

@@ -918,7 +918,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                     "bytes": "\(payload.count)", "limit": "\(limits.mostPayloadBytes)",
                 ]
             )
-            return send(.internalError, sequence, opcode)
+            send(.internalError, sequence, opcode)
+            // The client holds its login for refused, so the session ends with it.
+            if opcode == .login { close(reason: "the reply to LOGIN is too long") }
+            return
         }
         let most = caller == nil ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
         if connection.pendingOutboundBytes > most { return closeSlowReader() }

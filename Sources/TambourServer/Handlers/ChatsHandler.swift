@@ -42,6 +42,7 @@ struct ChatsHandler: Sendable {
         }
         guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
+        let chat = request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil
         var page = HistoryPage()
         if request.getMessages, request.itemType == .delayed {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
@@ -73,12 +74,13 @@ struct ChatsHandler: Sendable {
                 forward: forward,
                 earliest: bound(request.backwardTime) ?? 0,
                 latest: bound(request.forwardTime) ?? .max,
-                pageLimit: limits.maxHistoryPage
+                pageLimit: limits.maxHistoryPage,
+                budget: limits.maxReplyBytes - (chat?.wireSizeEstimate ?? 0)
             )
         }
         return ChatHistoryReply(
             messages: request.getMessages ? page.messages : nil,
-            chat: request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil,
+            chat: chat,
             more: page.more
         )
     }
@@ -222,17 +224,32 @@ struct ChatsHandler: Sendable {
     ) throws -> ChatsListReply {
         let asked = request.count ?? Int64(limits.chatsPageSize)
         let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
-        var marker = request.marker ?? .max
-        // The mark of a client whose clock runs ahead, or none at all, means the newest. A chat's own
-        // time may run ahead too, after a burst or when the clock was set back: where a page ended
-        // there, the next one begins.
-        if marker >= environment.wallMs(),
-            try !snapshot.hasChat(of: caller.userID, lastActiveAt: marker)
-        {
-            marker = .max
-        }
-        let page = try snapshot.chatsPage(for: caller.userID, before: marker, limit: count)
+        let page = try snapshot.chatsPage(
+            for: caller.userID,
+            from: try cursor(request.marker, of: caller, in: snapshot),
+            limit: count
+        )
         return ChatsListReply(chats: page.chats, marker: page.next)
+    }
+
+    /// Reads a marker of `CHATS_LIST`.
+    ///
+    /// A time that has not come yet means the newest chats: the client's clock runs ahead. A chat's own
+    /// time may run ahead too, after a burst or when the clock was set back; the next page begins where
+    /// such a page ended.
+    private func cursor(
+        _ marker: Int64?,
+        of caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> ChatCursor {
+        guard let marker else { return .newest }
+        if let cursor = ChatCursor(insideMillisecond: marker) { return cursor }
+        if marker >= environment.wallMs(),
+            try snapshot.chatCount(of: caller.userID, lastActiveAt: marker) == 0
+        {
+            return .newest
+        }
+        return ChatCursor(before: marker)
     }
 
     /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case.

@@ -125,15 +125,23 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatSearchCommonParticipantsReply {
-        let (views, hasMore) = try snapshot.commonGroups(
+        let found = try snapshot.commonGroups(
             of: caller.userID,
             and: Set(request.userIDs).subtracting([caller.userID]),
             limit: limits.maxChatsPage
         )
-        return ChatSearchCommonParticipantsReply(
-            commonChats: try views.map { try snapshot.chat($0) },
-            hasMore: hasMore
-        )
+        var reply = ChatSearchCommonParticipantsReply(hasMore: found.hasMore)
+        var budget = limits.maxReplyBytes
+        for view in found.views {
+            let chat = try snapshot.chat(view)
+            budget -= chat.wireSizeEstimate
+            if budget < 0, !reply.commonChats.isEmpty {
+                reply.hasMore = true
+                break
+            }
+            reply.commonChats.append(chat)
+        }
+        return reply
     }
 
     // MARK: - Changing

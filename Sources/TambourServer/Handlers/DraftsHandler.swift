@@ -4,6 +4,7 @@ import TambourStore
 /// Family `drafts`: what somebody has begun to write. Wire: protocol-spec/opcodes/drafts.yaml
 struct DraftsHandler: Sendable {
     let limits: Limits
+    let clock: CommitClock
 
     /// How a draft is named to its owner.
     private struct Target {
@@ -16,7 +17,8 @@ struct DraftsHandler: Sendable {
     /// Answers `DRAFT_SAVE` (176): the draft takes the place of the one before; without text and answer it
     /// is thrown away.
     ///
-    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat and for too many drafts.
+    /// - Throws: `chat.not.found`, `user.not.found`, `proto.payload` for no chat and for too many drafts,
+    ///   `too.many.requests` for more text in one millisecond than a login brings.
     /// - Note: A command.
     func draftSave(
         _ request: DraftSaveRequest,
@@ -52,6 +54,7 @@ struct DraftsHandler: Sendable {
                 throw RequestError.protoPayload("/draft: limit \(limits.maxDrafts) drafts")
             }
         }
+        try requireRoomInCommit(for: caller, tx)
         try tx.saveDraft(
             text: text,
             elements: elements,
@@ -89,6 +92,15 @@ struct DraftsHandler: Sendable {
         if let time = request.time, time > 0, time < draft.saved { return DraftDiscardReply() }
         try discard(target, caller, tx)
         return DraftDiscardReply()
+    }
+
+    /// Refuses more drafts in one moment of the commit clock than a LOGIN can hold, since a login never
+    /// splits a moment. The moment ends here, so the caller's next try succeeds.
+    private func requireRoomInCommit(for caller: Caller, _ tx: WriteTransaction) throws {
+        let saved = try tx.reader.draftBytes(of: caller.userID, savedAt: tx.ct)
+        guard saved > limits.maxReplyBytes / 8 else { return }
+        clock.settle(through: tx.ct)
+        throw RequestError.tooManyRequests.retrying(afterMs: 1)
     }
 
     private func discard(_ target: Target, _ caller: Caller, _ tx: WriteTransaction) throws {

@@ -16,7 +16,8 @@ struct LoginRoom {
     /// - Parameters:
     ///   - changed: the newest change first, each with its clock.
     ///   - mark: after which they are; nil for everything, and that is not left to be asked for.
-    ///   - part: which part of the room they may fill: half of it, a quarter.
+    ///   - part: which part of the room they may fill: half of it, a quarter. Only changes of one commit
+    ///     take more, since a commit is not split.
     mutating func take<Item>(
         _ kind: SyncKind,
         _ changed: [(item: Item, changed: Int64)],
@@ -34,7 +35,7 @@ struct LoginRoom {
             time = min(time, oldest.complete)
             taken = oldest.items
         }
-        bytes -= taken.reduce(0) { $0 + size($1) }
+        bytes -= min(taken.reduce(0) { $0 + size($1) }, bytes / part)
         return taken
     }
 

@@ -54,7 +54,8 @@ struct LoginSync: Sendable {
             } else {
                 try snapshot.contacts(of: caller.userID, withPartners: chatsMark != nil)
             }
-        var contacts = room.take(
+        let contactsRoom = room.bytes / 2
+        let contacts = room.take(
             .contacts,
             changedContacts.map { ($0, $0.changed) },
             since: contactsMark,
@@ -70,13 +71,14 @@ struct LoginSync: Sendable {
         ) { $0.wireSizeEstimate }
         let count = count(request.chatsCount)
         let (chats, marker) = try chats(of: caller, since: chatsMark, count, &room, in: snapshot)
+        var users = users(contacts, room: contactsRoom)
         if contactsMark == nil, marker != nil {
             let known = Set(contacts.map(\.account.id))
             for partner in try partners(in: chats, of: caller, but: known, snapshot) {
                 room.bytes -= partner.wireSizeEstimate
                 // What does not fit is asked for by CONTACT_INFO when it is shown.
                 if room.bytes < 0 { break }
-                contacts.append(partner)
+                users.append(partner.user(showingRemoval: true))
             }
         }
         // Followed before it is read: what changes in between is pushed behind the reply.
@@ -87,7 +89,7 @@ struct LoginSync: Sendable {
             resync: resync(request, time),
             more: room.more.isEmpty ? nil : room.more,
             chatMarker: marker,
-            contacts: contacts.map { $0.user(showingRemoval: true) },
+            contacts: users,
             presence: presence.presence(of: recent, since: mark(request.presenceSync, time) ?? 0),
             drafts: self.drafts(drafts, of: caller, since: draftsMark),
             config: config,
@@ -99,8 +101,8 @@ struct LoginSync: Sendable {
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
     ///
     /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it. The
-    /// reply has no mark to go on from: what does not fit, the oldest changes, is left to LOGIN, whose
-    /// contacts come in parts, and to CONTACT_INFO.
+    /// reply has no cursor: contacts that do not fit, the oldest changes, come without names. Of several
+    /// thousand contacts the oldest are left to LOGIN, whose contacts come in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -116,17 +118,13 @@ struct LoginSync: Sendable {
         // Of the marks of this answer's clients, which has none, nobody knows the latest.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
-            var budget = limits.maxReplyBytes - (config?.settingsSize ?? 0)
+            // The reply brings the contacts twice.
+            let room = (limits.maxReplyBytes - (config?.settingsSize ?? 0)) / 2
             let changed =
                 since > 0
                 ? try snapshot.changedContacts(of: caller.userID, since: since)
                 : try snapshot.contacts(of: caller.userID, withPartners: true)
-            for contact in changed {
-                // Both names of the list are sent.
-                budget -= 2 * contact.wireSizeEstimate
-                if budget < 0 { break }
-                contacts.append(contact.user(showingRemoval: true))
-            }
+            contacts = users(Array(changed.prefix(room / Contact.bareSize)), room: room)
         }
         return Login2Reply(
             profile: try snapshot.profile(of: account),
@@ -216,7 +214,7 @@ struct LoginSync: Sendable {
         }
         let (chats, marker) = try snapshot.chatsPage(
             for: caller.userID,
-            before: .max,
+            from: .newest,
             limit: count,
             budget: room.bytes
         )

@@ -47,7 +47,7 @@ extension LoginSync {
                 bytes: bytes,
                 size: \.wireSizeEstimate
             )
-            reply.contacts = newest.items.map { $0.user(showingRemoval: true) }
+            reply.contacts = users(newest.items, room: bytes)
             rest = newest.rest
         case .drafts:
             let changed = try snapshot.changedDrafts(of: caller.userID, since: since, upTo: end)

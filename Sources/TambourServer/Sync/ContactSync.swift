@@ -1,0 +1,34 @@
+import TambourProtocol
+import TambourStore
+
+extension LoginSync {
+    /// Returns contacts as they travel, each in full while it fits `room` bytes.
+    ///
+    /// The contacts of one commit are not split, and they can be more than a reply holds. Those that do not
+    /// fit travel without names: the client learns that they exist and asks for them with CONTACT_INFO.
+    func users(_ contacts: [Contact], room: Int) -> [User] {
+        var room = room - contacts.count * Contact.bareSize
+        return contacts.map { contact in
+            let more = contact.wireSizeEstimate - Contact.bareSize
+            guard more <= room else { return contact.bareUser }
+            room -= more
+            return contact.user(showingRemoval: true)
+        }
+    }
+}
+
+extension Contact {
+    /// The most bytes that `bareUser` takes on the wire.
+    static let bareSize = 96
+
+    /// The object that travels where the names do not fit.
+    fileprivate var bareUser: User {
+        let full = user(showingRemoval: true)
+        return User(
+            id: full.id,
+            accountStatus: full.accountStatus,
+            updateTime: full.updateTime,
+            status: full.status
+        )
+    }
+}

@@ -1,0 +1,136 @@
+package import TambourProtocol
+import TambourSQL
+
+/// Where a page of chats begins: chats are ordered by their last event, newest first, then by id.
+///
+/// On the wire it is a number. A page that ends between two milliseconds travels as the time of its last
+/// chat, and the next page begins before that time. A page that ends inside a millisecond sets bit 62:
+///
+///     0 1 | time, 42 bits, Unix milliseconds | remaining, 20 bits
+///
+/// `remaining` counts the chats of that millisecond that no page has brought yet. They are the last ones
+/// in the order, so a chat that meanwhile moves to a newer time makes no other chat skip its turn.
+package struct ChatCursor: Equatable, Sendable {
+    private static let remainingBits: Int64 = 20
+    private static let insideMillisecond: Int64 = 1 << 62
+    private static let maxTime: Int64 = (1 << 42) - 1
+    private static let maxRemaining: Int64 = (1 << remainingBits) - 1
+
+    /// The newest time on the page, Unix milliseconds.
+    let time: Int64
+    /// How many chats of `time` are left; nil for all of them.
+    let remaining: Int64?
+
+    /// The first page.
+    package static let newest = Self(time: .max, remaining: nil)
+
+    private init(time: Int64, remaining: Int64?) {
+        self.time = time
+        self.remaining = remaining
+    }
+
+    /// The page of the chats before `time` (Unix milliseconds).
+    package init(before time: Int64) {
+        self.init(time: time == .max ? .max : max(time, .min + 1) - 1, remaining: nil)
+    }
+
+    /// The page that begins with the last `remaining` chats of `time`.
+    init(at time: Int64, remaining: Int64) {
+        self.init(
+            time: min(max(0, time), Self.maxTime),
+            remaining: min(remaining, Self.maxRemaining)
+        )
+    }
+
+    /// Reads a marker that a page ended with; nil for a number without bit 62, which is a time.
+    package init?(insideMillisecond marker: Int64) {
+        guard marker >= Self.insideMillisecond, marker < .max else { return nil }
+        let bits = marker ^ Self.insideMillisecond
+        self.init(time: bits >> Self.remainingBits, remaining: bits & Self.maxRemaining)
+    }
+
+    /// The number that travels.
+    package var marker: Int64 {
+        guard let remaining else { return time == .max ? .max : time + 1 }
+        return Self.insideMillisecond | time << Self.remainingBits | remaining
+    }
+}
+
+extension ReadTransaction {
+    /// Returns the most recently active chats from `cursor` on, newest first.
+    ///
+    /// Chats of one millisecond stay together where they fit: some clients take the time of the last chat
+    /// for the marker. Chats of one millisecond that fit no page are cut, and the marker says where.
+    ///
+    /// - Parameters:
+    ///   - limit: chats; up to `maxChatsPage` more where they share the last one's millisecond.
+    ///   - budget: bytes, nil for all that a reply may hold. The first chat is on the page in any case.
+    /// - Returns: the page with the marker of the next one, 0 at the end.
+    package func chatsPage(
+        for viewer: UserID,
+        from cursor: ChatCursor,
+        limit: Int,
+        budget: Int? = nil
+    ) throws -> (chats: [Chat], next: Int64) {
+        var skipped = 0
+        if let remaining = cursor.remaining {
+            skipped = try max(0, chatCount(of: viewer, lastActiveAt: cursor.time) - Int(remaining))
+        }
+        let most = limit + limits.maxChatsPage
+        let candidates = try candidates(for: viewer, cursor, skipped, limit, most: most)
+        var budget = budget ?? limits.maxReplyBytes
+        var chats: [Chat] = []
+        for (place, candidate) in candidates.prefix(most).enumerated() {
+            if place >= limit, candidate.active != candidates[place - 1].active { break }
+            let chat = try chat(candidate.view)
+            budget -= chat.wireSizeEstimate
+            if budget < 0, !chats.isEmpty { break }
+            chats.append(chat)
+        }
+        guard chats.count < candidates.count else { return (chats, 0) }
+        let times = candidates.map(\.active)
+        let cut = times[chats.count]
+        guard let last = chats.indices.last, times[last] == cut else {
+            return (chats, chats.isEmpty ? 0 : times[chats.count - 1])
+        }
+        if let before = times[..<last].lastIndex(where: { $0 != cut }) {
+            // The millisecond that does not fit begins the next page.
+            return (Array(chats[...before]), times[before])
+        }
+        let taken = cut == cursor.time ? skipped + chats.count : chats.count
+        let remaining = try chatCount(of: viewer, lastActiveAt: cut) - taken
+        return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)
+    }
+
+    /// Returns how many of the user's chats had their last event at `time` (Unix milliseconds).
+    package func chatCount(of viewer: UserID, lastActiveAt time: Int64) throws -> Int {
+        let statement = store.chats.tiedCount
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, time)
+        return try statement.step() ? Int(clamping: statement.int(0)) : 0
+    }
+
+    /// Returns what a page may hold, and one chat after it where there is one.
+    private func candidates(
+        for viewer: UserID,
+        _ cursor: ChatCursor,
+        _ skipped: Int,
+        _ limit: Int,
+        most: Int
+    ) throws -> [(view: ChatView, active: Int64)] {
+        let statement = store.chats.pageOfViews
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, cursor.time)
+        statement.bind(3, Int64(most) + 1)
+        statement.bind(4, Int64(skipped))
+        var found: [(view: ChatView, active: Int64)] = []
+        while try statement.step() {
+            let active = statement.int(ChatStatements.viewColumnCount)
+            found.append((ChatView(row: statement), active))
+            if found.count > max(1, limit), found[found.count - 2].active != active { break }
+        }
+        return found
+    }
+}
