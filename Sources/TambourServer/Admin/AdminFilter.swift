@@ -47,6 +47,23 @@ package struct AdminFilter: Equatable, Sendable {
         return number
     }
 
+    /// Returns a number of days: what is counted back from now stays a time.
+    ///
+    /// - Throws: when it is present and not a number from 0 to a century.
+    func days(_ key: Key) throws -> Int64? {
+        guard let days = try number(key) else { return nil }
+        guard Self.dayRange.contains(days) else {
+            throw AdminService.Failure(
+                description:
+                    "\(key.rawValue): \(days) is not \(Self.dayRange.lowerBound) to "
+                    + "\(Self.dayRange.upperBound) days"
+            )
+        }
+        return days
+    }
+
+    private static let dayRange: ClosedRange<Int64> = 0...36_500
+
     /// - Throws: when it is there and none of `choices`.
     func choice(_ key: Key, of choices: [String]) throws -> String? {
         guard let value = values[key] else { return nil }

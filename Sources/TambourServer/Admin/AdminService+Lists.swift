@@ -44,7 +44,7 @@ extension AdminService {
     func listUsers(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let state = try filter.choice(.state, of: ["active", "blocked", "erased"])
         let chat = try filter.number(.chat).map { ChatKey($0) }
-        let idleSince = try filter.number(.idleDays).map { days in
+        let idleSince = try filter.days(.idleDays).map { days in
             backend.environment.wallMs() - days * Self.dayMs
         }
         let first = UserID(try filter.number(.after) ?? 0)
@@ -175,7 +175,7 @@ extension AdminService {
 
     func listSessions(_ filter: AdminFilter, _ output: (String) throws -> Void) throws {
         let user = try filter[.user].map { try id(of: $0) }
-        let idleSince = try filter.number(.idleDays).map { days in
+        let idleSince = try filter.days(.idleDays).map { days in
             backend.environment.wallMs() - days * Self.dayMs
         }
         let first = SessionID(try filter.number(.after) ?? 0)

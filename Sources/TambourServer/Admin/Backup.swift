@@ -276,8 +276,13 @@ extension Backup {
 extension TableDigest {
     fileprivate var line: String { "\(table) \(rows) sha256 \(sha256)" }
 
+    /// What a file can say; the sum over all tables stays an `Int`.
+    private static let rowRange = 0...(1 << 48)
+
     fileprivate init?(words: [Substring]) {
-        guard words.count == 4, let rows = Int(words[1]), words[2] == "sha256" else { return nil }
+        guard words.count == 4, let rows = Int(words[1]), Self.rowRange ~= rows,
+            words[2] == "sha256"
+        else { return nil }
         self.init(table: String(words[0]), rows: rows, sha256: String(words[3]))
     }
 }

@@ -1,0 +1,119 @@
+import Foundation
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+@Suite("Numbers of operators")
+struct AdminNumberTests {
+    /// The ends of what the types hold, what lies beside them, and what no type holds.
+    static let numbers: [String] =
+        [0, 1, 2, 200_000_000_000_000, Int64.max, Int64.max - 1, Int64.max / 86_400_000 + 1]
+        .flatMap { ["\($0)", "-\($0)"] }
+        + [7, 8, 15, 16, 31, 32, 47, 62].flatMap { bits in
+            [(1 << bits) - 1, 1 << bits, -(1 << bits)].map { (number: Int64) in "\(number)" }
+        }
+        + ["-9223372036854775808", "9223372036854775808", "-9223372036854775809"]
+        + ["18446744073709551616", "1e9", "+5", "0x7f", " 1", "٣", ""]
+
+    /// Every number that a command takes, as words of the admin socket; `#` is the number.
+    static let commands: [[String]] = [
+        ["users", "limit=#"], ["users", "after=#"], ["users", "chat=#"], ["users", "idle-days=#"],
+        ["users", "phone=#"], ["users", "phone=+#"],
+        ["chats", "limit=#"], ["chats", "after=#"], ["chats", "user=#"], ["chats", "user=+#"],
+        ["chats", "min-members=#"],
+        ["sessions", "limit=#"], ["sessions", "after=#"], ["sessions", "user=#"],
+        ["sessions", "idle-days=#"],
+        ["stats", "#"], ["user", "#"], ["user", "+#"], ["chat", "#"], ["session", "#"],
+        ["export", "#"], ["may-erase", "#"], ["close-report", "#"],
+        ["create-users", "#", "79990000100"], ["create-users", "1", "#"],
+        ["block", "#"], ["unblock", "#"], ["end-session", "#"], ["end-sessions", "#"],
+        ["erase", "#"],
+    ]
+
+    @Test("every number of every command is refused or answered, and the server goes on")
+    func commands() throws {
+        try withPair { server, alice, bob, dialog in
+            try alice.send("hello", to: dialog, cid: 1)
+            _ = try bob.createGroup("G", with: [alice], cid: 2)
+            for command in Self.commands {
+                for number in Self.numbers {
+                    let words = command.map { word in
+                        word.split(separator: "#", omittingEmptySubsequences: false)
+                            .joined(separator: number)
+                    }
+                    guard let request = AdminService.Request(words: words) else { continue }
+                    do {
+                        _ = try server.admin(request)
+                    } catch let failure as AdminService.Failure {
+                        #expect(!failure.description.isEmpty, "\(words)")
+                    }
+                }
+                _ = try server.admin(.clock)
+            }
+            let carol = try server.signUp("Carol")
+            try carol.call(PingRequest())
+            #expect(try server.admin(.check) == ["ok"])
+        }
+    }
+
+    @Test("days that no clock counts back are refused with what may be given")
+    func days() throws {
+        try withServer { server in
+            _ = try server.signUp("Alice")
+            for days in ["-1", "36501", "200000000000000", "-9223372036854775808"] {
+                let filter = AdminFilter([.idleDays: days])
+                for request in [AdminService.Request.users(filter), .sessions(filter)] {
+                    let failure = try #require(throws: AdminService.Failure.self) {
+                        try server.admin(request)
+                    }
+                    #expect(failure.description == "idle-days: \(days) is not 0 to 36500 days")
+                }
+            }
+            #expect(try server.admin(.users(AdminFilter([.idleDays: "36500"]))).isEmpty)
+        }
+    }
+
+    @Test("a server whose limits are all at their largest goes on")
+    func largestLimits() throws {
+        let names = Self.limits.filter {
+            Self.takes($0, Int(Int32.max)) && $0 != "reservedDescriptors"
+        }
+        #expect(names.count > 100)
+        try serve(Dictionary(uniqueKeysWithValues: names.map { ($0, Int(Int32.max)) })) { alice in
+            try alice.send("hello", to: ChatID(0), cid: 1)
+            _ = try alice.history(ChatID(0), from: .max, backward: .max, forward: .max)
+            _ = try alice.call(ChatsListRequest(marker: .max, count: .max))
+        }
+    }
+
+    @Test("a server with any limit at its smallest goes on")
+    func smallestLimits() throws {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        var random = SeededGenerator(seed: seed)
+        var names = Self.limits.filter { Self.takes($0, 1) }.shuffled(using: &random)
+        if environment["TAMBOUR_SOAK"] != "1" { names = Array(names.prefix(16)) }
+        print("smallest limits: \(names.count), TAMBOUR_SEED=\(seed)")
+        for name in names {
+            try serve([name: 1]) { alice in
+                // Much of it may be refused.
+                _ = try? alice.send("hello", to: ChatID(0), cid: 1)
+                _ = try? alice.history(ChatID(0), from: .max, backward: .max, forward: .max)
+            }
+        }
+    }
+
+    private func serve(_ limits: [String: Int], _ body: (WireClient) throws -> Void) throws {
+        try withServer(limits: limits) { server in
+            if let alice = try? server.signUp("Alice") { try body(alice) }
+            _ = try server.admin(.clock)
+        }
+    }
+
+    private static let limits = Mirror(reflecting: Limits.standard).children.compactMap(\.label)
+
+    private static func takes(_ name: String, _ value: Int) -> Bool {
+        (try? Limits(overrides: [name: value])) != nil
+    }
+}
