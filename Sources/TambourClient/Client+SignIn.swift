@@ -40,7 +40,11 @@ extension Client {
     /// - Parameter phone: 5 to 15 digits, with or without a plus.
     public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
         let reply = try await ask(AuthRequestRequest(phone: phone, type: "START_AUTH"))
-        return CodeRequest(digits: Int(reply.codeLength), phone: phone, token: reply.token)
+        return CodeRequest(
+            digits: Int(clamping: reply.codeLength),
+            phone: phone,
+            token: reply.token
+        )
     }
 
     /// Signs in with a code.

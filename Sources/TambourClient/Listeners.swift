@@ -1,4 +1,5 @@
 import Synchronization
+import TambourProtocol
 
 /// Those who listen to a client.
 final class Listeners: Sendable {

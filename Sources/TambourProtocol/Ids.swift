@@ -81,11 +81,21 @@ public struct MessageID: WireID, Hashable, Comparable, Sendable, CustomStringCon
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// The id of a message of that millisecond; `timeMs` fits 48 bits until the year 6429.
+    /// The times that ids have room for, Unix milliseconds: until the year 6429.
+    package static let times: ClosedRange<Int64> = 0...(.max >> 16)
+
+    /// The id of a message of that millisecond; a time that ids have no room for becomes the nearest one.
     package init(timeMs: Int64, counter: UInt16) {
+        let timeMs = min(max(timeMs, .min >> 16), Self.times.upperBound)
         rawValue = timeMs << 16 | Int64(counter)
     }
 
     /// The time of the message, Unix milliseconds.
     public var timeMs: Int64 { rawValue >> 16 }
+
+    /// The smallest id above this one; the largest id stays, as clients may name any 64-bit number.
+    package var next: MessageID { MessageID(rawValue + 1) }
+
+    /// The largest id below this one; the smallest id stays.
+    package var before: MessageID { MessageID(rawValue - 1) }
 }

@@ -82,7 +82,9 @@ package final class Server: @unchecked Sendable {
                 environment.disk?(writerConnection, .readWrite) ?? writerConnection,
                 limits: limits
             ),
-            firstCounter: UInt16(environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) })
+            firstCounter: UInt16(
+                truncatingIfNeeded: environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) }
+            )
         )
         let clock = CommitClock(
             persistedLeaseEnd: try writer.persistedLeaseEnd(),

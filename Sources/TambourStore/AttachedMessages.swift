@@ -38,7 +38,7 @@ extension ReadTransaction {
         let statement = store.attached.older
         return try page(limit, &budget, isWanted) { last in
             statement.bind(3, view.floor.rawValue)
-            statement.bind(4, last.map { $0.rawValue - 1 } ?? place.rawValue)
+            statement.bind(4, (last?.before ?? place).rawValue)
             return (statement, view)
         }
     }

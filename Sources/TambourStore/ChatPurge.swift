@@ -156,6 +156,6 @@ extension WriteTransaction {
         statement.bind(2, last.rawValue)
         statement.bind(3, Int64(limit))
         guard try statement.step(), statement.int(0) == Int64(limit) else { return MessageID(0) }
-        return MessageID(statement.int(1) - 1)
+        return MessageID(statement.int(1)).before
     }
 }

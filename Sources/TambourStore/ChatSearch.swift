@@ -72,7 +72,7 @@ struct ChatSearch {
 
     /// Goes on below `end`, and in any case below where it was.
     private mutating func go(to end: MessageID) {
-        position = min(end, MessageID(position.rawValue - 1))
+        position = min(end, position.before)
     }
 
     /// Where to go on when the words of the query are not all in a part; nil when they may be.
@@ -159,7 +159,7 @@ struct ChatSearch {
             found.append(SearchHit(record: MessageRecord(row: statement), view: view))
         }
         let isCut = rows == limit || bytes >= budget.bytes && rows > 0
-        go(to: isCut ? MessageID(last.rawValue - 1) : after)
+        go(to: isCut ? last.before : after)
         budget.take(rows: max(rows, 1), bytes: bytes)
     }
 }
@@ -167,7 +167,7 @@ struct ChatSearch {
 extension Int64 {
     /// The highest bit that is set among those up to `index`; nil when none is.
     fileprivate func highestBit(upTo index: Int64) -> Int64? {
-        let mask = UInt64(bitPattern: self) & (UInt64.max >> UInt64(63 - index))
+        let mask = UInt64(bitPattern: self) & (UInt64.max >> UInt64(clamping: 63 - index))
         return mask == 0 ? nil : Int64(63 - mask.leadingZeroBitCount)
     }
 }

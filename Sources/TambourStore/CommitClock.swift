@@ -1,4 +1,5 @@
 import Synchronization
+import TambourProtocol
 
 /// What a commit writes about time, in Unix milliseconds.
 package struct CommitStamp: Sendable {

@@ -274,7 +274,7 @@ extension ReadTransaction {
     private func count(_ statement: any SQLStatement, of owner: UserID) throws -> Int {
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// Whom `owner` has blocked, in the order of their ids from the one after `id`.

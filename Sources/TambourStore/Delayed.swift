@@ -208,7 +208,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(3, id.rawValue)
         guard try statement.step() else { return (0, 0) }
-        return (Int(statement.int(0)), Int(statement.int(1)))
+        return (statement.count(0), statement.count(1))
     }
 
     /// How many messages `user` has scheduled.
@@ -216,7 +216,7 @@ extension ReadTransaction {
         let statement = store.delayed.count
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// What is to be sent by `time` (Unix milliseconds), the longest due first.

@@ -133,7 +133,7 @@ extension ReadTransaction {
         let statement = store.drafts.count
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 }
 

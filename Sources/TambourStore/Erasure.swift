@@ -184,7 +184,7 @@ extension ReadTransaction {
         }
         return AccountEnd(
             deleteAt: statement.int(0),
-            inactiveDays: Int(statement.int(1)),
+            inactiveDays: statement.count(1),
             isErasing: statement.int(2) != 0,
             erasedUpTo: MessageID(statement.int(3))
         )
@@ -355,7 +355,7 @@ extension WriteTransaction {
         statement.bind(2, first.rawValue)
         statement.bind(3, Int64(limit))
         guard try statement.step(), statement.int(0) > 0 else { return nil }
-        return (MessageID(statement.int(1)), statement.int(2), Int(statement.int(0)))
+        return (MessageID(statement.int(1)), statement.int(2), statement.count(0))
     }
 
     /// The messages of a chat to which `user` has reacted.

@@ -551,12 +551,6 @@ extension ReadTransaction {
 }
 
 extension MessageID {
-    /// The smallest id above this one.
-    fileprivate var next: MessageID { MessageID(rawValue &+ 1) }
-
-    /// The largest id below this one; the smallest id stays, as clients may name any 64-bit number.
-    package var before: MessageID { MessageID(max(rawValue, .min + 1) - 1) }
-
     /// The largest id a message of that millisecond can have; safe for any 64-bit input.
     package static func last(at time: Int64) -> MessageID {
         if time < 0 { return MessageID(0) }

@@ -112,7 +112,7 @@ extension ReadTransaction {
         let statement = store.reports.count
         defer { statement.reset() }
         statement.bind(1, reporter.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// Reports in the order they came, from the one after `id`.

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 extension Array where Element: Comparable {
     /// Where the first element of a rising list is that is no smaller than `bound`.
     package func firstPlace(notBelow bound: Element) -> Int {

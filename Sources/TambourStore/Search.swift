@@ -120,7 +120,7 @@ extension ReadTransaction {
         }
         var page = SearchPage()
         page.messages = search.found
-        if !search.isDone { page.next = search.position.next }
+        if !search.isDone { page.next = search.position.marker }
         return page.cut(to: limit)
     }
 
@@ -154,7 +154,7 @@ extension ReadTransaction {
         }
         if let rest = searches.first {
             page.messages.removeAll { $0.record.id <= rest.position }
-            page.next = rest.position.next
+            page.next = rest.position.marker
         }
         return page.cut(to: limit)
     }
@@ -324,13 +324,13 @@ extension MessageID? {
     /// The highest id of a page below this marker; ids are above zero.
     fileprivate var top: MessageID {
         guard let marker = self else { return MessageID(.max) }
-        return MessageID(Swift.max(marker.rawValue, 1) - 1)
+        return Swift.max(marker, MessageID(1)).before
     }
 }
 
 extension MessageID {
     /// The marker of a page that begins with this id.
-    fileprivate var next: MessageID? { self < MessageID(.max) ? MessageID(rawValue + 1) : nil }
+    fileprivate var marker: MessageID? { self < MessageID(.max) ? next : nil }
 }
 
 extension Packed<MessageLink> {

@@ -35,7 +35,7 @@ enum SearchIndex {
     /// The block of a message, counted from the chat's beginning.
     static func block(of number: Int64) -> Int64 { (number - 1) / blockMessages }
 
-    static func bit(_ index: Int64) -> Int64 { Int64(bitPattern: 1 << UInt64(index % fanOut)) }
+    static func bit(_ index: Int64) -> Int64 { 1 << (index & (fanOut - 1)) }
 
     /// The first bytes that sort after everything that begins with `word`; UTF-8 has no 0xFF.
     static func end(ofPrefix word: [UInt8]) -> [UInt8] {
@@ -61,7 +61,7 @@ struct BlockEnds {
 
     /// The last id of a block; nil for one that is not there.
     func end(of block: Int64) -> MessageID? {
-        block >= 0 && block < count ? self[Int(block)] : nil
+        block >= 0 && block < count ? self[Int(clamping: block)] : nil
     }
 
     mutating func append(_ id: MessageID) {

@@ -136,7 +136,7 @@ extension ReadTransaction {
             phone: statement.int(0),
             codeHash: statement.bytes(1),
             expires: statement.int(2),
-            tries: Int(statement.int(3)),
+            tries: statement.count(3),
             user: statement.int(4) == 0 ? nil : UserID(statement.int(4))
         )
     }
@@ -147,7 +147,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, phone)
         statement.bind(2, time)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// How many codes went to `phone` since `time` (Unix milliseconds) that `address` asked for.
@@ -157,7 +157,7 @@ extension ReadTransaction {
         statement.bind(1, phone)
         statement.bind(2, time)
         statement.bindText(3, address)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// How many codes were asked for from `address` since `time` (Unix milliseconds).
@@ -166,7 +166,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bindText(1, address)
         statement.bind(2, time)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// The phone a registration token (as its SHA-256) was given for, unless it ran out.

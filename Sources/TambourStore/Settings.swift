@@ -199,7 +199,7 @@ extension ReadTransaction {
         let statement = store.settings.bytes
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
-        return try statement.step() ? Int(statement.int(0) + statement.int(1)) : 0
+        return try statement.step() ? statement.count(0) + statement.count(1) : 0
     }
 
     /// How many chats of the user have settings.
@@ -207,7 +207,7 @@ extension ReadTransaction {
         let statement = store.settings.countChats
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 }
 

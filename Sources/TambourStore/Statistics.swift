@@ -1,3 +1,4 @@
+import TambourProtocol
 import TambourSQL
 
 /// How large a table is, its indexes included.

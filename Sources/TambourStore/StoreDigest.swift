@@ -1,4 +1,5 @@
 import Crypto
+import TambourProtocol
 package import TambourSQL
 
 /// What a table holds, in a line: equal digests are equal rows.

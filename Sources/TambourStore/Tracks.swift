@@ -109,8 +109,8 @@ package struct Track: Sendable {
         isEmailChecked = row.int(7) != 0
         codeHash = row.isNull(8) ? [] : row.bytes(8)
         codeExpires = row.int(9)
-        codeTries = Int(row.int(10))
-        codesSent = Int(row.int(11))
+        codeTries = row.count(10)
+        codesSent = row.count(11)
     }
 }
 
@@ -141,7 +141,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bindBlob(1, recipient)
         statement.bind(2, time)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// How many codes by e-mail the account of `user` has sent after `time` (Unix milliseconds).
@@ -150,7 +150,7 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         statement.bind(2, time)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// How many tracks of a kind `user` opened after `time` (Unix milliseconds).
@@ -160,7 +160,7 @@ extension ReadTransaction {
         statement.bind(1, user.rawValue)
         statement.bind(2, time)
         statement.bind(3, kind.rawValue)
-        return try statement.step() ? Int(statement.int(0)) : 0
+        return try statement.step() ? statement.count(0) : 0
     }
 }
 

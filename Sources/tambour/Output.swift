@@ -151,7 +151,7 @@ func jsonLine(_ json: Data) -> String {
 
 /// A time as `2026-11-23 14:05`, of this device's time zone.
 func clock(_ ms: Int64) -> String {
-    var seconds = time_t(ms / 1000)
+    var seconds = time_t(clamping: ms / 1000)
     var parts = tm()
     localtime_r(&seconds, &parts)
     var text = [CChar](repeating: 0, count: 32)

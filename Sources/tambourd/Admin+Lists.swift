@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TambourProtocol
 import TambourServer
 
 extension Tambourd {

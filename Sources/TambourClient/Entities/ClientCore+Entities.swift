@@ -165,7 +165,7 @@ extension ClientCore {
         case .disconnected: return
         // The link looks after itself; what was sent is sent again under the same numbers.
         case .timedOut: return
-        case .refused(_, _, let pause?): return try rest(forMs: Int64(pause / .milliseconds(1)), tx)
+        case .refused(_, _, let pause?): return try rest(forMs: pause.wholeMilliseconds, tx)
         default: break
         }
         entityLink.isRefused = true

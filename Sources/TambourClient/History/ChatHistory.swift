@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Which stretches of one chat's history are held completely.
 ///
 /// The messages themselves lie in a database. This value knows positions only: it says what a reply or

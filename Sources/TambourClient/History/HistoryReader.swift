@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Decides what to ask CHAT_HISTORY for, for one chat: never for what is held, one request in each
 /// direction at a time, and before the reader comes to the end of what is there.
 ///

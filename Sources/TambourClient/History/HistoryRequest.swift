@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// One CHAT_HISTORY request, and what its reply will prove.
 package struct HistoryRequest: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {

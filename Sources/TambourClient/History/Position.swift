@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// A place on the axis of a chat's messages: the id of a message that is, was or could be there.
 ///
 ///     63                                        16 15            0

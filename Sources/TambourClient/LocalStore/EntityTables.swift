@@ -168,7 +168,7 @@ extension EntityChange {
     }
 
     fileprivate init(_ value: FieldValue) throws {
-        guard let kind = EntityChangeKind(rawValue: Int(try value.int("kind"))) else {
+        guard let kind = EntityChangeKind(rawValue: Int(clamping: try value.int("kind"))) else {
             throw Damaged()
         }
         self.init(
@@ -215,7 +215,7 @@ extension LocalUpdate.State {
         case "inFlight":
             self = .inFlight(
                 opID: try value.int("opID"),
-                position: Int(try value.int("position"))
+                position: Int(clamping: try value.int("position"))
             )
         case "version": self = .conflict(.version)
         case "parentDeleted": self = .conflict(.parentDeleted)

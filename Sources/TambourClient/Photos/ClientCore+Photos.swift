@@ -53,7 +53,7 @@ extension ClientCore {
             case .kept(let file):
                 try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(file))))
             case .uploaded(let token):
-                let lifeMs = Int64(token.goodFor / .milliseconds(1))
+                let lifeMs = token.goodFor.wholeMilliseconds
                 let held = HeldPhotoToken(token: token.token, untilHereMs: now + lifeMs)
                 try tx.apply(next.completed(run, output: [UInt8](JSONEncoder().encode(held))))
             case .failed(let error):

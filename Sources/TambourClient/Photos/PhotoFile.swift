@@ -1,4 +1,5 @@
 import Glibc
+import TambourProtocol
 
 /// What is known of the copy of a photo.
 package struct PhotoFile: Codable, Hashable, Sendable {

@@ -303,7 +303,9 @@ extension Message {
         let info = reactionInfo?.stored
         let before = info?.yourReaction.map { "\($0)" }
         let own = change.map(\.first) ?? before
-        var counts = (info?.counters ?? []).map { (emoji: "\($0.reaction)", count: Int($0.count)) }
+        var counts = (info?.counters ?? []).map {
+            (emoji: "\($0.reaction)", count: Int(clamping: $0.count))
+        }
         if own != before {
             for index in counts.indices where counts[index].emoji == before {
                 counts[index].count -= 1

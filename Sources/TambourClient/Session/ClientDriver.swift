@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 import TambourNet
+import TambourProtocol
 
 /// Drives a core by a real network and a real clock, all on one lane.
 ///

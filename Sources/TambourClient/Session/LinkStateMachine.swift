@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// How long a link waits for what, in milliseconds.
 package struct LinkPolicy: Sendable {
     /// A connection that is not there by then is given up.
@@ -171,6 +173,6 @@ package struct LinkStateMachine: Sendable {
     private func pause(_ random: UInt64) -> Int64 {
         let doubled = policy.backoffBaseMs << min(failures, 20)
         let longest = min(policy.backoffCapMs, max(doubled, policy.backoffBaseMs))
-        return longest / 2 + Int64(random % UInt64(max(longest / 2, 1)))
+        return longest / 2 + Int64(random % UInt64(clamping: max(longest / 2, 1)))
     }
 }

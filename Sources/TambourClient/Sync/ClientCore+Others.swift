@@ -143,7 +143,7 @@ struct ErrandFailure: Codable {
         case .refused(let code, let text, let pause):
             self.code = code
             self.text = text
-            retryAfterMs = pause.map { Int64($0 / .milliseconds(1)) }
+            retryAfterMs = pause.map { $0.wholeMilliseconds }
         case .timedOut: isTimeout = true
         case .disconnected: isDisconnected = true
         default: text = error.description

@@ -26,7 +26,7 @@ extension ClientCore {
             lane: task.lane,
             coalescingKey: task.coalescingKey,
             requires: task.requires,
-            deadlineMs: task.patience.map { now + Int64($0 / .milliseconds(1)) },
+            deadlineMs: task.patience.map { now + $0.wholeMilliseconds },
             dependencies: dependencies
         )
         var next = try scheduler(tx)
@@ -158,7 +158,7 @@ extension ClientCore {
         case .refused where task.needsNewInput(atHereMs: environment.wallMs()):
             try renewInput(of: run, tx)
         case .refused(_, _, let wait):
-            let pause = wait.map { Int64($0 / .milliseconds(1)) }
+            let pause = wait.map { $0.wholeMilliseconds }
             switch error.code?.retry {
             case .later: return try end(run, .later, error.description, pause, tx)
             case .afterLogin: return try end(run, .afterLogin, error.description, nil, tx)

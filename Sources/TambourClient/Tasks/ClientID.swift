@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// The name a client gives to what it sends (`cid`), by which the server knows a second sending.
 ///
 /// Made once, before the first attempt, and kept in the payload of the task:

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// What a failed run means for the task; the first three are the `retry` of the server's errors.
 package enum RetryClass: Hashable, Sendable {
     /// The server will not change its mind.
@@ -25,6 +27,6 @@ package enum Backoff {
         // More doublings are beyond the cap, and at some point beyond 64 bits.
         let full = min(capMs, baseMs << min(max(attempts, 0), 10))
         let half = full / 2
-        return half + Int64(random.multipliedFullWidth(by: UInt64(full - half + 1)).high)
+        return half + Int64(random.multipliedFullWidth(by: UInt64(clamping: full - half + 1)).high)
     }
 }

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 extension TaskScheduler {
     /// Cancels tasks, and with them those that need them (T5, T9).
     ///

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 extension TaskScheduler {
     /// Queues tasks, which may depend on each other and on held ones (T1, T6).
     ///

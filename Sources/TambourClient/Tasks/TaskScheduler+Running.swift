@@ -1,3 +1,5 @@
+import TambourProtocol
+
 extension TaskScheduler {
     /// The tasks that may start now, oldest first, no more than there are free slots (T4, T12).
     ///

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 extension TaskScheduler {
     /// Does what time has brought: `recover`, deadlines (T8), and waiting tasks whose time has come.
     package mutating func advance(nowMs: Int64) -> [TaskChange] {

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Decides which persisted task runs when, and what becomes of it.
 ///
 /// It has no clock, no random source and no store: times (Unix milliseconds) and random numbers are

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// The rows of a `TaskScheduler`, their indexes, and a journal of what changed.
 ///
 /// It knows which rows there are and nothing about the rules. All of it but the journal follows from

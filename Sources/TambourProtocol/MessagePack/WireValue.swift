@@ -43,7 +43,7 @@ extension Int64: WireValue {
 
 extension Int: WireValue {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Int {
-        Int(try reader.readInt())
+        Int(clamping: try reader.readInt())
     }
 
     package func write(to writer: inout MessagePackWriter) {

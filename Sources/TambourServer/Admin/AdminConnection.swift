@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import TambourProtocol
 
 /// One connection to the admin socket: a line in, lines out.
 ///

@@ -1,3 +1,4 @@
+import TambourProtocol
 import TambourSQL
 import TambourStore
 

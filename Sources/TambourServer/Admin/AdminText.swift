@@ -1,11 +1,12 @@
 import Glibc
+import TambourProtocol
 
 /// How admin commands say things.
 enum AdminText {
     /// Unix milliseconds as `2026-11-22T11:30:05Z`; 0 as `never`.
     static func time(_ ms: Int64) -> String {
         guard ms > 0 else { return "never" }
-        var seconds = time_t(ms / 1000)
+        var seconds = time_t(clamping: ms / 1000)
         var parts = tm()
         gmtime_r(&seconds, &parts)
         return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"

@@ -1,5 +1,6 @@
 import Glibc
 import TambourNet
+import TambourProtocol
 
 enum UnixSocket {
     private static func address<Result>(

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// The requests that wait for the password hasher: one queue a subject, and the subjects take turns.
 ///
 /// A subject is an account, or an address before login. However many requests one of them sends,

@@ -1,4 +1,5 @@
 import Crypto
+import TambourProtocol
 
 /// Tokens are 256 random bits in hex; the store sees their SHA-256 only.
 package enum Tokens {

@@ -1,5 +1,6 @@
 import Glibc
 package import TambourNet
+import TambourProtocol
 package import TambourSQL
 
 /// What the server takes from outside itself: the wall clock and randomness, and what a simulation puts

@@ -1,4 +1,5 @@
 import Synchronization
+import TambourProtocol
 
 /// Lets one log line of a kind through in a while: peers must not decide how much is logged.
 package final class LogThrottle: Sendable {

@@ -1,4 +1,5 @@
 import Synchronization
+import TambourProtocol
 
 /// How long requests waited inside the server: from the moment their bytes were read to the start of
 /// their work.

@@ -1,5 +1,6 @@
 import Synchronization
 import TambourNet
+import TambourProtocol
 import TambourStore
 
 /// Sends scheduled messages when their time comes: as commands of its own between those of others.

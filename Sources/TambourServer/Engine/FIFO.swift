@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Elements that are taken in the order in which they were added; each operation is O(1), amortised.
 struct FIFO<Element> {
     private var elements: [Element?] = []

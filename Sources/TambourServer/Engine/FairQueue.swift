@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Jobs of many subjects: those of one subject in the order in which they were added, the subjects in turn.
 ///
 /// One job of a subject is out at a time: the next can be taken when `finish` was called for it. Each

@@ -1,5 +1,6 @@
 import Synchronization
 import TambourNet
+import TambourProtocol
 import TambourStore
 
 /// What the server does by itself now and then, as commands of its own between those of others.

@@ -1,6 +1,7 @@
 import Dispatch
 import Synchronization
 import TambourNet
+import TambourProtocol
 package import TambourStore
 
 /// A few connections that only read, each on a queue of its own; jobs go to whichever is free.

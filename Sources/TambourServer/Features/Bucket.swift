@@ -1,4 +1,5 @@
 import Crypto
+import TambourProtocol
 
 /// Where a subject falls for one feature.
 ///

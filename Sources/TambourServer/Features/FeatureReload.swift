@@ -1,5 +1,6 @@
 import Dispatch
 import Synchronization
+import TambourProtocol
 
 /// Where the rules come from.
 package struct FeatureSource: Sendable {

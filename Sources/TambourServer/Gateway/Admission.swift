@@ -55,13 +55,16 @@ final class Admission: Sendable {
         let lowestFree = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
         guard lowestFree >= 0 else { return }
         close(lowestFree)
-        ownDescriptors.store(Int(lowestFree), ordering: .relaxed)
+        ownDescriptors.store(Int(clamping: lowestFree), ordering: .relaxed)
     }
 
     /// Whether an accepted socket may stay.
     func admits(_ descriptor: Int32) -> Bool {
         let connections = metrics.connectionCount
-        let used = max(Int(descriptor), ownDescriptors.load(ordering: .relaxed) + connections)
+        let used = max(
+            Int(clamping: descriptor),
+            ownDescriptors.load(ordering: .relaxed) + connections
+        )
         guard used >= crowdedFrom else { return true }
         let hasRoom = closeOldest() && used < fullFrom
         if !hasRoom { metrics.connectionsRefused.add(1) }

@@ -62,8 +62,8 @@ struct ChatsHandler: Sendable {
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
                 from = newest
             }
-            let backward = Int(min(request.backward, Int64(limits.maxHistoryPage)))
-            let forward = Int(min(request.forward, Int64(limits.maxHistoryPage)))
+            let backward = Int(clamping: min(request.backward, Int64(limits.maxHistoryPage)))
+            let forward = Int(clamping: min(request.forward, Int64(limits.maxHistoryPage)))
             page = try snapshot.history(
                 of: view.key,
                 wireID: view.wireID,
@@ -107,7 +107,7 @@ struct ChatsHandler: Sendable {
         guard let view else { return reply }
         if view.floor.rawValue > 0 { reply.clearedID = view.floor }
         let most = Int64(limits.maxHistoryPage)
-        let count = Int(min(request.count ?? most, most))
+        let count = Int(clamping: min(request.count ?? most, most))
         // Without a message: behind all of that millisecond.
         let mark = (time: request.since, message: request.messageID ?? MessageID(.max))
         let changes = try snapshot.changes(in: view, after: mark, limit: count + 1)
@@ -223,7 +223,7 @@ struct ChatsHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> ChatsListReply {
         let asked = request.count ?? Int64(limits.chatsPageSize)
-        let count = Int(min(max(1, asked), Int64(limits.maxChatsPage)))
+        let count = Int(clamping: min(max(1, asked), Int64(limits.maxChatsPage)))
         let page = try snapshot.chatsPage(
             for: caller.userID,
             from: try cursor(request.marker, of: caller, in: snapshot),

@@ -82,7 +82,7 @@ struct ContactsHandler: Sendable {
             return ContactListReply()
         }
         let asked = request.count ?? Int64(limits.maxIDsPerRequest)
-        let count = Int(min(max(1, asked), Int64(limits.maxIDsPerRequest)))
+        let count = Int(clamping: min(max(1, asked), Int64(limits.maxIDsPerRequest)))
         var contacts = try snapshot.blockedContacts(
             of: caller.userID,
             after: request.from ?? 0,

@@ -37,7 +37,10 @@ struct EntitiesHandler: Sendable {
         guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
         guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
         let count = Int(
-            min(request.count ?? Int64(limits.objectsPageSize), Int64(limits.maxObjectsPage))
+            clamping: min(
+                request.count ?? Int64(limits.objectsPageSize),
+                Int64(limits.maxObjectsPage)
+            )
         )
         if let range = request.series {
             return try elements(range, after: request.after, count, time, caller, snapshot)
@@ -195,7 +198,7 @@ struct EntitiesHandler: Sendable {
         let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))
         let oldest = try tx.forgetObjectReplies(
             before: .max,
-            limit: Int(min(surplus, Int64(step))),
+            limit: Int(clamping: min(surplus, Int64(step))),
             of: caller.userID
         )
         return Int64(old + oldest)

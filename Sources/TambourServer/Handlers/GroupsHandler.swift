@@ -273,7 +273,7 @@ struct GroupsHandler: Sendable {
             query.isEmpty || Self.isNamed(account, query)
         }
         let marker = UserID(request.marker ?? 0)
-        let limit = Int(min(max(1, asked), Int64(limits.maxMembersPage)))
+        let limit = Int(clamping: min(max(1, asked), Int64(limits.maxMembersPage)))
         let page: (members: [ChatMember], next: UserID?)
         switch type {
         case .joinRequest:

@@ -105,7 +105,7 @@ struct PollsHandler: Sendable {
             for: request.answerID,
             in: record,
             after: UserID(request.marker ?? 0),
-            limit: Int(min(max(1, asked), Int64(limits.maxVotersPage)))
+            limit: Int(clamping: min(max(1, asked), Int64(limits.maxVotersPage)))
         )
         return VotersListByAnswerReply(votes: page.votes, marker: page.next?.rawValue)
     }

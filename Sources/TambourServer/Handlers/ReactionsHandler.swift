@@ -156,7 +156,7 @@ struct ReactionsHandler: Sendable {
         let page = try snapshot.reactions(
             to: record,
             after: UserID(request.marker ?? 0),
-            limit: Int(min(max(1, asked), Int64(limits.maxReactionsPage)))
+            limit: Int(clamping: min(max(1, asked), Int64(limits.maxReactionsPage)))
         )
         return MsgGetDetailedReactionsReply(
             reactions: page.reactions,

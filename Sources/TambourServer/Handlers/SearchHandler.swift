@@ -107,14 +107,14 @@ struct SearchHandler: Sendable {
         let older = try snapshot.attached(
             in: view,
             upTo: place,
-            limit: Int(min(backward, Int64(limits.maxHistoryPage))),
+            limit: Int(clamping: min(backward, Int64(limits.maxHistoryPage))),
             &budget,
             isWanted
         )
         let newer = try snapshot.attached(
             in: view,
             after: place,
-            limit: Int(min(request.forward, Int64(limits.maxHistoryPage))),
+            limit: Int(clamping: min(request.forward, Int64(limits.maxHistoryPage))),
             &budget,
             isWanted
         )
@@ -224,7 +224,7 @@ struct SearchHandler: Sendable {
         people = Array(people.prefix(limits.maxPeopleFound))
         let cards = try publicChats(request.query, in: snapshot)
         let count = people.count + cards.count
-        let start = Int(max(0, min(request.marker ?? request.from ?? 0, Int64(count))))
+        let start = Int(clamping: max(0, min(request.marker ?? request.from ?? 0, Int64(count))))
         let end = min(start + limit, count)
         return PublicSearchReply(
             result: try (start..<end).map { index in
@@ -252,7 +252,7 @@ struct SearchHandler: Sendable {
     private func pageSize(_ count: Int64?) throws -> Int {
         guard let count else { return limits.searchPageSize }
         guard count >= 0 else { throw RequestError.protoPayload("/count: negative") }
-        return Int(min(max(1, count), Int64(limits.maxSearchPage)))
+        return Int(clamping: min(max(1, count), Int64(limits.maxSearchPage)))
     }
 }
 

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Telephone numbers as people and clients write them.
 package enum PhoneNumber {
     /// The digits of an international number, or nil when the text is none.

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Cuts lists of changes, never within a commit.
 ///
 /// Each list has the newest change first, each with its clock.

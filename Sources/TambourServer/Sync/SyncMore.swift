@@ -68,7 +68,7 @@ extension LoginSync {
 
     /// How many entries a client gets that asks for `asked`.
     func count(_ asked: Int64?) -> Int {
-        Int(min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
+        Int(clamping: min(max(1, asked ?? Int64(limits.chatsPageSize)), Int64(limits.maxChatsPage)))
     }
 
     /// Chats that changed after `since` and up to `end`, and those that were left, the newest change

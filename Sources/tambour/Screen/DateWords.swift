@@ -1,4 +1,5 @@
 import Foundation
+import TambourProtocol
 
 /// Days as people write them.
 enum DateWords {

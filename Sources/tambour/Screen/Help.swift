@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// What F1 shows: keys, then commands.
 enum Help {
     static func lines(_ keys: KeyBindings) -> [String] {

@@ -1,3 +1,5 @@
+import TambourProtocol
+
 /// Which key does what: the usual ones, but for what somebody has chosen.
 struct KeyBindings: Sendable {
     private var bindings: [(action: KeyAction, keys: [KeyPress])] = []

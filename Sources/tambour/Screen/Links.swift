@@ -1,4 +1,5 @@
 import TambourClient
+import TambourProtocol
 
 /// Addresses in messages.
 enum Links {

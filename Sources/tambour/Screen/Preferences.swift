@@ -1,4 +1,5 @@
 import Foundation
+import TambourProtocol
 
 /// What a person has chosen for the screen, the same for all accounts.
 struct Preferences: Codable, Equatable, Sendable {

@@ -1,4 +1,5 @@
 import TambourClient
+import TambourProtocol
 
 /// What lies around the chat and over it: status, panels, questions, help, packets.
 extension ScreenView {

@@ -1,4 +1,5 @@
 import TambourClient
+import TambourProtocol
 
 /// What the screen asks before there is an account.
 struct SignInForm {

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import TambourClient
+import TambourProtocol
 
 /// The first run: asks for server, phone and code, and makes the account of a new phone.
 ///
