@@ -77,22 +77,30 @@ package struct PasswordRecord: Sendable {
 }
 
 extension ReadTransaction {
+    /// What the limit of an operator allows, powers of two.
+    private static let logRounds: ClosedRange<Int64> = 1...20
+
     /// Nil for a user without a second factor.
     package func password(of user: UserID) throws -> PasswordRecord? {
         let statement = store.passwords.ofUser
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         guard try statement.step() else { return nil }
+        // Hashing takes as many rounds as the row says.
+        let logRounds = statement.int(2)
+        guard Self.logRounds.contains(logRounds) else {
+            throw ImpossibleRow("password \(user): log_rounds", logRounds)
+        }
         return PasswordRecord(
             password: HashedPassword(
                 salt: statement.bytes(0),
                 hash: statement.bytes(1),
-                logRounds: Int(statement.int(2)),
+                logRounds: Int(clamping: logRounds),
                 version: HashedPassword.Version(rawValue: statement.int(7)) ?? .plain
             ),
             hint: statement.isNull(3) ? nil : Text(unchecked: Bytes(statement.bytes(3))),
             email: statement.isNull(4) ? nil : statement.string(4),
-            tries: Int(statement.int(5)),
+            tries: statement.count(5),
             triesSince: statement.int(6)
         )
     }

@@ -12,10 +12,10 @@ package enum StoreCheck {
         var problems: [String] = []
         if let sqlite = store.sql as? SQLiteConnection { problems += try sqlite.quickCheck() }
         let clock = try store.meta.value("ct") ?? 0
-        if times.contains(clock), clock - maxDriftMs > wall {
+        if MessageID.times.contains(clock), clock - maxDriftMs > wall {
             problems.append("the commit clock is \(clock - wall) ms ahead of the wall clock")
         }
-        problems += try impossible(in: store)
+        problems += try impossibleNumbers(in: store)
         problems += try rows(
             store.sql,
             """
@@ -73,67 +73,6 @@ package enum StoreCheck {
             "chat \($0[0]): message \($0[1]) has \($0[2]) bytes, more than messages may have; it is served without what "
                 + "does not fit"
         }
-    }
-
-    /// Rows that are named of each kind.
-    private static let maxRows = 100
-    /// What message ids have room for, Unix milliseconds.
-    private static let times: ClosedRange<Int64> = 0...((1 << 47) - 1)
-
-    /// Numbers that no server can have written: arithmetic with them fails, or ids would run out.
-    private static func impossible(in store: StoreConnection) throws -> [String] {
-        func isNo(_ column: String, in range: ClosedRange<Int64>) -> String {
-            "(\(column) < \(range.lowerBound) OR \(column) > \(range.upperBound))"
-        }
-        let ids: ClosedRange<Int64> = 1...(1 << 62)
-        let counts: ClosedRange<Int64> = 0...(1 << 62)
-        var problems: [String] = []
-        for (name, value) in try namedValues(store.sql) where !times.contains(value) {
-            problems.append("meta \(name): \(value) is no time")
-        }
-        let kinds: [(table: String, keys: String, columns: [String], range: ClosedRange<Int64>)] = [
-            ("account", "id", ["id"], ids),
-            ("account", "id", ["registered", "updated", "seen"], times),
-            ("session", "id", ["id", "user_id"], ids),
-            ("session", "id", ["created", "last_seen"], times),
-            ("chat", "id", ["id"], -(1 << 62)...(1 << 62)),
-            ("chat", "id", ["member_count"], counts),
-            ("chat", "id", ["created", "ct_head"], times),
-            ("member", "user_id, chat", ["read_n", "hidden_n", "floor"], counts),
-            ("member", "user_id, chat", ["joined", "read_time", "ct"], times),
-            ("message", "chat, id", ["id", "n"], 1...(Int64.max - 0xFFFF)),
-            ("message", "chat, id", ["updated", "changed"], times),
-        ]
-        for (table, keys, columns, range) in kinds {
-            for column in columns {
-                problems += try rows(
-                    store.sql,
-                    """
-                    SELECT \(keys), \(column) FROM \(table) WHERE \(isNo(column, in: range))
-                    LIMIT \(maxRows)
-                    """
-                ) {
-                    let key = $0.dropLast().map { "\($0)" }.joined(separator: " ")
-                    return "\(table) \(key): \(column) is \($0[$0.count - 1])"
-                }
-            }
-        }
-        return problems
-    }
-
-    /// The times in `meta`.
-    private static func namedValues(_ sql: any SQLConnection) throws -> [(String, Int64)] {
-        let statement = try sql.prepare(
-            """
-            SELECT k, v FROM meta
-            WHERE k IN ('ct', 'ct_lease', 'restored', 'changes_unknown', 'up', 'spared_until')
-            ORDER BY k
-            """
-        )
-        defer { statement.reset() }
-        var values: [(String, Int64)] = []
-        while try statement.step() { values.append((statement.string(0), statement.int(1))) }
-        return values
     }
 
     private static let clockValue = "SELECT v FROM meta WHERE k = 'ct'"

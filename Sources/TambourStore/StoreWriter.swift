@@ -16,11 +16,19 @@ package final class StoreWriter {
     }
 
     /// The end of the clock's lease that the last commit on disk left; 0 in a new store.
+    ///
+    /// - Throws: `ImpossibleRow` for a time that the ids of messages have no room for.
     package func persistedLeaseEnd() throws -> Int64 {
-        if let leaseEnd = try connection.meta.value(StoreConnection.leaseKey) { return leaseEnd }
+        let clock = try time("ct")
+        if let leaseEnd = try time(StoreConnection.leaseKey) { return leaseEnd }
         // Written before commits left the end of their lease: it was counted from the clock then.
-        return try connection.meta.value("ct").map { $0 + Int64(connection.limits.commitLeaseMs) }
-            ?? 0
+        return clock.map { $0 + Int64(connection.limits.commitLeaseMs) } ?? 0
+    }
+
+    private func time(_ key: String) throws -> Int64? {
+        guard let time = try connection.meta.value(key) else { return nil }
+        guard MessageID.times.contains(time) else { throw ImpossibleRow("meta \(key)", time) }
+        return time
     }
 
     /// Whether the index of words may be behind the messages.

@@ -37,7 +37,7 @@ extension WriteTransaction {
         on device: DeviceID
     ) throws -> (record: MessageRecord, previous: MessageID?) {
         guard let member = try member(sender, of: chat) else {
-            preconditionFailure("the handler has looked the sender up among the members")
+            throw ImpossibleRow("member of chat \(chat.key.rawValue): user_id", sender.rawValue)
         }
         writes += 1
         let previous = chat.head.number == 0 ? nil : chat.head.id
@@ -59,6 +59,9 @@ extension WriteTransaction {
             forward: draft.forward,
             poll: draft.poll
         )
+        guard record.id > chat.head.id, record.number > chat.head.number else {
+            throw ImpossibleRow("message \(chat.key.rawValue) \(chat.head.id): n", chat.head.number)
+        }
         if device != .server {
             let isCreation = !chat.kind.isPair && record.number == 1
             let key = SendKey(

@@ -72,6 +72,8 @@ extension WriteTransaction {
         var ends = try reader.ends(of: part, in: chat)
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         let (masks, last) = try masks(of: chat, after: start, count: count)
+        // Of rows whose numbers have gaps no block may be complete: the same step would be next for ever.
+        guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
         store.search.putPart.bind(1, chat.rawValue)
         store.search.putPart.bind(2, part)
@@ -176,9 +178,12 @@ extension WriteTransaction {
         with new: MessageRecord?
     ) throws -> (before: Set<[UInt8]>, after: Set<[UInt8]>) {
         let part = block / SearchIndex.fanOut
-        let index = Int(block % SearchIndex.fanOut)
+        let index = block % SearchIndex.fanOut
         let ends = try reader.ends(of: part, in: chat)
-        let start = index > 0 ? ends[index - 1] : try reader.end(before: part, in: chat)
+        guard let end = ends.end(of: index) else {
+            throw ImpossibleRow("search_part of chat \(chat.rawValue): part", part)
+        }
+        let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
         let bit = SearchIndex.bit(block)
         let isAny = try reader.mask(of: SearchIndex.anyWord, in: chat, .part, part) & bit != 0
         // A block of an older store may have any number of words.
@@ -188,7 +193,7 @@ extension WriteTransaction {
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, start.rawValue)
-        statement.bind(3, ends[index].rawValue)
+        statement.bind(3, end.rawValue)
         statement.bind(4, SearchIndex.blockMessages)
         while try statement.step() {
             before.add(wordsAt: statement, to: bit)

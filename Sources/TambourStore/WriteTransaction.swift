@@ -77,17 +77,27 @@ package final class WriteTransaction {
     }
 
     private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64, Int64) {
-        func last(_ statement: any SQLStatement) throws -> Int64 {
+        func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
             defer { statement.reset() }
-            return try statement.step() && !statement.isNull(0) ? statement.int(0) : 0
+            guard try statement.step(), !statement.isNull(0) else { return 0 }
+            return try possible(statement.int(0), table)
+        }
+        // The next id counts on from the last one.
+        func possible(_ id: Int64, _ table: String) throws -> Int64 {
+            guard id <= StoreCheck.ids.upperBound else { throw ImpossibleRow("\(table): id", id) }
+            return id
         }
         // Rows of sessions go, so the newest id is remembered beside them; stores from before that
         // have only the rows.
-        let rememberedSession = try store.meta.value(lastSessionKey) ?? 0
+        let rememberedSession = try possible(
+            store.meta.value(lastSessionKey) ?? 0,
+            "meta last_session"
+        )
         return (
-            try last(store.accounts.lastID),
-            max(rememberedSession, try last(store.sessions.lastID)),
-            try last(store.sessions.lastDevice), try last(store.chats.lastPositiveID)
+            try last("account", store.accounts.lastID),
+            max(rememberedSession, try last("session", store.sessions.lastID)),
+            try last("device", store.sessions.lastDevice),
+            try last("chat", store.chats.lastPositiveID)
         )
     }
 

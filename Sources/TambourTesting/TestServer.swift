@@ -49,12 +49,14 @@ package final class TestServer: Sendable {
     ///   - overrides: limits by name; how often something may be done is not limited unless named.
     ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
     ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
+    ///   - logs: whether errors of the server are printed.
     package init(
         overrides: [String: Int] = [:],
         lanes: Int? = nil,
         environment: Environment = .live,
         linkPreviews: LinkPreviewSource? = nil,
-        dataDirectory: String? = nil
+        dataDirectory: String? = nil,
+        logs: Bool = true
     ) throws {
         let codes = Codes()
         self.codes = codes
@@ -67,7 +69,7 @@ package final class TestServer: Sendable {
         limits["passwordHashLogRounds"] = 4
         limits.merge(overrides) { $1 }
         var logger = Logger(label: "test") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = .error
+        logger.logLevel = logs ? .error : .critical
         let lanesOfRun = getenv("TAMBOUR_TEST_LANES").flatMap { Int(String(cString: $0)) }
         server = try Server(
             ServerConfiguration(

@@ -91,4 +91,24 @@ struct StoreCheckTests {
         let problems = try store.problems()
         #expect(problems.contains { $0.contains(damage.problem) }, "\(problems)")
     }
+
+    @Test("every column of numbers is known to the check, and no other")
+    func columns() throws {
+        let database = try TestDatabase(.sqlite)
+        let connection = try database.connect()
+        try StoreConnection.migrate(connection)
+        let statement = try connection.prepare(
+            """
+            SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+            WHERE t.type = 'table' AND c.type = 'INTEGER' AND t.name <> 'schema_migration'
+            """
+        )
+        defer { statement.reset() }
+        var columns: Set<String> = []
+        while try statement.step() { columns.insert(statement.string(0)) }
+        #expect(columns.count > 100)
+        let bounded = Set(StoreCheck.ranges.keys)
+        #expect(bounded.union(StoreCheck.unbounded) == columns)
+        #expect(bounded.isDisjoint(with: StoreCheck.unbounded))
+    }
 }

@@ -72,12 +72,12 @@ package struct LiveAdminBackend: AdminBackend {
             .init(
                 "uptime_seconds",
                 "Seconds since the start.",
-                Int(now - server.metrics.startedMs) / 1000
+                Int(clamping: now - server.metrics.startedMs) / 1000
             ),
             .init(
                 "clock_drift_milliseconds",
                 "How far the commit clock runs ahead of the wall.",
-                Int(server.shared.clock.drift(wall: now))
+                Int(clamping: server.shared.clock.drift(wall: now))
             ),
             .init(
                 "lane_delay_seconds",
@@ -105,7 +105,8 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     package let environment: Environment
     package let limits: Limits
     private let directory: DataDirectory
-    private let core: EngineCore
+    /// Made by the first command that writes: a store that no server can go on with is still looked at.
+    private var core: EngineCore?
     private let store: StoreConnection
     private let connection: SQLiteConnection
 
@@ -119,8 +120,15 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
         directory = try DataDirectory(dataDirectory)
         connection = try SQLiteConnection(path: directory.databasePath, mode: .readWrite)
         try StoreConnection.migrate(connection)
+        store = try StoreConnection(
+            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
+            limits: limits
+        )
+    }
+
+    private func makeCore() throws -> EngineCore {
         let writer = try StoreWriter(StoreConnection(connection, limits: limits))
-        core = EngineCore(
+        return EngineCore(
             writer: writer,
             clock: CommitClock(
                 persistedLeaseEnd: try writer.persistedLeaseEnd(),
@@ -129,13 +137,11 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
             metrics: ServerMetrics(startedMs: environment.wallMs()),
             report: { _ in }
         )
-        store = try StoreConnection(
-            SQLiteConnection(path: directory.databasePath, mode: .readOnly),
-            limits: limits
-        )
     }
 
     package func write(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
+        let core = try core ?? makeCore()
+        self.core = core
         let failure = Box<(any Error)?>(nil)
         let command = Command { tx in
             do {

@@ -53,7 +53,7 @@ extension AuthHandler {
         try tx.spendLoginCode(tokenHash: Tokens.hash(request.token))
         try tx.setPhone(code.phone, of: caller.userID)
         guard let account = try tx.reader.account(caller.userID) else {
-            preconditionFailure("the account of a session is there")
+            throw ImpossibleRow("session: user_id", caller.userID.rawValue)
         }
         try tellProfile(of: caller.userID, except: caller.connectionID, in: tx)
         try tx.tellContacts(of: account, limit: limits.maxContactAudience)

@@ -24,7 +24,7 @@ extension WriteTransaction {
     func seen(_ chat: ChatState, by member: UserID) throws -> Chat {
         let reader = try flushedReader()
         guard let view = try reader.view(chat.key, for: member) else {
-            preconditionFailure("whoever may change a chat stays in it")
+            throw ImpossibleRow("member of chat \(chat.key.rawValue): user_id", member.rawValue)
         }
         return try reader.chat(view)
     }

@@ -23,7 +23,7 @@ extension GroupsHandler {
             if chat.details.options.contains(.joinRequest) {
                 try tx.addRequest(of: caller.userID, in: chat)
                 guard let card = try tx.flushedReader().card(linkedBy: link) else {
-                    preconditionFailure("the chat was found by this link")
+                    throw ImpossibleRow("chat", chat.key.rawValue)
                 }
                 return ChatJoinReply(chat: card.chat)
             }
@@ -81,7 +81,7 @@ extension GroupsHandler {
         let asked = request.count ?? Int64(limits.searchPageSize)
         let cards = try snapshot.largestPublicChats(
             but: caller.userID,
-            limit: Int(min(max(1, asked), Int64(limits.maxSearchPage)))
+            limit: Int(clamping: min(max(1, asked), Int64(limits.maxSearchPage)))
         )
         return ChatSuggestReply(chats: cards.map(\.chat))
     }

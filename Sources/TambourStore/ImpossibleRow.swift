@@ -1,0 +1,16 @@
+/// A number in the store that no server writes, and with which a request, or a start, cannot go on.
+package struct ImpossibleRow: Error, Equatable, CustomStringConvertible {
+    /// The row and its column, as `meta ct_lease`.
+    package let place: String
+    package let value: Int64
+
+    package init(_ place: String, _ value: Int64) {
+        self.place = place
+        self.value = value
+    }
+
+    package var description: String {
+        "\(place) is \(value), which no server writes: the store is damaged. "
+            + "`tambourd admin check` lists such rows; restore a backup"
+    }
+}

@@ -1,0 +1,304 @@
+import TambourProtocol
+import TambourSQL
+
+// Numbers that no server writes: ids would run out, times would lie outside of what ids have room for.
+extension StoreCheck {
+    /// What the columns of a table can hold.
+    struct Numbers {
+        let table: String
+        /// The key of a row, as far as it is numbers.
+        let keys: [String]
+        let ranges: [(column: String, range: ClosedRange<Int64>)]
+
+        init(
+            _ table: String,
+            _ keys: [String],
+            _ columns: [(names: [String], range: ClosedRange<Int64>)]
+        ) {
+            self.table = table
+            self.keys = keys
+            ranges = columns.flatMap { columns in columns.names.map { ($0, columns.range) } }
+        }
+    }
+
+    /// The next id counts on from the last one, and has room for it.
+    static let ids: ClosedRange<Int64> = 1...(1 << 62)
+    /// Counts, and ids where 0 stands for none.
+    private static let counts: ClosedRange<Int64> = 0...(1 << 62)
+    /// Negative ones are groups.
+    private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
+    /// Ids of messages and objects, which begin with a time; 0 for none.
+    private static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
+    private static let times = MessageID.times
+    /// Flags, kinds and small counts.
+    private static let small: ClosedRange<Int64> = 0...Int64(Int32.max)
+    /// The bits of a poll, and times of which the largest number stands for never.
+    private static let positive: ClosedRange<Int64> = 0...(.max)
+
+    /// Columns that may hold any number, and whose it is.
+    package static let unbounded: Set<String> = [
+        // The client's, by which it knows its message again.
+        "message.cid", "delayed_message.cid",
+        // The client's, for people to read.
+        "report.reason",
+        // A bit for each of 64 blocks.
+        "search_word.blocks",
+        // The device's: its clock, its number, its operations, its place in a series.
+        "object.modified", "object.device", "object.creator", "object.created_by",
+        "object.position",
+        "object_purge.modified", "object_purge.device",
+        "object_reply.device", "object_reply.op_id",
+        // One value for each key.
+        "meta.v",
+    ]
+
+    /// The columns whose numbers are checked, as `account.id`, and what each can hold.
+    package static let ranges: [String: ClosedRange<Int64>] = Dictionary(
+        uniqueKeysWithValues: numbers.flatMap { table in
+            table.ranges.map { ("\(table.table).\($0.column)", $0.range) }
+        }
+    )
+
+    static let numbers: [Numbers] = [
+        Numbers(
+            "account",
+            ["id"],
+            [
+                (["id"], ids), (["registered", "updated", "seen", "settings_ct"], times),
+                (["blocked", "privacy"], small),
+                // Of somebody who is erased it is the id below 0.
+                (["phone"], chats),
+            ]
+        ),
+        Numbers("account_word", [], [(["user_id"], ids)]),
+        Numbers(
+            "account_end",
+            ["user_id"],
+            [
+                (["user_id"], ids), (["delete_at"], times), (["inactive_days", "erasing"], small),
+                (["due"], positive), (["erased_up_to"], messages),
+            ]
+        ),
+        Numbers("device", ["id"], [(["id", "user_id"], ids)]),
+        Numbers(
+            "session",
+            ["id"],
+            [(["id", "user_id", "device"], ids), (["created", "last_seen"], times)]
+        ),
+        Numbers(
+            "login_code",
+            [],
+            [(["phone", "user_id"], counts), (["created", "expires"], times), (["tries"], small)]
+        ),
+        Numbers("registration", [], [(["phone"], counts), (["expires"], times)]),
+        Numbers("email_code", [], [(["user_id"], counts), (["created"], times)]),
+        Numbers(
+            "password",
+            ["user_id"],
+            [
+                (["user_id"], ids), (["log_rounds", "tries", "version"], small),
+                (["tries_since"], times),
+            ]
+        ),
+        Numbers(
+            "track",
+            [],
+            [
+                (["user_id", "session"], counts), (["created", "expires", "code_expires"], times),
+                (["kind", "checked", "email_checked", "code_tries", "codes_sent"], small),
+            ]
+        ),
+        Numbers(
+            "chat",
+            ["id"],
+            [
+                (["id"], chats), (["low_user", "high_user", "owner", "member_count"], counts),
+                (["created", "ct_head"], times), (["kind", "is_public"], small),
+                (["options"], counts), (["pinned"], messages),
+            ]
+        ),
+        Numbers("chat_word", [], [(["chat"], chats)]),
+        Numbers(
+            "chat_purge",
+            ["chat", "sender"],
+            [(["chat", "sender"], chats), (["up_to"], messages)]
+        ),
+        Numbers(
+            "member",
+            ["user_id", "chat"],
+            [
+                (["user_id"], ids), (["chat"], chats),
+                (["joined", "read_time", "shown_time", "ct"], times),
+                (["read_n", "hidden_n", "permissions"], counts), (["big"], small),
+                (["floor", "delayed_updated", "delayed_failed"], messages),
+            ]
+        ),
+        Numbers(
+            "former_member",
+            ["user_id", "chat"],
+            [
+                (["user_id"], ids), (["chat"], chats), (["owner"], counts),
+                (["joined", "ct"], times),
+            ]
+        ),
+        Numbers(
+            "join_request",
+            ["chat", "user_id"],
+            [(["chat"], chats), (["user_id"], ids), (["asked"], times)]
+        ),
+        Numbers(
+            "message",
+            ["chat", "id"],
+            [
+                (["chat"], chats), (["id", "n"], 1...messages.upperBound),
+                (["sender", "device"], counts), (["status"], small),
+                (["updated", "changed"], times), (["reply_to"], messages), (["poll"], positive),
+            ]
+        ),
+        Numbers(
+            "message_hidden",
+            ["user_id", "chat", "message"],
+            [(["user_id"], ids), (["chat"], chats), (["message"], messages), (["ct"], times)]
+        ),
+        Numbers(
+            "delayed_message",
+            ["user_id", "peer", "id"],
+            [
+                (["user_id"], ids), (["peer"], chats), (["id", "reply_to"], messages),
+                (["fire", "updated"], times), (["failed", "notify"], small),
+                (["device", "bytes"], counts), (["poll"], positive),
+            ]
+        ),
+        Numbers(
+            "draft",
+            ["user_id", "peer"],
+            [
+                (["user_id"], ids), (["peer"], chats), (["ct", "saved"], times),
+                (["reply_to"], messages),
+            ]
+        ),
+        Numbers(
+            "reaction",
+            ["chat", "message", "user_id"],
+            [(["chat"], chats), (["message"], messages), (["user_id"], ids)]
+        ),
+        Numbers(
+            "poll_vote",
+            ["chat", "message", "user_id"],
+            [
+                (["chat"], chats), (["message"], messages), (["user_id"], ids),
+                (["answer"], small), (["voted"], times),
+            ]
+        ),
+        Numbers(
+            "contact",
+            ["owner", "user_id"],
+            [
+                (["owner", "user_id"], ids), (["added", "blocked", "partner"], small),
+                (["ct"], times),
+            ]
+        ),
+        Numbers("user_setting", ["user_id"], [(["user_id"], ids)]),
+        Numbers("chat_setting", ["user_id", "chat"], [(["user_id"], ids), (["chat"], chats)]),
+        Numbers("folder", ["user_id"], [(["user_id"], ids), (["updated"], times)]),
+        Numbers("folder_order", ["user_id"], [(["user_id"], ids), (["sync"], times)]),
+        Numbers("search_part", ["chat", "part"], [(["chat"], chats), (["part"], counts)]),
+        Numbers(
+            "search_word",
+            ["chat", "part"],
+            [(["chat"], chats), (["scale"], small), (["part"], counts)]
+        ),
+        Numbers(
+            "report",
+            ["id"],
+            [
+                (["id"], ids), (["reporter", "user_id"], counts), (["chat"], chats),
+                (["message"], messages), (["created"], times),
+            ]
+        ),
+        Numbers("measurement", ["day"], [(["day", "row_count", "bytes"], counts)]),
+        Numbers(
+            "object",
+            ["user_id", "id"],
+            [
+                (["user_id"], ids), (["id", "parent"], messages), (["version"], counts),
+                (["deleted"], small), (["ct"], times),
+            ]
+        ),
+        Numbers(
+            "object_count",
+            ["user_id"],
+            [
+                (["user_id"], ids), (["live", "elements", "replies"], counts),
+                (["last_id"], messages),
+            ]
+        ),
+        Numbers("object_reply", ["user_id"], [(["user_id"], ids), (["ct"], times)]),
+        Numbers(
+            "object_purge",
+            ["user_id", "parent"],
+            [(["user_id"], ids), (["parent"], messages), (["version"], counts)]
+        ),
+    ]
+
+    /// The numbers in `meta`.
+    private static let meta: [String: ClosedRange<Int64>] = [
+        "ct": times, "ct_lease": times, "restored": times, "changes_unknown": times, "up": times,
+        "spared_until": times, "last_session": counts,
+    ]
+
+    /// Rows that are named of each kind.
+    static let maxRows = 100
+
+    static func impossibleNumbers(in store: StoreConnection) throws -> [String] {
+        var problems: [String] = []
+        for (name, value) in try metaValues(store.sql) {
+            guard let range = meta[name], !range.contains(value) else { continue }
+            problems.append(
+                "meta \(name): \(value) is no \(range == times ? "time" : "id")"
+            )
+        }
+        for table in numbers { problems += try impossible(table, in: store.sql) }
+        return problems
+    }
+
+    /// Reads a table once.
+    private static func impossible(
+        _ table: Numbers,
+        in sql: any SQLConnection
+    ) throws -> [String] {
+        let columns = (table.keys + table.ranges.map(\.column)).joined(separator: ", ")
+        let isImpossible = table.ranges.map { column, range in
+            range.upperBound == .max
+                ? "\(column) < \(range.lowerBound)"
+                : "\(column) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)"
+        }
+        let statement = try sql.prepare(
+            """
+            SELECT \(columns) FROM \(table.table)
+            WHERE \(isImpossible.joined(separator: " OR ")) LIMIT \(maxRows)
+            """
+        )
+        defer { statement.reset() }
+        var problems: [String] = []
+        while try statement.step() {
+            let key = table.keys.indices.map { " \(statement.int($0))" }.joined()
+            for (index, (column, range)) in table.ranges.enumerated() {
+                let place = table.keys.count + index
+                guard !statement.isNull(place), !range.contains(statement.int(place)) else {
+                    continue
+                }
+                problems.append("\(table.table)\(key): \(column) is \(statement.int(place))")
+            }
+        }
+        return problems
+    }
+
+    private static func metaValues(_ sql: any SQLConnection) throws -> [(String, Int64)] {
+        let statement = try sql.prepare("SELECT k, v FROM meta ORDER BY k")
+        defer { statement.reset() }
+        var values: [(String, Int64)] = []
+        while try statement.step() { values.append((statement.string(0), statement.int(1))) }
+        return values
+    }
+}

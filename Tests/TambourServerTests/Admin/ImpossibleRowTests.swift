@@ -1,0 +1,128 @@
+import Foundation
+import TambourProtocol
+import TambourSQL
+import TambourServer
+import TambourStore
+import TambourTesting
+import Testing
+
+/// Stores in which one number is what no server writes: well-formed pages with a bit that flipped.
+@Suite("Impossible rows", .serialized)
+struct ImpossibleRowTests {
+    /// A number at an end, in one row or in all of them.
+    private struct Damage: CustomStringConvertible {
+        let column: StoreColumn
+        let value: Int64
+        let isEverywhere: Bool
+
+        var description: String {
+            "\(column.table).\(column.name) = \(value)\(isEverywhere ? " everywhere" : "")"
+        }
+
+        var sql: String {
+            let set = "UPDATE OR IGNORE \(column.table) SET \(column.name) = \(value)"
+            guard !isEverywhere else { return set }
+            let keys = column.keys.joined(separator: ", ")
+            return "\(set) WHERE (\(keys)) = (SELECT \(keys) FROM \(column.table) "
+                + "ORDER BY \(column.keys.map { "\($0) DESC" }.joined(separator: ", ")) LIMIT 1)"
+        }
+    }
+
+    private static let values: [Int64] = [.min, .min + 1, -1, .max - 1, .max]
+
+    @Test("a store with a number at an end is refused in words, or served; `admin check` names it")
+    func sweep() throws {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        var random = SeededGenerator(seed: seed)
+        let world = try StoredWorld()
+        defer { world.remove() }
+        let columns = try world.columns()
+        #expect(Set(columns.map(\.table)).count > 30)
+        var damages = columns.flatMap { column in
+            Self.values.flatMap { value in
+                [false, true].map { Damage(column: column, value: value, isEverywhere: $0) }
+            }
+        }
+        .shuffled(using: &random)
+        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(48)) }
+        print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
+        for damage in damages {
+            // The last line says which store ended the process.
+            if environment["TAMBOUR_TRACE"] != nil { print(damage) }
+            try look(at: world, damage)
+        }
+    }
+
+    @Test(
+        "what a start cannot go on with is said",
+        arguments: [
+            ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct_lease'", "meta ct_lease is"),
+            ("UPDATE meta SET v = -9223372036854775808 WHERE k = 'ct_lease'", "meta ct_lease is"),
+            ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct'", "meta ct is"),
+            (
+                "UPDATE meta SET v = 9223372036854775807 WHERE k = 'last_session'",
+                "meta last_session"
+            ),
+            ("UPDATE account SET id = 9223372036854775807 WHERE id = 2", "account: id is"),
+            ("UPDATE device SET id = 9223372036854775807 WHERE id = 2", "device: id is"),
+            ("UPDATE session SET id = 9223372036854775807 WHERE id = 2", "session: id is"),
+            (
+                "UPDATE chat SET id = 9223372036854775807 WHERE id = (SELECT max(id) FROM chat)",
+                "chat: id is"
+            ),
+        ]
+    )
+    func starts(sql: String, says: String) throws {
+        let world = try StoredWorld()
+        defer { world.remove() }
+        let directory = try world.copy(changedBy: sql)
+        defer { TestServer.removeDirectory(directory) }
+        let refusal = try #require(throws: ImpossibleRow.self) {
+            _ = try TestServer(dataDirectory: directory)
+        }
+        #expect(refusal.description.hasPrefix(says) && refusal.description.contains("admin check"))
+        #expect(try !problems(in: directory).isEmpty)
+    }
+
+    /// Starts a server, does what people do, and what it does by itself.
+    private func look(at world: StoredWorld, _ damage: Damage) throws {
+        let directory = try world.copy(changedBy: damage.sql)
+        defer { TestServer.removeDirectory(directory) }
+        let found = try problems(in: directory)
+        if let range = damage.column.range, !range.contains(damage.value),
+            try world.changes(damage.sql)
+        {
+            let says = "\(damage.column.name) is \(damage.value)"
+            let isNamed = found.contains {
+                $0.hasPrefix(damage.column.table) && $0.hasSuffix(says)
+            }
+            #expect(isNamed, "\(damage): \(found)")
+        }
+        let server: TestServer
+        do {
+            server = try TestServer(dataDirectory: directory, logs: false)
+        } catch is ImpossibleRow {
+            return
+        }
+        defer { server.stop() }
+        world.visit(server)
+        try world.waitForOwnWork(of: server)
+        try world.administer(server)
+        let stranger = try server.connect()
+        try stranger.call(PingRequest())
+    }
+
+    /// What `admin check` prints of a store that nobody serves.
+    private func problems(in directory: String) throws -> [String] {
+        var lines: [String] = []
+        do {
+            try AdminService(OfflineAdminBackend(dataDirectory: directory)).run(.check) {
+                lines.append($0)
+            }
+        } catch is AdminService.Failure {
+            return lines
+        }
+        return []
+    }
+}
