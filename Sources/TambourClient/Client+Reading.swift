@@ -180,13 +180,16 @@ extension Client {
                     at: chat,
                     position: position,
                     isGoingBack: isGoingBack,
-                    rowsOnScreen: rowsOnScreen,
+                    rowsOnScreen: min(max(rowsOnScreen, 0), Client.mostRowsOnScreen),
                     visible: visible,
                     tx
                 )
             }
         }
     }
+
+    /// More rows no screen shows, and no plan for them has to count.
+    private static let mostRowsOnScreen = 10_000
 
     /// Says that nobody looks at a chat any more.
     public func lookAway(from chat: ChatID) {

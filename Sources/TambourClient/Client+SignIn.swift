@@ -41,7 +41,7 @@ extension Client {
     public func requestCode(phone: String) async throws(ClientError) -> CodeRequest {
         let reply = try await ask(AuthRequestRequest(phone: phone, type: "START_AUTH"))
         return CodeRequest(
-            digits: Int(clamping: reply.codeLength),
+            digits: Int(count: reply.codeLength),
             phone: phone,
             token: reply.token
         )

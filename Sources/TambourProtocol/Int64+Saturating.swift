@@ -47,6 +47,14 @@ extension Int64 {
 /// The distance from 0; that of the smallest number is the largest.
 @inlinable package func abs(_ number: Int64) -> Int64 { number < 0 ? -number : number }
 
+extension Int {
+    /// Takes a count from outside; what is no count becomes the nearest of 0 to `Int32.max`, so that
+    /// counting on from it stays inside the type.
+    package init(count: Int64) {
+        self = Int(clamping: Swift.min(Swift.max(count, 0), Int64(Int32.max)))
+    }
+}
+
 extension Duration {
     /// The whole milliseconds in it, or the end of the type that they pass.
     package var wholeMilliseconds: Int64 {

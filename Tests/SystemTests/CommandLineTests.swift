@@ -126,6 +126,34 @@ struct CommandLineTests {
         #expect(result.errors.contains(says), "\(result.errors)")
     }
 
+    @Test(
+        "no number ends a command by a signal",
+        arguments: [
+            ["admin", "users", "list", "--limit"], ["admin", "users", "list", "--idle-days"],
+            ["admin", "chats", "list", "--limit"], ["admin", "chats", "list", "--min-members"],
+            ["admin", "sessions", "list", "--idle-days"], ["admin", "stats", "--since-days"],
+            ["admin", "users", "create", "--first-phone=+79990000009", "--count"],
+            ["serve", "--listen=127.0.0.1:0", "--lanes"],
+        ]
+    )
+    func numbers(command: [String]) async throws {
+        let place = try Place()
+        let made = try await run([
+            "admin", "users", "create", "--count", "2", "--first-phone", "+79990000001",
+            "--data", place.data,
+        ])
+        #expect(made.status == 0, "\(made.errors)")
+        for number in [
+            "0", "-1", "200000000000000", "9223372036854775807", "-9223372036854775808",
+            "9223372036854775808",
+        ] {
+            let words = Array(command.dropLast()) + ["\(command[command.count - 1])=\(number)"]
+            let result = try await run(words + ["--data", place.data])
+            // What ArgumentParser cannot read is 64.
+            #expect([0, 1, 64].contains(result.status), "\(words): \(result.errors)")
+        }
+    }
+
     @Test("limits that do not exist or make no sense are named")
     func limits() async throws {
         let place = try Place()

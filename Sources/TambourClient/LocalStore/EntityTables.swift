@@ -215,7 +215,7 @@ extension LocalUpdate.State {
         case "inFlight":
             self = .inFlight(
                 opID: try value.int("opID"),
-                position: Int(clamping: try value.int("position"))
+                position: Int(count: try value.int("position"))
             )
         case "version": self = .conflict(.version)
         case "parentDeleted": self = .conflict(.parentDeleted)

@@ -304,7 +304,7 @@ extension Message {
         let before = info?.yourReaction.map { "\($0)" }
         let own = change.map(\.first) ?? before
         var counts = (info?.counters ?? []).map {
-            (emoji: "\($0.reaction)", count: Int(clamping: $0.count))
+            (emoji: "\($0.reaction)", count: Int(count: $0.count))
         }
         if own != before {
             for index in counts.indices where counts[index].emoji == before {

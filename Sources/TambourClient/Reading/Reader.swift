@@ -90,7 +90,7 @@ struct Reader {
             id: id,
             kind: kind,
             title: title(of: kind, row["title"]),
-            unread: Int(clamping: row["unread"] as Int64),
+            unread: Int(count: row["unread"] as Int64),
             isMuted: muted != 0 && (muted < 0 || muted > row["lastEventTime"]),
             isPinned: favourite != 0,
             isHidden: row["status"] == "HIDDEN",
@@ -98,7 +98,7 @@ struct Reader {
             lastEventMs: row["lastEventTime"],
             preview: preview(of: row),
             draft: row["draftText"],
-            failedCount: Int(clamping: row["failed"] as Int64)
+            failedCount: Int(count: row["failed"] as Int64)
         )
     }
 

@@ -62,8 +62,8 @@ struct ChatsHandler: Sendable {
             } else if from >= now, try snapshot.head(of: view.key, at: from).id.timeMs != from {
                 from = newest
             }
-            let backward = Int(clamping: min(request.backward, Int64(limits.maxHistoryPage)))
-            let forward = Int(clamping: min(request.forward, Int64(limits.maxHistoryPage)))
+            let backward = Int(count: min(request.backward, Int64(limits.maxHistoryPage)))
+            let forward = Int(count: min(request.forward, Int64(limits.maxHistoryPage)))
             page = try snapshot.history(
                 of: view.key,
                 wireID: view.wireID,

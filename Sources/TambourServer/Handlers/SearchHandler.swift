@@ -107,14 +107,14 @@ struct SearchHandler: Sendable {
         let older = try snapshot.attached(
             in: view,
             upTo: place,
-            limit: Int(clamping: min(backward, Int64(limits.maxHistoryPage))),
+            limit: Int(count: min(backward, Int64(limits.maxHistoryPage))),
             &budget,
             isWanted
         )
         let newer = try snapshot.attached(
             in: view,
             after: place,
-            limit: Int(clamping: min(request.forward, Int64(limits.maxHistoryPage))),
+            limit: Int(count: min(request.forward, Int64(limits.maxHistoryPage))),
             &budget,
             isWanted
         )

@@ -12,7 +12,7 @@ enum DateWords {
         guard !word.isEmpty else { return nil }
         let today = calendar.startOfDay(for: now)
         guard let day = day(word, today, calendar) else { return nil }
-        return Int64(day.timeIntervalSince1970 * 1000)
+        return Int64(exactly: (day.timeIntervalSince1970 * 1000).rounded())
     }
 
     private static let weekdays = [

@@ -114,7 +114,7 @@ extension ScreenController {
     func openLink(_ number: Int, of row: HistoryRow?) {
         let row = row ?? state.rows.last { !Links.addresses(of: $0).isEmpty }
         let addresses = row.map { Links.addresses(of: $0) } ?? []
-        guard addresses.indices.contains(number - 1) else {
+        guard number > 0, number <= addresses.count else {
             state.notice = ("there is no link \(number) in it", true)
             return
         }

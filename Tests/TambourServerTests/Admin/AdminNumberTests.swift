@@ -7,14 +7,20 @@ import Testing
 @Suite("Numbers of operators")
 struct AdminNumberTests {
     /// The ends of what the types hold, what lies beside them, and what no type holds.
-    static let numbers: [String] =
-        [0, 1, 2, 200_000_000_000_000, Int64.max, Int64.max - 1, Int64.max / 86_400_000 + 1]
-        .flatMap { ["\($0)", "-\($0)"] }
-        + [7, 8, 15, 16, 31, 32, 47, 62].flatMap { bits in
-            [(1 << bits) - 1, 1 << bits, -(1 << bits)].map { (number: Int64) in "\(number)" }
-        }
-        + ["-9223372036854775808", "9223372036854775808", "-9223372036854775809"]
-        + ["18446744073709551616", "1e9", "+5", "0x7f", " 1", "٣", ""]
+    static let numbers: [String] = {
+        let bits: [Int64] = [7, 8, 15, 16, 31, 32, 47, 62]
+        var numbers: [Int64] = [
+            0, 1, 2, 200_000_000_000_000, .max / 86_400_000 + 1, .max - 1, .max,
+        ]
+        for bit in bits { numbers += [(1 << bit) - 1, 1 << bit] }
+        numbers += numbers.map { -$0 }
+        let texts = numbers.map { "\($0)" }
+        let others = [
+            "-9223372036854775808", "9223372036854775808", "-9223372036854775809",
+            "18446744073709551616", "1e9", "+5", "0x7f", " 1", "٣", "",
+        ]
+        return texts + others
+    }()
 
     /// Every number that a command takes, as words of the admin socket; `#` is the number.
     static let commands: [[String]] = [

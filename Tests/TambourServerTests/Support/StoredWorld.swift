@@ -262,7 +262,9 @@ final class StoredWorld {
         for work in [server.server.housekeeper.run, server.server.delayed.run] {
             let done = DispatchSemaphore(value: 0)
             work { done.signal() }
-            done.wait()
+            guard done.wait(timeout: .now() + 60) == .success else {
+                throw WireClient.Failure.timedOut("the server's own work")
+            }
         }
         try? server.run { tx in
             for _ in 0..<20 where tx.hasWordsToIndex { try tx.indexWords() }
