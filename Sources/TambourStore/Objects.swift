@@ -259,6 +259,10 @@ extension ReadTransaction {
         defer { statement.reset() }
         statement.bind(1, user.rawValue)
         guard try statement.step() else { return ObjectCounts() }
+        // The next object gets an id of its own.
+        guard StoreCheck.messages.contains(statement.int(2)) else {
+            throw ImpossibleRow("object_count \(user): last_id", statement.int(2))
+        }
         return ObjectCounts(
             live: statement.int(0),
             elements: statement.int(1),

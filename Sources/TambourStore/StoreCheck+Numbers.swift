@@ -28,7 +28,7 @@ extension StoreCheck {
     /// Negative ones are groups.
     private static let chats: ClosedRange<Int64> = -(1 << 62)...(1 << 62)
     /// Ids of messages and objects, which begin with a time; 0 for none.
-    private static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
+    static let messages: ClosedRange<Int64> = 0...(.max - 0xFFFF)
     private static let times = MessageID.times
     /// Flags, kinds and small counts.
     private static let small: ClosedRange<Int64> = 0...Int64(Int32.max)
