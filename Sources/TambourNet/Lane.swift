@@ -24,6 +24,8 @@ package final class Lane: @unchecked Sendable {
     private static let poison: UInt8 = 0xDB
     /// The number of sockets that a lane takes over in one round. The others are served between two crowds.
     private static let arrivalsPerRound = 16
+    /// The number of timers that fire in one round. The others that are due fire between two crowds.
+    private static let timersPerRound = 64
     /// The work of a turn of low priority in which nothing is read.
     private static let workPerTurn = 256
 
@@ -408,7 +410,11 @@ package final class Lane: @unchecked Sendable {
     private func fireTimers() {
         armedForMs = .max
         round {
-            while let body = timers.step(nowMs: now) { body() }
+            var left = Self.timersPerRound
+            while left > 0, let body = timers.step(nowMs: now) {
+                left -= 1
+                body()
+            }
         }
     }
 
@@ -547,6 +553,11 @@ package final class Lane: @unchecked Sendable {
     private func presentAgain(_ connection: Connection) {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
+        if connection.isLowPriority, connection.input != nil {
+            // Those of low priority that resume together have their turns like all others of their kind.
+            connection.hasEndedTurn = true
+            return awaitTurn(connection)
+        }
         watch(connection, connection.watched | EPOLLIN.rawValue)
         if let kept = connection.input {
             presentKept(kept, to: connection)

@@ -199,6 +199,82 @@ struct TurnTests {
         }
     }
 
+    @Test("comes between timers that fall due together")
+    func manyTimers() throws {
+        try withLane { lane in
+            let log = Log()
+            let fired = Arrivals<Void>()
+            lane.queue.sync {
+                for number in 0..<500 {
+                    _ = lane.schedule(after: .zero) {
+                        if number == 0 { lane.queue.async { log.add("posted") } }
+                        log.add("timer")
+                        if number == 499 { fired.add(()) }
+                    }
+                }
+            }
+            try fired.next()
+            lane.queue.sync {}
+            #expect(log.count(of: "timer") == 500)
+            let position = try #require(log.all.firstIndex(of: "posted"))
+            #expect(position <= 64)
+        }
+    }
+
+    @Test("of many connections of low priority that resume together is bounded like any other")
+    func manyResumed() throws {
+        let lane = Lane(
+            index: 0,
+            label: "test lane",
+            lowPriority: .init(readBytes: 1024, workPerRound: 50),
+            poisonAfterCallback: true
+        )
+        lane.start()
+        defer { lane.stop() }
+        let log = Log()
+        let other = quickScript("other", log)
+        let otherOpened = other.opened
+        let otherPeer = try lane.adoptPair(other)
+        _ = try otherOpened.next()
+        var held: [Held] = []
+        var closed: [Arrivals<CloseReason>] = []
+        var peers: [Peer] = []
+        for _ in 0..<40 {
+            let script = Script()
+            let paused = Arrivals<Void>()
+            var isPaused = true
+            script.onOpened = { $0.isLowPriority = true }
+            script.onReceived = { connection, bytes in
+                if isPaused {
+                    isPaused = false
+                    connection.pauseReading()
+                    paused.add(())
+                    return 0
+                }
+                connection.charge(bytes.count)
+                log.add("crowd")
+                return bytes.count
+            }
+            held.append(script.held)
+            closed.append(script.closed)
+            peers.append(try lane.adoptPair(script))
+            try peers.last?.send(frame([1]))
+            try paused.next()
+        }
+        let connections = held
+        try lane.queue.sync {
+            for each in connections { each.connection?.resumeReading() }
+            try otherPeer.send(frame([2]))
+        }
+        #expect(try otherPeer.receive(5) == frame([2]))
+        // Ten frames of five bytes are the work of a round.
+        let position = try #require(log.all.firstIndex(of: "other"))
+        #expect(position <= 10)
+        for peer in peers { peer.endOutput() }
+        for arrivals in closed { #expect(try arrivals.next() == .peerClosed) }
+        #expect(log.count(of: "crowd") == 40)
+    }
+
     @Test("waits for the end of a pause")
     func pause() throws {
         try withLane { lane in

@@ -154,8 +154,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
                 let start = offset
                 guard let frame = try decoder.next(in: bytes, from: &offset) else { break }
-                if machine.phase == .loggingIn, !decoder.authenticated, frame.header.flags != 0 {
-                    // How far it may inflate is known when the LOGIN under way is answered.
+                if mustAwaitLogin(frame.header) {
                     connection.pauseReading()
                     offset = start
                     break
@@ -180,6 +179,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             return bytes.count
         }
         return connection.isClosing ? bytes.count : offset
+    }
+
+    /// Whether a stranger's frame is read only once the LOGIN under way is answered.
+    ///
+    /// The answer decides how far a frame may inflate. And a stranger has one LOGIN at a time: the
+    /// server holds nothing of the next ones.
+    private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
+        if decoder.authenticated { return false }
+        if machine.phase == .loggingIn, header.flags != 0 { return true }
+        return machine.hasLogin && header.opcode == Opcode.login.rawValue
+            && header.command == PacketCommand.request.rawValue
     }
 
     func connectionRoundEnded(_ connection: Connection) {
@@ -636,6 +646,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let session: SessionRecord
         switch limited(found) {
         case .failure(let error):
+            if caller == nil { shared.strangers.refused(connection.id) }
             // COMPAT(maxapi-python ≤ 2.5, Python < 3.12): it sends PING right after LOGIN, and hangs
             // when the answer to PING comes on the heels of a refusal. So PING is answered first.
             _ = gateway.lane.schedule(after: .milliseconds(limits.loginRefusalDelayMs)) {

@@ -34,6 +34,8 @@ struct SessionStateMachine {
     /// Requests that run beside the others.
     private(set) var beside = 0
     private var isExclusive = false
+    /// Requests that run alone, running or waiting.
+    private var exclusives = 0
     private let maxQueries: Int
     private var waiting: [(turn: Turn, ticket: Int)] = []
     private var nextTicket = 0
@@ -60,6 +62,9 @@ struct SessionStateMachine {
     /// Requests that run or wait.
     var inFlight: Int { commands + queries + beside + (isExclusive ? 1 : 0) + waiting.count }
 
+    /// Whether a LOGIN runs or waits.
+    var hasLogin: Bool { exclusives > 0 }
+
     mutating func initialized() {
         if phase == .connected { phase = .initialized }
     }
@@ -85,6 +90,7 @@ struct SessionStateMachine {
     mutating func arrived(_ turn: Turn) -> (ticket: Int, starts: Bool) {
         let ticket = nextTicket
         nextTicket += 1
+        if turn == .exclusive { exclusives += 1 }
         if waiting.isEmpty, mayStart(turn) {
             started(turn)
             return (ticket, true)
@@ -101,7 +107,9 @@ struct SessionStateMachine {
         case .command: commands -= 1
         case .query: queries -= 1
         case .beside: beside -= 1
-        case .exclusive: isExclusive = false
+        case .exclusive:
+            isExclusive = false
+            exclusives -= 1
         }
         var tickets: [Int] = []
         while let next = waiting.first, mayStart(next.turn) {

@@ -171,19 +171,78 @@ struct StrangersTests {
         }
     }
 
-    @Test("whose LOGIN is under way is not closed for the others of its address")
-    func loggingIn() throws {
+    @Test("have one LOGIN at a time: the next ones stay unread until it is answered")
+    func oneLogin() throws {
+        try withSteppedServer(limits: [:]) { server in
+            let stranger = try server.connect()
+            let logins = 8
+            let bad = SteppedClient.packet(LoginRequest(token: "none"), 1000)
+            let ping = SteppedClient.packet(PingRequest(), 2000)
+            try stranger.send(raw: bad + ping + (1..<logins).flatMap { _ in bad })
+            for taken in 1...logins {
+                server.settle()
+                #expect(server.server.metrics.requestCounts[Opcode.login.rawValue] == taken)
+                let lookups = server.server.metrics.queueTimes.histogram(.login, isStranger: true)
+                #expect(lookups.count == taken)
+                // What was sent before the second LOGIN is served meanwhile.
+                #expect(stranger.hasReply(to: 2000))
+                #expect(stranger.hasReply(to: 1000) == (taken > 1))
+                server.scheduler.advance(by: .seconds(1))
+            }
+            server.settle()
+            #expect(server.server.metrics.refusalCounts["login.token"] == logins)
+        }
+    }
+
+    @Test("with a LOGIN that waits for another request are read no further either")
+    func loginBehindCommand() throws {
+        try withSteppedServer(limits: [:], users: 1) { server in
+            let stranger = try server.connect()
+            let ask = SteppedClient.packet(AuthRequestRequest(phone: "+79990000001"), 1)
+            let bad = SteppedClient.packet(LoginRequest(token: "none"), 1000)
+            try stranger.send(raw: ask + bad + bad + bad)
+            server.poke()
+            server.scheduler.step()
+            #expect(server.server.metrics.requestCounts[Opcode.login.rawValue] == 1)
+            for _ in 0..<3 {
+                server.settle()
+                server.scheduler.advance(by: .seconds(1))
+            }
+            server.settle()
+            #expect(server.server.metrics.refusalCounts["login.token"] == 3)
+        }
+    }
+
+    @Test("whose LOGIN was refused are no longer spared, while the refusal is held back either")
+    func refusedLogin() throws {
         let limits = ["maxStrangersPerAddress": 1, "strangerGraceMs": 1]
         try withSteppedServer(limits: limits) { server in
             let first = try arrive(at: server)
-            // The refusal is held back for a moment.
             let number = try first.send(LoginRequest(token: "none"))
             server.settle()
-            let others = try (0..<2).map { _ in try arrive(at: server) }
-            #expect(closed([first] + others, on: server) == [1])
-            server.scheduler.advance(by: .seconds(1))
+            #expect(!first.hasReply(to: number))
+            let second = try arrive(at: server)
+            #expect(closed([first, second], on: server) == [0])
+        }
+    }
+
+    @Test("bad LOGINs of hundreds of connections look at no more places than there are LOGINs")
+    func badLogins() throws {
+        try withSteppedServer(limits: [:]) { server in
+            let crowd = try (0..<200).map { _ in try server.connect() }
+            let logins = 8
+            let bad = SteppedClient.packet(LoginRequest(token: "none"), 1000)
+            for client in crowd { try client.send(raw: (0..<logins).flatMap { _ in bad }) }
+            let before = server.server.shared.strangers.looks
+            for _ in 0...logins {
+                server.settle()
+                server.scheduler.advance(by: .seconds(1))
+            }
             server.settle()
-            #expect(first.hasReply(to: number))
+            let refusals = server.server.metrics.refusalCounts
+            let answered = (refusals["login.token"] ?? 0) + (refusals["login.flood"] ?? 0)
+            #expect(answered == crowd.count * logins)
+            #expect(server.server.shared.strangers.looks - before <= answered)
         }
     }
 
