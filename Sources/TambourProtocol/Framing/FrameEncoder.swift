@@ -16,24 +16,22 @@ package func encodePacket(
     into output: inout [UInt8]
 ) -> Bool {
     guard payload.count <= PacketHeader.maxLength else { return false }
-    var header = PacketHeader(
-        version: version,
-        command: command.rawValue,
-        sequence: sequence,
-        opcode: opcode,
-        length: payload.count
-    )
-    let first = output.count
-    let isWorthTrying =
-        payload.count >= max(compressFrom, 1) && payload.count <= compression.maxRawBytes
-
-    // Room for the plain payload: a block that does not fit in less is of no use.
-    output.append(contentsOf: repeatElement(0, count: PacketHeader.size + payload.count))
-    output.withUnsafeMutableBytes { output in
-        let packet = UnsafeMutableRawBufferPointer(rebasing: output[first...])
-        let room = UnsafeMutableRawBufferPointer(rebasing: packet[PacketHeader.size...])
-        if isWorthTrying {
-            let smaller = UnsafeMutableRawBufferPointer(rebasing: room[..<(payload.count - 1)])
+    // Room for the plain payload: a block that does not fit in less is of no use. The room is not filled
+    // before it is written to, for a reply may have a million bytes.
+    let packet = [UInt8](unsafeUninitializedCapacity: PacketHeader.size + payload.count) {
+        room,
+        count in
+        let packet = UnsafeMutableRawBufferPointer(room)
+        let body = UnsafeMutableRawBufferPointer(rebasing: packet[PacketHeader.size...])
+        var header = PacketHeader(
+            version: version,
+            command: command.rawValue,
+            sequence: sequence,
+            opcode: opcode,
+            length: payload.count
+        )
+        if payload.count >= max(compressFrom, 1), payload.count <= compression.maxRawBytes {
+            let smaller = UnsafeMutableRawBufferPointer(rebasing: body[..<(payload.count - 1)])
             let size = LZ4.compress(payload, into: smaller)
             let factor = size > 0 ? payload.count / size + 1 : .max
             if factor <= compression.maxFactor {
@@ -41,10 +39,11 @@ package func encodePacket(
                 header.length = size
             }
         }
-        if header.flags == 0 { room.copyMemory(from: payload) }
+        if header.flags == 0 { body.copyMemory(from: payload) }
         header.write(to: packet)
+        count = PacketHeader.size + header.length
     }
-    output.removeLast(payload.count - header.length)
+    if output.isEmpty { output = packet } else { output += packet }
     return true
 }
 
