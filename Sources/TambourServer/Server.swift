@@ -82,6 +82,7 @@ package final class Server: @unchecked Sendable {
                 environment.disk?(writerConnection, .readWrite) ?? writerConnection,
                 limits: limits
             ),
+            userIDs: environment.userIDs,
             firstCounter: UInt16(
                 truncatingIfNeeded: environment.randomBytes(2).reduce(0) { $0 << 8 | Int($1) }
             )

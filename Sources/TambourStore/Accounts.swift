@@ -15,7 +15,6 @@ struct AccountStatements {
     let blocked: any SQLStatement
     let byPhone: any SQLStatement
     let page: any SQLStatement
-    let lastID: any SQLStatement
     let insert: any SQLStatement
     let setSeen: any SQLStatement
     let setBlocked: any SQLStatement
@@ -28,7 +27,6 @@ struct AccountStatements {
         page = try sql.prepare(
             "SELECT \(Self.columns) FROM account WHERE id > $1 ORDER BY id LIMIT $2"
         )
-        lastID = try sql.prepare("SELECT max(id) FROM account")
         insert = try sql.prepare(
             """
             INSERT INTO account (id, phone, first_name, last_name, registered, updated)

@@ -9,10 +9,16 @@ package final class StoreWriter {
     private let transaction: WriteTransaction
     private var leaseEnd: Int64 = 0
 
-    /// - Parameter firstCounter: where the 16-bit counter in message ids starts; any value will do.
-    package init(_ connection: StoreConnection, firstCounter: UInt16 = 0) throws {
+    /// - Parameters:
+    ///   - userIDs: where the ids of new users come from.
+    ///   - firstCounter: where the 16-bit counter in message ids starts; any value will do.
+    package init(
+        _ connection: StoreConnection,
+        userIDs: UserIDSource,
+        firstCounter: UInt16 = 0
+    ) throws {
         self.connection = connection
-        transaction = try WriteTransaction(connection, counter: firstCounter)
+        transaction = try WriteTransaction(connection, userIDs: userIDs, counter: firstCounter)
     }
 
     /// The end of the clock's lease that the last commit on disk left; 0 in a new store.

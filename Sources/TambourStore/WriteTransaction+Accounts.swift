@@ -2,22 +2,25 @@ package import TambourProtocol
 import TambourSQL
 
 extension WriteTransaction {
+    /// Stores a new user under a random id.
+    ///
+    /// - Throws: `SQLError` when the phone has an account.
     package func createAccount(
         phone: Int64,
         firstName: String,
         lastName: String?
     ) throws -> UserID {
         writes += 1
-        lastAccountID += 1
+        let id = try newUserID()
         let statement = store.accounts.insert
-        statement.bind(1, lastAccountID)
+        statement.bind(1, id.rawValue)
         statement.bind(2, phone)
         statement.bindWords(3, firstName)
         statement.bindWords(4, lastName)
         statement.bind(5, ct)
         try statement.run()
-        try indexName(of: UserID(lastAccountID), firstName: firstName, lastName: lastName)
-        return UserID(lastAccountID)
+        try indexName(of: id, firstName: firstName, lastName: lastName)
+        return id
     }
 
     /// Whether others can see this user; remembered between batches, for every send asks it.

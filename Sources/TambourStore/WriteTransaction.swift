@@ -7,6 +7,7 @@ import TambourSQL
 /// big chats' clocks) are held here and written once; messages go in sorted at the end.
 package final class WriteTransaction {
     let store: StoreConnection
+    let userIDs: UserIDSource
     /// The transaction's state without what waits for the write-back: right for rows that are never
     /// held back (accounts, sessions, codes).
     package let reader: ReadTransaction
@@ -34,7 +35,6 @@ package final class WriteTransaction {
     var purgedChat = ChatKey(.min)
     /// Whether something may still have to be deleted, step by step; at the start nobody knows.
     package internal(set) var mayHavePurges = true
-    var lastAccountID: Int64
     var lastSessionID: Int64
     var lastDeviceID: Int64
     var lastChatKey: Int64
@@ -62,8 +62,9 @@ package final class WriteTransaction {
         let chat: ChatKey?
     }
 
-    init(_ store: StoreConnection, counter: UInt16) throws {
+    init(_ store: StoreConnection, userIDs: UserIDSource, counter: UInt16) throws {
         self.store = store
+        self.userIDs = userIDs
         reader = ReadTransaction(store)
         self.counter = counter
         recentClientIDs = RecentClientIDs(
@@ -73,10 +74,10 @@ package final class WriteTransaction {
             ),
             kept: Self.recentClientIDs
         )
-        (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
+        (lastSessionID, lastDeviceID, lastChatKey) = try Self.lastIDs(store)
     }
 
-    private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64, Int64) {
+    private static func lastIDs(_ store: StoreConnection) throws -> (Int64, Int64, Int64) {
         func last(_ table: String, _ statement: any SQLStatement) throws -> Int64 {
             defer { statement.reset() }
             guard try statement.step(), !statement.isNull(0) else { return 0 }
@@ -94,7 +95,6 @@ package final class WriteTransaction {
             "meta last_session"
         )
         return (
-            try last("account", store.accounts.lastID),
             max(rememberedSession, try last("session", store.sessions.lastID)),
             try last("device", store.sessions.lastDevice),
             try last("chat", store.chats.lastPositiveID)
@@ -217,7 +217,7 @@ package final class WriteTransaction {
         pending = []
         pendingKeys = [:]
         if let last = try? Self.lastIDs(store) {
-            (lastAccountID, lastSessionID, lastDeviceID, lastChatKey) = last
+            (lastSessionID, lastDeviceID, lastChatKey) = last
         }
     }
 }

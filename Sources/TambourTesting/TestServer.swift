@@ -5,7 +5,7 @@ import Synchronization
 import TambourNet
 package import TambourProtocol
 package import TambourServer
-import TambourStore
+package import TambourStore
 
 /// A whole server in this process: a data directory of its own, a free port, codes kept in memory.
 package final class TestServer: Sendable {
@@ -48,16 +48,21 @@ package final class TestServer: Sendable {
     /// - Parameters:
     ///   - overrides: limits by name; how often something may be done is not limited unless named.
     ///   - lanes: `TAMBOUR_TEST_LANES` when it is set, otherwise 2: what one lane hides, two show.
+    ///   - environment: its ids of users are replaced by `userIDs`.
+    ///   - userIDs: large ones that rise, unless given: tests know the order of people by whom they sign up first.
     ///   - dataDirectory: of an earlier server, which must have stopped; nil makes a fresh one.
     ///   - logs: whether errors of the server are printed.
     package init(
         overrides: [String: Int] = [:],
         lanes: Int? = nil,
         environment: Environment = .live,
+        userIDs: UserIDSource = .rising(),
         linkPreviews: LinkPreviewSource? = nil,
         dataDirectory: String? = nil,
         logs: Bool = true
     ) throws {
+        var environment = environment
+        environment.userIDs = userIDs
         let codes = Codes()
         self.codes = codes
         let features = FeatureFile()

@@ -92,7 +92,7 @@ struct StoreFixture {
         try StoreConnection.migrate(connection)
         let store = try StoreConnection(connection, limits: .standard)
         _ = try StoreCheck.problems(of: store, wall: 1_790_000_000_000)
-        let writer = try StoreWriter(store)
+        let writer = try StoreWriter(store, userIDs: .random(Environment.live.randomBytes))
         _ = CommitClock(persistedLeaseEnd: try writer.persistedLeaseEnd(), leaseMs: 250)
     }
 }

@@ -127,7 +127,10 @@ package final class OfflineAdminBackend: AdminBackend, @unchecked Sendable {
     }
 
     private func makeCore() throws -> EngineCore {
-        let writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        let writer = try StoreWriter(
+            StoreConnection(connection, limits: limits),
+            userIDs: environment.userIDs
+        )
         return EngineCore(
             writer: writer,
             clock: CommitClock(

@@ -2,6 +2,7 @@ import Glibc
 package import TambourNet
 import TambourProtocol
 package import TambourSQL
+package import TambourStore
 
 /// What the server takes from outside itself: the wall clock and randomness, and what a simulation puts
 /// in place of threads and disk.
@@ -12,6 +13,8 @@ package struct Environment: Sendable {
     package var wallMs: @Sendable () -> Int64
     /// As many unpredictable bytes as asked for.
     package var randomBytes: @Sendable (_ count: Int) -> [UInt8]
+    /// Where the ids of new users come from.
+    package var userIDs: UserIDSource
     /// Runs all queues and is their clock; nil for Dispatch and the machine's.
     package var scheduler: (any SimulatedScheduler)?
     /// Stands before the connections of engine and readers; nil for nothing.
@@ -24,14 +27,17 @@ package struct Environment: Sendable {
             _ connection: any SQLConnection, _ mode: SQLiteConnection.Mode
         ) -> any SQLConnection
 
+    /// - Parameter userIDs: nil for random ones, made of `randomBytes`.
     package init(
         wallMs: @escaping @Sendable () -> Int64,
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8],
+        userIDs: UserIDSource? = nil,
         scheduler: (any SimulatedScheduler)? = nil,
         disk: Disk? = nil
     ) {
         self.wallMs = wallMs
         self.randomBytes = randomBytes
+        self.userIDs = userIDs ?? .random(randomBytes)
         self.scheduler = scheduler
         self.disk = disk
     }

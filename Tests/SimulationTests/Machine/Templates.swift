@@ -2,6 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 import TambourStore
+import TambourTesting
 
 @testable import TambourClient
 @testable import TambourServer
@@ -45,7 +46,11 @@ struct Templates: Sendable {
     private static func makeServerStore(_ path: String) throws -> [Int64] {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try StoreConnection.migrate(connection)
-        let writer = try StoreWriter(StoreConnection(connection, limits: .standard))
+        let writer = try StoreWriter(
+            StoreConnection(connection, limits: .standard),
+            // The recorded seeds found what they found with these.
+            userIDs: .rising(from: 1)
+        )
         let tx = try writer.begin(CommitStamp(ct: 1, leaseEnd: 1))
         var made: [Int64] = []
         for user in 0..<users {

@@ -67,7 +67,10 @@ struct EngineTurnTests {
         let limits = try Limits(overrides: overrides)
         let connection = try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readWrite)
         try StoreConnection.migrate(connection)
-        let writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        let writer = try StoreWriter(
+            StoreConnection(connection, limits: limits),
+            userIDs: .rising()
+        )
         let scheduler = StepScheduler()
         var environment = Environment.live
         environment.scheduler = scheduler

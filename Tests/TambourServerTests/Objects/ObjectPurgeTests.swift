@@ -2,6 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 import TambourStore
+import TambourTesting
 import Testing
 
 @testable import TambourServer
@@ -52,7 +53,7 @@ struct ObjectPurgeTests {
             _ store: StoreConnection,
             _ limits: Limits
         ) throws -> (EngineCore, CommitClock) {
-            let writer = try StoreWriter(store)
+            let writer = try StoreWriter(store, userIDs: .rising(from: 1))
             let clock = CommitClock(
                 persistedLeaseEnd: try writer.persistedLeaseEnd(),
                 leaseMs: limits.commitLeaseMs

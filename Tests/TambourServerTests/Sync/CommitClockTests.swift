@@ -4,6 +4,7 @@ import TambourProtocol
 import TambourSQL
 import TambourServer
 import TambourStore
+import TambourTesting
 import Testing
 
 /// The clock of commits: never backwards, and a login's `time` is below all that is still to come.
@@ -124,7 +125,10 @@ private final class Race: @unchecked Sendable {
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
         try StoreConnection.migrate(connection)
-        let writer = try StoreWriter(StoreConnection(connection, limits: .standard))
+        let writer = try StoreWriter(
+            StoreConnection(connection, limits: .standard),
+            userIDs: .rising(from: 1)
+        )
         clock = CommitClock(
             persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: Limits.standard.commitLeaseMs

@@ -125,6 +125,7 @@ final class SyncMachine: @unchecked Sendable {
     ) throws -> (EngineCore, CommitClock) {
         let writer = try StoreWriter(
             store,
+            userIDs: world.environment.userIDs,
             firstCounter: UInt16(world.environment.randomBytes(1)[0])
         )
         let clock = CommitClock(

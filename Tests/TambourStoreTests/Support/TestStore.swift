@@ -1,3 +1,4 @@
+import Synchronization
 import TambourProtocol
 import TambourSQL
 import TambourStore
@@ -15,20 +16,33 @@ final class TestStore {
     /// The device every message of `send` comes from.
     let device = DeviceID(1)
     private var lastCID: Int64 = 0
+    private let userIDs: UserIDSource
 
-    init(_ engine: SQLEngine, limits overrides: [String: Int] = [:]) throws {
+    /// - Parameter userIDs: nil for the ids 1, 2, 3 …
+    init(
+        _ engine: SQLEngine,
+        limits overrides: [String: Int] = [:],
+        userIDs: UserIDSource? = nil
+    ) throws {
+        self.userIDs = userIDs ?? .rising()
         database = try TestDatabase(engine)
         limits = try Limits(overrides: overrides)
         let connection = try database.connect()
         try StoreConnection.migrate(connection)
-        writer = try StoreWriter(StoreConnection(connection, limits: limits))
+        writer = try StoreWriter(
+            StoreConnection(connection, limits: limits),
+            userIDs: self.userIDs
+        )
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
     /// Opens the database anew, as a restart of the server does.
     func reopen(limits overrides: [String: Int] = [:]) throws {
         limits = try Limits(overrides: overrides)
-        writer = try StoreWriter(StoreConnection(database.connect(), limits: limits))
+        writer = try StoreWriter(
+            StoreConnection(database.connect(), limits: limits),
+            userIDs: userIDs
+        )
         reader = try StoreConnection(database.connect(), limits: limits)
     }
 
@@ -140,6 +154,18 @@ final class TestStore {
                 forward: 0
             ).messages.map { String($0.text) }
         }
+    }
+}
+
+extension UserIDSource {
+    /// The ids 1, 2, 3 …
+    static func rising() -> Self {
+        let last = Rising()
+        return Self { last.value.add(1, ordering: .relaxed).newValue }
+    }
+
+    private final class Rising: Sendable {
+        let value = Atomic<UInt64>(0)
     }
 }
 

@@ -2,6 +2,7 @@ import Foundation
 import TambourProtocol
 import TambourSQL
 import TambourStore
+import TambourTesting
 
 /// Fills a data directory straight through the store, faster than the wire and just as stored.
 ///
@@ -21,7 +22,10 @@ final class Seeder {
         let path = directory.appendingPathComponent("tambour.db").path
         let connection = try SQLiteConnection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA synchronous = OFF")
-        writer = try StoreWriter(StoreConnection(connection, limits: .standard))
+        writer = try StoreWriter(
+            StoreConnection(connection, limits: .standard),
+            userIDs: .rising()
+        )
         let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
         // A batch of a thousand messages in one chat takes a second of its own.
         stepMs = 2_000
