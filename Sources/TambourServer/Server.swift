@@ -258,6 +258,8 @@ package final class Server: @unchecked Sendable {
 
     /// Live connections, logged in or not.
     package var connectionCount: Int { metrics.connectionCount }
+    /// Whom users have found lately: tests introduce people to each other by it.
+    package var foundPeople: FoundPeople { shared.dispatcher.found }
 
     /// What a lane says of itself.
     struct LaneReport {

@@ -17,6 +17,8 @@ package struct Contact: Sendable {
     package let isMutual: Bool
     /// Commit clock of the last change of the contact or of the user's profile.
     package let changed: Int64
+    /// The user is the owner's contact or was one: a contact that was removed stays as a tombstone.
+    package let wasMet: Bool
 
     /// Whether anything is left of it; a contact that was removed stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
@@ -162,12 +164,15 @@ extension Contact {
             firstName: row.isNull(first + 3) ? nil : row.string(first + 3),
             lastName: row.isNull(first + 4) ? nil : row.string(first + 4),
             isMutual: row.int(first + 6) != 0,
-            changed: row.int(first + 5)
+            changed: row.int(first + 5),
+            wasMet: !row.isNull(first)
         )
     }
 
     /// Somebody who is no contact of the one who asks.
-    package init(stranger account: Account) {
+    ///
+    /// - Parameter wasMet: whether they were one.
+    package init(stranger account: Account, wasMet: Bool = false) {
         self.init(
             account: account,
             isAdded: false,
@@ -176,11 +181,14 @@ extension Contact {
             firstName: nil,
             lastName: nil,
             isMutual: false,
-            changed: 0
+            changed: 0,
+            wasMet: wasMet
         )
     }
 
-    fileprivate var orStranger: Contact { isThere ? self : Contact(stranger: account) }
+    fileprivate var orStranger: Contact {
+        isThere ? self : Contact(stranger: account, wasMet: wasMet)
+    }
 
     /// About how many bytes `user` takes on the wire, never fewer.
     package var wireSizeEstimate: Int {

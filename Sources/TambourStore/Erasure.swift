@@ -98,7 +98,7 @@ struct ErasureStatements {
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
-            "join_request", "object_count", "object_purge", "email_code",
+            "join_request", "object_count", "object_purge", "email_code", "introduction",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -126,7 +126,9 @@ struct ErasureStatements {
         ofPhone = try ["login_code", "registration"].map {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
-        let tablesOfChat = ["message_hidden", "search_part", "search_word", "join_request"]
+        let tablesOfChat = [
+            "message_hidden", "search_part", "search_word", "join_request", "introduction",
+        ]
         ofChat = try tablesOfChat.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
         eraseAccount = try sql.prepare(

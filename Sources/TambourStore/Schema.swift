@@ -555,5 +555,20 @@ package enum Schema {
             CREATE INDEX email_code_created ON email_code (created);
             """
         ),
+        Migration(
+            19,
+            "who may see whom",
+            """
+            CREATE TABLE introduction (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
+            CREATE INDEX introduction_chat ON introduction (chat);
+
+            CREATE INDEX chat_public_owner ON chat (owner) WHERE is_public = 1;
+            """,
+            fill: IntroductionStatements.introduceNamed
+        ),
     ]
 }

@@ -25,6 +25,8 @@ package final class StoreConnection {
     let search: SearchStatements
     let attached: AttachedStatements
     let people: PeopleStatements
+    let meetings: MeetingStatements
+    let introductions: IntroductionStatements
     let publicChats: PublicChatStatements
     let joinRequests: JoinRequestStatements
     let reports: ReportStatements
@@ -55,6 +57,8 @@ package final class StoreConnection {
         search = try SearchStatements(sql)
         attached = try AttachedStatements(sql)
         people = try PeopleStatements(sql)
+        meetings = try MeetingStatements(sql)
+        introductions = try IntroductionStatements(sql)
         publicChats = try PublicChatStatements(sql)
         joinRequests = try JoinRequestStatements(sql)
         reports = try ReportStatements(sql)

@@ -49,7 +49,8 @@ extension WriteTransaction {
             firstName: names?.first,
             lastName: names?.last,
             isMutual: known.isMutual,
-            changed: ct
+            changed: ct,
+            wasMet: true
         )
         let statement = store.contacts.upsert
         statement.bind(1, owner.rawValue)

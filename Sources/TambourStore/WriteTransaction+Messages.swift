@@ -75,6 +75,7 @@ extension WriteTransaction {
         }
         pending.append(record)
         chat.hasPendingMessages = true
+        try introduceNamed(in: record)
         chat.head = ChatHead(id: record.id, number: record.number)
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
@@ -159,6 +160,7 @@ extension WriteTransaction {
         statement.bind(7, edited.poll?.rawValue ?? 0)
         statement.bind(8, edited.updated)
         try statement.run()
+        try introduceNamed(in: edited)
         if let poll = old.pollAttach, poll.pollID != edited.pollAttach?.pollID {
             try dropVotes(in: old.id, of: old.chat)
         }

@@ -15,6 +15,7 @@ package final class TestServer: Sendable {
     private let codes: Codes
     private let features: FeatureFile
     private let nextPhone = Atomic<Int64>(79_990_000_000)
+    private let known = Mutex<[UserID]>([])
     private let ownsDirectory: Bool
 
     /// Codes as a person's phone would show them.
@@ -145,11 +146,14 @@ package final class TestServer: Sendable {
     }
 
     /// Registers a new user and logs it in.
+    ///
+    /// - Parameter isStranger: whether they and the others have not found each other: an id alone opens nothing.
     package func signUp(
         _ name: String,
         device: String = "phone",
         capabilities: [String]? = nil,
-        features: [String]? = nil
+        features: [String]? = nil,
+        isStranger: Bool = false
     ) throws -> WireClient {
         let phone = freshPhone()
         let client = try connect(device: device, capabilities: capabilities, features: features)
@@ -162,7 +166,18 @@ package final class TestServer: Sendable {
         )
         client.token = confirmed.token
         _ = try login(client)
+        if !isStranger { introduce(client.userID) }
         return client
+    }
+
+    /// Lets a user and those who signed up before find each other, as by their phones.
+    package func introduce(_ user: UserID) {
+        let others = known.withLock { known in
+            defer { known.append(user) }
+            return known
+        }
+        server.foundPeople.note(others, by: user)
+        for other in others { server.foundPeople.note([user], by: other) }
     }
 
     /// Logs a known user in on another device.
@@ -263,6 +278,11 @@ extension WireClient {
     /// The id of the dialog with somebody else.
     package func dialog(with other: WireClient) -> ChatID {
         .dialog(userID, other.userID)
+    }
+
+    /// Finds people by their phones: an id alone puts nobody into a group.
+    package func meet(_ phones: some Sequence<String>) throws {
+        for phone in phones { try call(ContactInfoByPhoneRequest(phone: phone)) }
     }
 
     /// Sends a text.

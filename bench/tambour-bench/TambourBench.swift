@@ -114,7 +114,7 @@ struct LoadCommand: AsyncParsableCommand {
                 corpus: corpus,
                 chat: isGroup ? nil : accounts[index].dialog(with: accounts[index ^ 1]),
                 creates: isGroup && index == 0
-                    ? accounts[1..<plan.clients].map(\.userID) : []
+                    ? Array(accounts[1..<plan.clients]) : []
             )
         }
         let result = try await run.perform()

@@ -465,6 +465,18 @@ package final class Limits: Sendable {
     package let maxCountedReaders: Int
     /// 5000 chats. A search of all chats looks at each; of more than so many, at those that changed last.
     package let maxSearchedChats: Int
+    /// 5000 chats. Two people may share a chat; of somebody who is in more than so many, that many are
+    /// compared.
+    package let maxComparedChats: Int
+    /// 100_000 rows. Memberships that one request compares to say who may be seen, some ten milliseconds;
+    /// after them whoever is no contact is a stranger.
+    package let maxComparedRows: Int
+    /// 256 users. Whom one user has found by a phone, a name or a link and not written to or added yet: the
+    /// last few searches.
+    package let maxFoundPeople: Int
+    /// 20_000 users. Those of whom the server remembers whom they have found: 40 MB when all have found their
+    /// most.
+    package let maxFinders: Int
     /// 200 people. Who finds more asks for more letters.
     package let maxPeopleFound: Int
     /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
@@ -721,6 +733,10 @@ package final class Limits: Sendable {
         maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
         maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)
         maxSearchedChats = overrides.value(of: "maxSearchedChats", standard: 5000)
+        maxComparedChats = overrides.value(of: "maxComparedChats", standard: 5000)
+        maxComparedRows = overrides.value(of: "maxComparedRows", standard: 100_000)
+        maxFoundPeople = overrides.value(of: "maxFoundPeople", standard: 256)
+        maxFinders = overrides.value(of: "maxFinders", standard: 20_000)
         maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
         maxReports = overrides.value(of: "maxReports", standard: 1000)
         maxReportBytes = overrides.value(of: "maxReportBytes", standard: 8192)

@@ -1579,7 +1579,7 @@ package struct UserName: WireValue, Hashable {
 
 /// A user as others see them.
 package struct User: WireValue, Hashable {
-    /// Positive and never reused.
+    /// Positive, below 2^43 and never reused; of new users random.
     package var id: UserID {
         get { shared.value.id }
         set { shared = shared.changed { $0.id = newValue } }

@@ -36,11 +36,11 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let contactInfo = Opcode(rawValue: 32)
     /// Adds, renames, removes, blocks or unblocks a user among the caller's contacts.
     package static let contactUpdate = Opcode(rawValue: 34)
-    /// Presence of users.
+    /// Presence of contacts, partners of dialogs and members of common groups.
     package static let contactPresence = Opcode(rawValue: 35)
     /// The caller's blocked users, in the order of their ids.
     package static let contactList = Opcode(rawValue: 36)
-    /// Photos of a user.
+    /// Photos of a user whom the caller has met.
     package static let contactPhotos = Opcode(rawValue: 39)
     /// Makes a contact of whoever has a phone.
     package static let contactCreate = Opcode(rawValue: 41)
@@ -330,11 +330,11 @@ package struct OpInfo: Sendable {
         served(21, "SYNC", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .phoneBook, also: [], units: 0, itemUnits: 1, rowsRead: 6500, rowsWritten: 6500, bytesStored: 11000, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(22, "CONFIG", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 2600, bytesStored: 0, bytesTold: 430, tells: .ownSessions, processor: .medium), [.chatNotFound])
         served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 10, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeExpired, .authBlocked])
-        served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
-        served(34, "CONTACT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .contact, also: [], units: 1, itemUnits: 1, rowsRead: 2, rowsWritten: 5, bytesStored: 0, bytesTold: 230, tells: .ownSessions, processor: .light), [.userNotFound, .notAllowed])
-        served(35, "CONTACT_PRESENCE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 2600, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
+        served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 5000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
+        served(34, "CONTACT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .contact, also: [], units: 1, itemUnits: 1, rowsRead: 8, rowsWritten: 5, bytesStored: 0, bytesTold: 230, tells: .ownSessions, processor: .light), [.userNotFound, .notAllowed])
+        served(35, "CONTACT_PRESENCE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 5000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(36, "CONTACT_LIST", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
-        served(39, "CONTACT_PHOTOS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.userNotFound])
+        served(39, "CONTACT_PHOTOS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 8, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.userNotFound])
         served(41, "CONTACT_CREATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 5, bytesStored: 0, bytesTold: 260, tells: .ownSessions, processor: .light), [.userNotFound, .notAllowed])
         served(43, "REMOVE_CONTACT_PHOTO", .clientToServer, [.loggedIn], .query, .idempotent, RequestCost(bucket: .contact, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.notFound])
         served(46, "CONTACT_INFO_BY_PHONE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.userNotFound], .phoneLookup)
@@ -363,7 +363,7 @@ package struct OpInfo: Sendable {
         served(73, "MSG_SEARCH", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 5000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(74, "MSG_GET_STAT", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.chatNotFound])
-        served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .manage, also: [.invite], units: 0, itemUnits: 1, rowsRead: 1300, rowsWritten: 1300, bytesStored: 36000, bytesTold: 930, tells: .members, processor: .medium), [.chatNotFound, .userNotFound, .notAllowed])
+        served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .manage, also: [.invite], units: 0, itemUnits: 1, rowsRead: 5000, rowsWritten: 1300, bytesStored: 36000, bytesTold: 930, tells: .members, processor: .medium), [.chatNotFound, .userNotFound, .notAllowed])
         served(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 6, bytesStored: 0, bytesTold: 120, tells: .ownSessions, processor: .light), [.chatNotFound])
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 7, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(91, "MSG_GET_COMMENTS_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])

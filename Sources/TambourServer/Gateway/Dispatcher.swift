@@ -20,6 +20,8 @@ package struct Dispatcher: Sendable {
     private let reports: ReportsHandler
     private let bots = BotsHandler()
     private let sync: LoginSync
+    /// Whom users have found lately.
+    package let found: FoundPeople
     private let report: @Sendable (String) -> Void
 
     /// - Parameters:
@@ -38,6 +40,8 @@ package struct Dispatcher: Sendable {
         preview: @escaping @Sendable (Int64) -> Attach? = { _ in nil },
         report: @escaping @Sendable (String) -> Void
     ) {
+        let found = FoundPeople(limits: limits)
+        self.found = found
         auth = AuthHandler(
             limits: limits,
             environment: environment,
@@ -45,21 +49,26 @@ package struct Dispatcher: Sendable {
             hasRoomForCodes: hasRoomForCodes
         )
         profile = ProfileHandler(limits: limits, service: settings)
-        contacts = ContactsHandler(limits: limits, environment: environment, presence: presence)
+        contacts = ContactsHandler(
+            limits: limits,
+            environment: environment,
+            presence: presence,
+            found: found
+        )
         chats = ChatsHandler(
             limits: limits,
             environment: environment,
             changesUnknown: max(restored, changesUnknown)
         )
-        messages = MessagesHandler(limits: limits, preview: preview)
-        groups = GroupsHandler(limits: limits, environment: environment)
+        messages = MessagesHandler(limits: limits, found: found, preview: preview)
+        groups = GroupsHandler(limits: limits, environment: environment, found: found)
         reactions = ReactionsHandler(limits: limits)
         polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits, clock: clock)
         folders = FoldersHandler(limits: limits)
         let marks = RestoredMarks(last: restored)
         entities = EntitiesHandler(limits: limits, restored: marks, clock: clock)
-        search = SearchHandler(limits: limits)
+        search = SearchHandler(limits: limits, found: found)
         reports = ReportsHandler(limits: limits)
         sync = LoginSync(
             limits: limits,
@@ -224,7 +233,7 @@ package struct Dispatcher: Sendable {
         case .contactList(let request):
             return page(try contacts.contactList(request, from: caller, in: snapshot))
         case .contactPhotos(let request):
-            return page(try contacts.contactPhotos(request, in: snapshot))
+            return page(try contacts.contactPhotos(request, from: caller, in: snapshot))
         case .removeContactPhoto:
             throw RequestError.notFound
         case .chatSearchCommonParticipants(let request):

@@ -10,10 +10,13 @@ extension WriteTransaction {
         return chat
     }
 
-    /// - Throws: `user.not.found` for who cannot be reached, `not.allowed` for who does not let `caller`
-    ///   put them into a group.
-    func requireInvitable(_ user: UserID, by caller: UserID) throws {
-        guard let standing = try reader.standing(of: caller, with: user), standing.isReachable
+    /// - Parameter sight: the caller's: whoever is put into a group is seen by all in it, so an id alone
+    ///   puts nobody there.
+    /// - Throws: `user.not.found` for who cannot be reached or seen, `not.allowed` for who does not let
+    ///   `caller` put them into a group.
+    func requireInvitable(_ user: UserID, by caller: UserID, _ sight: inout Sight) throws {
+        guard let standing = try reader.standing(of: caller, with: user), standing.isReachable,
+            try sight.sees(user, in: self)
         else {
             throw RequestError.userNotFound
         }

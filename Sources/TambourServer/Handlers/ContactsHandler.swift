@@ -6,10 +6,12 @@ struct ContactsHandler: Sendable {
     let limits: Limits
     let environment: Environment
     let presence: PresenceRegistry
+    let found: FoundPeople
 
     // MARK: - Looking up
 
-    /// Answers `CONTACT_INFO` (32): unknown ids are left out, and so are those after a full reply.
+    /// Answers `CONTACT_INFO` (32): unknown ids and people whom the caller may not see are left out alike,
+    /// and so are those after a full reply.
     ///
     /// - Note: A query.
     func contactInfo(
@@ -20,8 +22,10 @@ struct ContactsHandler: Sendable {
         var seen: Set<UserID> = []
         var budget = limits.maxReplyBytes
         var contacts: [User] = []
+        var sight = sight(of: caller)
         for id in request.contactIDs where seen.insert(id).inserted {
-            guard let contact = try snapshot.contact(id, of: caller.userID) else { continue }
+            let known = try snapshot.contact(id, of: caller.userID)
+            guard try sight.sees(id, as: known, in: snapshot), let contact = known else { continue }
             budget -= contact.wireSizeEstimate
             if budget < 0, !contacts.isEmpty { break }
             contacts.append(user(contact, for: caller))
@@ -41,6 +45,7 @@ struct ContactsHandler: Sendable {
         guard let phone = PhoneNumber.parse(request.phone),
             let account = try snapshot.account(phone: phone, findableBy: caller.userID)
         else { throw RequestError.userNotFound }
+        found.note([account.id], by: caller.userID)
         return ContactInfoByPhoneReply(
             contact: user(
                 try snapshot.contact(account, of: caller.userID),
@@ -50,7 +55,8 @@ struct ContactsHandler: Sendable {
         )
     }
 
-    /// Answers `CONTACT_PRESENCE` (35): unknown users and those who blocked the caller are left out.
+    /// Answers `CONTACT_PRESENCE` (35): of contacts, dialog partners and members of common groups, unless
+    /// they blocked the caller or show theirs to nobody.
     ///
     /// - Note: A query.
     func contactPresence(
@@ -58,8 +64,11 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ContactPresenceReply {
+        var sight = sight(of: caller)
         let users = try Set(request.contactIDs).sorted().compactMap { id -> (UserID, Int64)? in
-            guard let account = try snapshot.listedAccount(id), !account.privacy.isHidden,
+            let contact = try snapshot.contact(id, of: caller.userID)
+            guard try sight.seesPresence(id, as: contact, in: snapshot),
+                let account = contact?.account, !account.isBlocked, !account.privacy.isHidden,
                 try snapshot.isReachable(id, for: caller.userID)
             else { return nil }
             return (id, account.seen)
@@ -107,13 +116,18 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_PHOTOS` (39): before uploads are served nobody has one.
     ///
-    /// - Throws: `user.not.found`.
+    /// - Throws: `user.not.found`, also for whom the caller may not see.
     /// - Note: A query.
     func contactPhotos(
         _ request: ContactPhotosRequest,
+        from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ContactPhotosReply {
-        guard try snapshot.isListed(request.contactID) else { throw RequestError.userNotFound }
+        let id = request.contactID
+        var sight = sight(of: caller)
+        let contact = try snapshot.contact(id, of: caller.userID)
+        guard try sight.sees(id, as: contact, in: snapshot), contact?.account.isBlocked == false
+        else { throw RequestError.userNotFound }
         return ContactPhotosReply()
     }
 
@@ -148,8 +162,9 @@ struct ContactsHandler: Sendable {
 
     /// Answers `CONTACT_UPDATE` (34): adds, renames, removes, blocks or unblocks.
     ///
-    /// - Throws: `user.not.found`, also for new names of who is no contact; `not.allowed` for the
-    ///   caller's own id; `proto.payload` for one contact too many.
+    /// An id alone makes nobody a contact: the caller must be able to see them.
+    /// - Throws: `user.not.found`, also for whom the caller may not see, and for new names of who is no
+    ///   contact; `not.allowed` for the caller's own id; `proto.payload` for one contact too many.
     /// - Note: A command.
     func contactUpdate(
         _ request: ContactUpdateRequest,
@@ -162,6 +177,8 @@ struct ContactsHandler: Sendable {
             throw RequestError.userNotFound
         }
         guard request.contactID != caller.userID else { throw RequestError.notAllowed }
+        var sight = sight(of: caller)
+        guard try sight.sees(request.contactID, in: tx) else { throw RequestError.userNotFound }
         let change: ContactChange
         switch request.action {
         case .add: change = ContactChange(isAdded: true, names: names(of: request))
@@ -245,6 +262,10 @@ struct ContactsHandler: Sendable {
             phones.append((text, account.id))
         }
         return SyncReply(contacts: contacts, phones: NameMap(phones))
+    }
+
+    private func sight(of caller: Caller) -> Sight {
+        Sight(of: caller.userID, found: found, limits: limits)
     }
 
     private func requireRoom(of caller: Caller, in tx: WriteTransaction) throws {

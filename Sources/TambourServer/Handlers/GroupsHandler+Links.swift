@@ -25,6 +25,7 @@ extension GroupsHandler {
                 guard let card = try tx.flushedReader().card(linkedBy: link) else {
                     throw ImpossibleRow("chat", chat.key.rawValue)
                 }
+                found.note([card.chat.owner], by: caller.userID)
                 return ChatJoinReply(chat: card.chat)
             }
             try tx.add([caller.userID], to: chat, showingHistory: true)
@@ -62,10 +63,11 @@ extension GroupsHandler {
         in snapshot: ReadTransaction
     ) throws -> LinkInfoReply {
         guard let link = ChatLink.key(in: request.link, limits: limits),
-            let found = try snapshot.card(linkedBy: link)
+            let card = try snapshot.card(linkedBy: link)
         else { return LinkInfoReply() }
-        guard let view = try snapshot.view(found.key, for: caller.userID) else {
-            return LinkInfoReply(chat: found.chat)
+        guard let view = try snapshot.view(card.key, for: caller.userID) else {
+            found.note([card.chat.owner], by: caller.userID)
+            return LinkInfoReply(chat: card.chat)
         }
         return LinkInfoReply(chat: try snapshot.chat(view))
     }

@@ -6,6 +6,7 @@ import TambourStore
 struct GroupsHandler: Sendable {
     let limits: Limits
     let environment: Environment
+    let found: FoundPeople
 
     // MARK: - Members
 
@@ -59,7 +60,8 @@ struct GroupsHandler: Sendable {
     ) throws {
         try ChatRules.require(.addMember, of: caller.userID, in: chat, tx)
         let added = try users.filter { try tx.member($0, of: chat) == nil }
-        for user in added { try tx.requireInvitable(user, by: caller.userID) }
+        var sight = Sight(of: caller.userID, found: found, limits: limits)
+        for user in added { try tx.requireInvitable(user, by: caller.userID, &sight) }
         try requireRoom(for: added.count, in: chat)
         guard !added.isEmpty else { return }
         try tx.add(added, to: chat, showingHistory: showingHistory)

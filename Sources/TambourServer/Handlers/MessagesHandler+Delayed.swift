@@ -108,6 +108,7 @@ extension MessagesHandler {
             ),
             instead: nil,
             hasForward: record.draft.forward != nil,
+            by: caller,
             in: tx
         )
         (record.draft.text, record.draft.elements, record.draft.attaches, record.draft.poll) =

@@ -5,6 +5,7 @@ import TambourStore
 /// Wire: protocol-spec/opcodes/messages.yaml
 struct MessagesHandler: Sendable {
     let limits: Limits
+    let found: FoundPeople
     /// The preview of a link under the id that a client was told.
     let preview: @Sendable (Int64) -> Attach?
 
@@ -63,13 +64,14 @@ struct MessagesHandler: Sendable {
         // Checks, all of them before the first write.
         try requireSendable(target, from: caller.userID, in: tx)
         let text = message.text ?? .empty
+        var sight = sight(of: caller)
         let (attaches, poll) = try AttachRules.stored(
             message.attaches,
             at: "/message/attaches",
             pollID: tx.newPollID(),
             preview: preview
         ) {
-            try tx.reader.listedAccount($0)
+            try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
         }
         var draft = MessageDraft(
             cid: message.cid,
@@ -117,6 +119,10 @@ struct MessagesHandler: Sendable {
             for: caller,
             in: tx
         )
+    }
+
+    private func sight(of caller: Caller) -> Sight {
+        Sight(of: caller.userID, found: found, limits: limits)
     }
 
     /// Whether a message may go there now.
@@ -308,8 +314,9 @@ struct MessagesHandler: Sendable {
         }
         var members: Set<UserID> = [caller.userID]
         var invited: [UserID] = []
+        var sight = sight(of: caller)
         for id in control.userIDs ?? [] where members.insert(id).inserted {
-            try tx.requireInvitable(id, by: caller.userID)
+            try tx.requireInvitable(id, by: caller.userID, &sight)
             invited.append(id)
         }
         guard kind == .channel || members.count <= limits.maxGroupMembers else {
@@ -436,6 +443,7 @@ struct MessagesHandler: Sendable {
             before: (record.text, record.elements, record.attaches, record.poll),
             instead: old,
             hasForward: record.forward != nil,
+            by: caller,
             in: tx
         )
         (record.text, record.elements, record.attaches, record.poll) = content
@@ -465,6 +473,7 @@ struct MessagesHandler: Sendable {
         before: Content,
         instead old: MessageRecord?,
         hasForward: Bool,
+        by caller: Caller,
         in tx: WriteTransaction
     ) throws -> Content {
         func packed(_ elements: [Element], for text: Text) throws -> Packed<[Element]>? {
@@ -477,6 +486,7 @@ struct MessagesHandler: Sendable {
         } else if let elements = request.elements, !elements.isEmpty {
             content.elements = try packed(elements, for: content.text)
         }
+        var sight = sight(of: caller)
         let lists = [("/attachments", request.attachments), ("/attaches", request.attaches)]
         for (path, list) in lists {
             guard let list, !list.isEmpty else { continue }
@@ -487,7 +497,7 @@ struct MessagesHandler: Sendable {
                 instead: old,
                 preview: preview
             ) {
-                try tx.reader.listedAccount($0)
+                try sight.sees($0, in: tx) ? tx.reader.listedAccount($0) : nil
             }
         }
         guard !content.text.isEmpty || content.attaches != nil || hasForward else {

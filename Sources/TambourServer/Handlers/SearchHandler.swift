@@ -5,6 +5,7 @@ import TambourStore
 /// Wire: protocol-spec/opcodes/search.yaml
 struct SearchHandler: Sendable {
     let limits: Limits
+    let found: FoundPeople
 
     // MARK: - Messages
 
@@ -226,6 +227,10 @@ struct SearchHandler: Sendable {
         let count = people.count + cards.count
         let start = Int(clamping: max(0, min(request.marker ?? request.from ?? 0, Int64(count))))
         let end = min(start + limit, count)
+        found.note(
+            people.prefix(end).dropFirst(start).map(\.account.id),
+            by: caller.userID
+        )
         return PublicSearchReply(
             result: try (start..<end).map { index in
                 guard index < people.count else {

@@ -9,7 +9,7 @@ enum AttachRules {
     ///   - pollID: the id of a poll that is new.
     ///   - old: the message that they replace those of.
     ///   - preview: looks up the preview of a SHARE.
-    ///   - account: looks up the user of a CONTACT.
+    ///   - account: looks up the user of a CONTACT; nil also for whom the sender may not see.
     /// - Throws: `error.message.invalid` for kinds that are not served and for a preview that is not known,
     ///   `user.not.found` for a
     ///   contact nobody knows, `proto.payload` naming the field that is missing or out of range.

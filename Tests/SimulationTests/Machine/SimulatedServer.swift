@@ -45,6 +45,9 @@ final class SimulatedServer: @unchecked Sendable {
                 logger: logger
             )
         )
+        // What a restart forgets; the plays of users begin with groups of people who have met.
+        let users = (0..<Templates.users).map { Templates.shared.user($0) }
+        for user in users { server.foundPeople.note(users, by: user) }
         server.startWithoutDoors()
     }
 

@@ -106,6 +106,7 @@ final class CrashWorld: @unchecked Sendable {
         let group = try await blocking {
             let client = try owner.connect(server.address)
             defer { client.close() }
+            try client.meet((1...count).map { "+7999000000\($0)" })
             return try client.call(
                 MsgSendRequest(message: NewMessage(cid: 1, attaches: [control]))
             )

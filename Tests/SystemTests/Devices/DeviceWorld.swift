@@ -132,6 +132,7 @@ final class DeviceWorld: Sendable {
             defer { client.close() }
             _ = try client.call(SessionInitRequest(deviceID: "maker"))
             _ = try client.call(LoginRequest(token: users[0].token, interactive: true))
+            try client.meet(users.indices.map { "+7999000000\($0 + 1)" })
             let control = NewAttach(
                 type: .control,
                 title: Text(title),

@@ -183,9 +183,16 @@ struct ChannelTests {
                 readers.append(UserID(Int64(String(line.split(separator: " ")[1])) ?? 0))
             }
             #expect(isDone)
-            try alice.call(
-                ChatMembersUpdateRequest(chatID: channel, userIDs: readers, operation: .add)
-            )
+            for some in [readers.prefix(150), readers.suffix(150)] {
+                server.server.foundPeople.note(some, by: alice.userID)
+                try alice.call(
+                    ChatMembersUpdateRequest(
+                        chatID: channel,
+                        userIDs: Array(some),
+                        operation: .add
+                    )
+                )
+            }
             let laptop = try server.reconnect(bob, device: "laptop").client
             _ = try (alice.takePushes(), bob.takePushes())
             let post = try alice.send("tonight", to: channel, cid: 2).message.id

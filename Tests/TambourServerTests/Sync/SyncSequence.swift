@@ -175,6 +175,7 @@ final class SyncSequence: @unchecked Sendable {
             try signedIn(clients.count - Self.clientsPerUser, token: confirmed.token)
             moveWall()
         }
+        for user in users { machine.dispatcher.found.note(users, by: user) }
         try beginChats()
     }
 

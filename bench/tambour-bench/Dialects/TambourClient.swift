@@ -3,7 +3,7 @@ import TambourProtocol
 
 /// Speaks Tambour's own protocol: SESSION_INIT, LOGIN, then MSG_SEND and what is pushed.
 final class TambourClient: LoadClient {
-    private enum Step { case hello, login, prepare, chatting }
+    private enum Step { case hello, login, meet, prepare, chatting }
 
     /// One delivery of so many is decoded whole and compared with what was sent.
     private static let checkedEvery: UInt32 = 256
@@ -16,7 +16,9 @@ final class TambourClient: LoadClient {
     /// Where `send` sends; learned by `prepare` where a chat has to be made first.
     private var chat: ChatID?
     /// The others of a group that this client makes when it has logged in.
-    private let creates: [UserID]
+    private let creates: [Account]
+    /// Those of them who are no contacts yet: an id alone puts nobody into a group.
+    private var toMeet: ArraySlice<Account>
     /// Those of them who are not in it yet.
     private var toAdd: ArraySlice<UserID>
     /// Whether it is a channel that is made.
@@ -37,14 +39,15 @@ final class TambourClient: LoadClient {
         account: Account,
         corpus: Corpus,
         chat: ChatID? = nil,
-        creates: [UserID] = [],
+        creates: [Account] = [],
         asChannel: Bool = false
     ) {
         self.account = account
         self.corpus = corpus
         self.chat = chat
         self.creates = creates
-        toAdd = creates[...]
+        toMeet = creates[...]
+        toAdd = creates.map(\.userID)[...]
         createsChannel = asChannel
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
@@ -66,6 +69,13 @@ final class TambourClient: LoadClient {
 
     override func keepAlive() {
         request(.ping, PingRequest())
+    }
+
+    private func meet() {
+        let next = toMeet.prefix(TambourPackets.limits.maxIDsPerRequest)
+        toMeet = toMeet.dropFirst(next.count)
+        let book = next.map { (Text($0.phone), PhoneBookEntry()) }
+        request(.sync, SyncRequest(contactList: NameMap(book)))
     }
 
     private func nextToAdd(_ count: Int) -> ArraySlice<UserID> {
@@ -99,6 +109,13 @@ final class TambourClient: LoadClient {
             if creates.isEmpty {
                 step = .chatting
                 sink.ready(self)
+            } else {
+                step = .meet
+                meet()
+            }
+        case .meet:
+            if !toMeet.isEmpty {
+                meet()
             } else {
                 step = .prepare
                 let control = NewAttach(

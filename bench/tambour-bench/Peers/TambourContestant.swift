@@ -114,7 +114,7 @@ final class TambourContestant: Contestant {
             sink: sink,
             account: account(index),
             corpus: corpus,
-            creates: index == 0 ? (1..<count).map { account($0).userID } : []
+            creates: index == 0 ? (1..<count).map { account($0) } : []
         )
     }
 

@@ -93,7 +93,7 @@ struct ChannelWorkload: Workload {
                 sink: sink,
                 account: accounts[index],
                 corpus: corpus,
-                creates: index == 0 ? accounts.dropFirst().map(\.userID) : [],
+                creates: index == 0 ? Array(accounts.dropFirst()) : [],
                 asChannel: true
             )
         }

@@ -89,7 +89,7 @@ struct GroupWorkload: Workload {
                 sink: sink,
                 account: accounts[index],
                 corpus: corpus,
-                creates: index == 0 ? accounts.dropFirst().map(\.userID) : []
+                creates: index == 0 ? Array(accounts.dropFirst()) : []
             )
         }
         if let cpu = figures["\(prefix), server CPU µs/message"] {

@@ -234,6 +234,11 @@ class Connection:
         self._socket.setblocking(False)
         self._event("connected")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side is known to have closed it."""
+        return self.ended is None and self._socket.fileno() >= 0
+
     # What is done to the server.
 
     def next_seq(self) -> int:

@@ -150,8 +150,10 @@ def accounts(request: pytest.FixtureRequest) -> People:
 def login(accounts: People, connect: Connect) -> LogIn:
     """Logs somebody in on a new connection.
 
-    `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, **fields)`; the
-    fields are those of LOGIN. Each device of an account has a token of its own, the same in every case; skips
+    `login("alice", device="phone", *, capabilities=None, features=None, receive_buffer=None, stranger=False,
+    **fields)`; the
+    fields are those of LOGIN. Whoever logs in and those who did before find each other by phone, unless
+    `stranger=True`. Each device of an account has a token of its own, the same in every case; skips
     when there is none to be had. Somebody who is no account of the run is an `Account`, as of `newcomer`.
     """
 
@@ -162,6 +164,7 @@ def login(accounts: People, connect: Connect) -> LogIn:
         capabilities: list[str] | None = None,
         features: list[str] | None = None,
         receive_buffer: int | None = None,
+        stranger: bool = False,
         **fields: Any,
     ) -> Device:
         account = accounts.account(who)
@@ -175,8 +178,13 @@ def login(accounts: People, connect: Connect) -> LogIn:
         )
         assert isinstance(connection, Device)
         connection.account = account
-        return people.log_in(connection, token, fields)
+        somebody = people.log_in(connection, token, fields)
+        if not stranger:
+            present.append(somebody)
+            accounts.introduce(present)
+        return somebody
 
+    present: list[Device] = []
     return login
 
 

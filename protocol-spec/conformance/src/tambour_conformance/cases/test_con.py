@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tambour_conformance.fixtures import Cid, Group, LogIn, Newcomer, Phone
+from tambour_conformance.fixtures import Cid, Group, LogIn, Newcomer, Phone, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     NOBODY,
@@ -303,3 +303,90 @@ def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid)
     equal(common(owner.user_id), [], "groups with oneself alone")
     say(nina, both, cid())
     equal(common(nina.user_id), [both, one], "groups after one was written to")
+
+
+# Who may see whom.
+
+
+def seen(device: Device, *others: Device) -> list[int]:
+    """Whom of them CONTACT_INFO brings."""
+    return ids(device.call("CONTACT_INFO", {"contactIds": [each.user_id for each in others]})["contacts"])
+
+
+def present(device: Device, *others: Device) -> set[int]:
+    """Whose presence CONTACT_PRESENCE brings."""
+    asked = {"contactIds": [each.user_id for each in others]}
+    return {int(user) for user in device.call("CONTACT_PRESENCE", asked)["presence"]}
+
+
+def meet(device: Device, other: Device) -> None:
+    """Finds somebody by their phone."""
+    device.call("CONTACT_INFO_BY_PHONE", {"phone": other.account.phone})
+
+
+@case("CON-15")
+def test_an_id_is_no_introduction(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Whoever knows nothing but an id is answered as for an id that nobody has."""
+    nina, olga = (login(newcomer(name), stranger=True) for name in ("nina", "olga"))
+    alike = []
+    for user in (olga.user_id, NOBODY):
+        info = nina.call("CONTACT_INFO", {"contactIds": [user]})
+        presence = nina.call("CONTACT_PRESENCE", {"contactIds": [user]})
+        refused = [
+            nina.refused("user.not.found", "CONTACT_UPDATE", {"contactId": user, "action": action})
+            for action in ("ADD", "UPDATE", "REMOVE", "BLOCK", "UNBLOCK")
+        ]
+        refused.append(nina.refused("user.not.found", "CONTACT_PHOTOS", {"contactId": user}))
+        refused.append(nina.refused("user.not.found", "MSG_SEND", new_group(cid(), user)))
+        card = {"cid": cid(), "attaches": [{"_type": "CONTACT", "contactId": user}]}
+        refused.append(nina.refused("user.not.found", "MSG_SEND", {"chatId": 0, "message": card}))
+        alike.append((info, presence, refused))
+    (info, presence, refused), (no_info, no_presence, unknown) = alike
+    equal(info.value, no_info.value, "the reply of CONTACT_INFO")
+    equal((info["contacts"], presence["presence"]), ([], {}), "what is told")
+    equal(presence["presence"], no_presence["presence"], "the presence")
+    for one, other in zip(refused, unknown, strict=True):
+        same_refusal(one, other, "a stranger and nobody")
+    olga.silence_by_fence()
+
+
+@case("CON-16")
+def test_where_people_meet(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """A phone, a group, a dialog and a forward each open the profile; the group's closes with leaving."""
+    names = ("nina", "olga", "pia", "rita", "sara")
+    nina, olga, pia, rita, sara = (login(newcomer(name), stranger=True) for name in names)
+    equal(seen(nina, olga, pia, rita, sara), [], "strangers")
+    meet(nina, olga)
+    equal(seen(nina, olga), [olga.user_id], "somebody found by a phone")
+    meet(olga, nina)
+    meet(olga, pia)
+    chat = group(olga, nina, pia)
+    equal(seen(nina, pia), [pia.user_id], "a member of a group")
+    equal(seen(pia, nina), [nina.user_id], "and the other way round")
+    said = say(rita, dialog(rita, olga), cid())
+    equal(seen(olga, rita), [rita.user_id], "who has written")
+    forward = {"type": "FORWARD", "chatId": dialog(rita, olga), "messageId": said["id"]}
+    olga.call("MSG_SEND", {"chatId": chat, "message": {"cid": cid(), "link": forward}})
+    equal(seen(nina, rita, sara), [rita.user_id], "the author of a forward, and a stranger")
+    pia.call("CHAT_LEAVE", {"chatId": chat})
+    equal(seen(nina, pia), [pia.user_id], "a member who has left")
+    equal(seen(pia, nina), [], "a member for who has left")
+    nina.call("CHAT_LEAVE", {"chatId": chat})
+    equal(seen(nina, pia, rita), [], "people of a group that was left")
+
+
+@case("CON-17")
+def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid) -> None:
+    """Presence takes more than a profile, and goes when one of two leaves the group."""
+    nina, olga, pia = (login(newcomer(name), stranger=True) for name in ("nina", "olga", "pia"))
+    meet(nina, olga)
+    equal((seen(nina, olga), present(nina, olga)), ([olga.user_id], set()), "somebody found")
+    meet(olga, nina)
+    meet(olga, pia)
+    chat = group(olga, nina, pia)
+    equal(present(nina, olga, pia), {olga.user_id, pia.user_id}, "members of a group")
+    pia.call("CHAT_LEAVE", {"chatId": chat})
+    equal(present(nina, pia), set(), "a member who has left")
+    equal(present(pia, nina), set(), "a member for who has left")
+    say(pia, dialog(pia, nina), cid())
+    equal(present(nina, pia), {pia.user_id}, "a partner")

@@ -223,6 +223,18 @@ def test_nobody_added(login: LogIn, group: Group) -> None:
         device.silence_by_fence()
 
 
+@case("GRP-05")
+def test_strangers_added(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """Somebody whose id alone is known is added as little as nobody."""
+    alice, bob, nina = login("alice"), login("bob"), login(newcomer("nina"), stranger=True)
+    chat = group(alice, bob)
+    not_changed("user.not.found", alice, chat, "add", nina.user_id)
+    nina.silence_by_fence()
+    alice.call("CONTACT_INFO_BY_PHONE", {"phone": nina.account.phone})
+    change(alice, chat, "add", nina.user_id)
+    equal(chat_of(alice, chat)["participantsCount"], 3, "members")
+
+
 @case("GRP-06")
 def test_too_many(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
     """One more than maxGroupMembers is refused, exactly as many are not."""

@@ -1,0 +1,57 @@
+import Synchronization
+package import TambourProtocol
+
+/// Whom each user has found lately: by a phone, by a name, or behind a link.
+///
+/// Whoever was found may be seen, written to and added, which makes it last: so this is in memory only, and
+/// bounded. Each user keeps the last `maxFoundPeople`; of the users who have found somebody, the last
+/// `maxFinders` at least half are kept.
+package final class FoundPeople: Sendable {
+    /// The people that one user has found, in a ring.
+    private struct Ring {
+        var people: [UserID] = []
+        /// Where the next one goes once the ring is full.
+        var place = 0
+    }
+
+    /// Users fill `young`; once it holds half of what is kept, it becomes `old`, and what was old is forgotten.
+    private struct State {
+        var young: [UserID: Ring] = [:]
+        var old: [UserID: Ring] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let perFinder: Int
+    private let halfOfFinders: Int
+
+    package init(limits: Limits) {
+        perFinder = limits.maxFoundPeople
+        halfOfFinders = max(1, limits.maxFinders / 2)
+    }
+
+    package func note(_ people: some Sequence<UserID>, by finder: UserID) {
+        state.withLock { state in
+            var ring = state.young[finder] ?? state.old[finder] ?? Ring()
+            for user in people where user != finder && !ring.people.contains(user) {
+                if ring.people.count < perFinder {
+                    ring.people.append(user)
+                } else if perFinder > 0 {
+                    ring.people[ring.place] = user
+                    ring.place = (ring.place + 1) % perFinder
+                }
+            }
+            guard !ring.people.isEmpty else { return }
+            if state.young[finder] == nil, state.young.count >= halfOfFinders {
+                state.old = state.young
+                state.young = [:]
+            }
+            state.young[finder] = ring
+        }
+    }
+
+    package func has(_ user: UserID, foundBy finder: UserID) -> Bool {
+        state.withLock { state in
+            (state.young[finder] ?? state.old[finder])?.people.contains(user) ?? false
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import TambourProtocol
+import TambourSQL
+
+/// Who was named in which chat without being a member: authors of what was forwarded there, and people
+/// whose contact cards were sent there. Its members may see them.
+struct IntroductionStatements {
+    private static let add = """
+        INSERT INTO introduction (user_id, chat) VALUES ($1, $2)
+        ON CONFLICT (user_id, chat) DO NOTHING
+        """
+
+    let add: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        add = try sql.prepare(Self.add)
+    }
+
+    /// Fills the table of a store that is older than it.
+    @Sendable
+    static func introduceNamed(on sql: any SQLConnection) throws(SQLError) {
+        let add = try sql.prepare(Self.add)
+        let messages = try sql.prepare(
+            """
+            SELECT chat, attaches, forward FROM message
+            WHERE attaches IS NOT NULL OR forward IS NOT NULL
+            """
+        )
+        defer { messages.reset() }
+        while try messages.step() {
+            let attaches = messages.isNull(1) ? nil : Bytes(messages.bytes(1))
+            let forward = messages.isNull(2) ? nil : Bytes(messages.bytes(2))
+            let named = People.named(
+                attaches: attaches.map { Packed(unchecked: $0) },
+                forward: forward.map { Packed(unchecked: $0) }
+            )
+            for user in named {
+                add.bind(1, user.rawValue)
+                add.bind(2, messages.int(0))
+                try add.run()
+            }
+        }
+    }
+}
+
+private enum People {
+    /// Whom the contact cards and the forward of a message name.
+    static func named(
+        attaches: Packed<[Attach]>?,
+        forward: Packed<MessageLink>?
+    ) -> Set<UserID> {
+        var named: Set<UserID> = []
+        func cards(_ attaches: [Attach]) {
+            for attach in attaches where attach.type == .contact {
+                if let user = attach.contactID { named.insert(user) }
+            }
+        }
+        if let attaches = attaches?.stored { cards(attaches) }
+        if let original = forward?.stored?.message {
+            if let author = original.sender { named.insert(author) }
+            if let attaches = original.attaches.stored { cards(attaches) }
+        }
+        return named
+    }
+}
+
+extension WriteTransaction {
+    /// Lets the members of a chat see whom a message names.
+    func introduceNamed(in record: MessageRecord) throws {
+        guard record.attaches != nil || record.forward != nil else { return }
+        for user in People.named(attaches: record.attaches, forward: record.forward) {
+            store.introductions.add.bind(1, user.rawValue)
+            store.introductions.add.bind(2, record.chat.rawValue)
+            try store.introductions.add.run()
+        }
+    }
+}

@@ -1,0 +1,223 @@
+package import TambourProtocol
+import TambourSQL
+
+/// What somebody may learn of a user.
+package enum Nearness: Comparable, Sendable {
+    /// Nothing: the user looks like an id that nobody has.
+    case stranger
+    /// Who it is: the profile.
+    case met
+    /// Also whether they are online, if they show it and have not blocked who asks.
+    case near
+}
+
+/// Where two users are met: the rows that say so.
+struct MeetingStatements {
+    let chats: any SQLStatement
+    let traces: any SQLStatement
+    let together: any SQLStatement
+    /// A group that the first is in and the second was in, and the other way round.
+    let left: any SQLStatement
+    let leftByFirst: any SQLStatement
+    /// A chat that the first is in and the second was named in, and the other way round.
+    let named: any SQLStatement
+    let firstNamed: any SQLStatement
+
+    init(_ sql: any SQLConnection) throws {
+        func count(_ rows: String, limit: String = "$3") -> String {
+            "(SELECT count(*) FROM (\(rows) LIMIT \(limit)) AS part)"
+        }
+        chats = try sql.prepare(
+            "SELECT " + count("SELECT 1 FROM member WHERE user_id = $1", limit: "$2")
+        )
+        // Bit 2 of the permissions is what lets an administrator decide about requests.
+        traces = try sql.prepare(
+            """
+            SELECT \(count("SELECT 1 FROM member WHERE user_id = $2 AND chat < 0")),
+              \(count("SELECT 1 FROM former_member WHERE user_id = $2")),
+              \(count("SELECT 1 FROM introduction WHERE user_id = $2")),
+              \(count("SELECT 1 FROM chat WHERE owner = $2 AND is_public = 1", limit: "1")),
+              (SELECT count(*)
+               FROM (SELECT chat FROM join_request WHERE user_id = $2 LIMIT $3) AS r
+               CROSS JOIN member m CROSS JOIN chat c
+               WHERE m.user_id = $1 AND m.chat = r.chat AND c.id = r.chat
+                 AND (c.owner = $1 OR m.permissions % 4 >= 2))
+            """
+        )
+        // The rows of the first are walked through, and those of the second looked up: CROSS JOIN is
+        // what SQLite does not turn round. Readers of a channel do not see each other.
+        together = try sql.prepare(
+            """
+            SELECT 1
+            FROM (SELECT chat, permissions FROM member
+                  WHERE user_id = $1 AND chat < 0 LIMIT $3) AS x
+            CROSS JOIN member y CROSS JOIN chat c
+            WHERE y.user_id = $2 AND y.chat = x.chat AND c.id = x.chat
+              AND (c.kind = 2 OR CAST($4 AS bigint) = 0 AND (c.owner = $1 OR c.owner = $2
+                OR x.permissions > 0 OR y.permissions > 0))
+            LIMIT 1
+            """
+        )
+        func shared(_ first: String, _ second: String, onlyGroups: Bool) -> String {
+            """
+            SELECT 1 FROM (SELECT chat FROM \(first) WHERE user_id = $1 LIMIT $3) AS x
+            CROSS JOIN \(second) y \(onlyGroups ? "CROSS JOIN chat c" : "")
+            WHERE y.user_id = $2 AND y.chat = x.chat
+              \(onlyGroups ? "AND c.id = x.chat AND c.kind = 2" : "")
+            LIMIT 1
+            """
+        }
+        left = try sql.prepare(shared("member", "former_member", onlyGroups: true))
+        leftByFirst = try sql.prepare(shared("former_member", "member", onlyGroups: true))
+        named = try sql.prepare(shared("member", "introduction", onlyGroups: false))
+        firstNamed = try sql.prepare(shared("introduction", "member", onlyGroups: false))
+    }
+}
+
+/// Says how near users are to one who asks, within one request.
+///
+/// The order of ids is the order of a request. Once `maxComparedRows` were compared, whoever is no contact
+/// is a stranger.
+package struct Meetings {
+    package let viewer: UserID
+    /// How many chats the viewer is in, at most `maxComparedChats`; nil until somebody is looked for in them.
+    private var chats: Int64?
+    private let maxChats: Int64
+    private var rows: Int64
+
+    package init(of viewer: UserID, limits: Limits) {
+        self.viewer = viewer
+        maxChats = Int64(limits.maxComparedChats)
+        rows = Int64(limits.maxComparedRows)
+    }
+
+    /// Whether a user is as near to the viewer as `wanted`.
+    ///
+    /// Unknown users take the same statements as strangers: time tells little about who exists.
+    ///
+    /// - Parameter contact: what the viewer keeps of the user; nil when nobody has the id.
+    package mutating func isAtLeast(
+        _ wanted: Nearness,
+        _ user: UserID,
+        as contact: Contact?,
+        in snapshot: ReadTransaction
+    ) throws -> Bool {
+        if user == viewer { return true }
+        if let contact {
+            if contact.nearness >= wanted { return true }
+            // Nothing is left to see but that there was somebody.
+            if contact.account.isErased, wanted <= .met { return true }
+        }
+        guard rows > 0 else { return false }
+        let own = try chats ?? snapshot.chatCount(of: viewer, atMost: maxChats)
+        if chats == nil { rows -= own }
+        chats = own
+        let traces = try snapshot.traces(of: user, for: viewer, limit: own + 1)
+        rows -= traces.groups + traces.former + traces.named + 1
+        if try snapshot.areTogether(viewer, user, own, traces.groups, wanted, maxChats) {
+            return true
+        }
+        guard wanted <= .met else { return false }
+        if traces.ownsPublic || traces.asksToJoin { return true }
+        return try snapshot.isShared(viewer, user, own, traces.former, .left, maxChats)
+            || snapshot.isShared(viewer, user, own, traces.named, .named, maxChats)
+    }
+}
+
+extension Contact {
+    /// How near the contact alone makes its user: whoever was one stays met.
+    var nearness: Nearness {
+        isAdded || isPartner ? .near : wasMet ? .met : .stranger
+    }
+}
+
+/// What there is of a user by which somebody may have met them.
+private struct Traces {
+    let groups: Int64
+    let former: Int64
+    let named: Int64
+    let ownsPublic: Bool
+    let asksToJoin: Bool
+}
+
+private enum SharedPlace {
+    case left, named
+}
+
+extension ReadTransaction {
+    fileprivate func chatCount(of user: UserID, atMost limit: Int64) throws -> Int64 {
+        let statement = store.meetings.chats
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, limit)
+        return try statement.step() ? statement.int(0) : 0
+    }
+
+    fileprivate func traces(of user: UserID, for viewer: UserID, limit: Int64) throws -> Traces {
+        let statement = store.meetings.traces
+        defer { statement.reset() }
+        statement.bind(1, viewer.rawValue)
+        statement.bind(2, user.rawValue)
+        statement.bind(3, limit)
+        let isThere = try statement.step()
+        func count(_ column: Int) -> Int64 { isThere ? statement.int(column) : 0 }
+        return Traces(
+            groups: count(0),
+            former: count(1),
+            named: count(2),
+            ownsPublic: count(3) > 0,
+            asksToJoin: count(4) > 0
+        )
+    }
+
+    /// - Parameters:
+    ///   - own: how many chats the viewer is in.
+    ///   - others: in how many groups the user is, or one more than `own`.
+    fileprivate func areTogether(
+        _ viewer: UserID,
+        _ user: UserID,
+        _ own: Int64,
+        _ others: Int64,
+        _ wanted: Nearness,
+        _ limit: Int64
+    ) throws -> Bool {
+        guard own > 0, others > 0 else { return false }
+        let (first, second) = own < others ? (viewer, user) : (user, viewer)
+        let statement = store.meetings.together
+        statement.bind(4, wanted == .near ? 1 : 0)
+        return try isFound(by: statement, first, second, limit)
+    }
+
+    fileprivate func isShared(
+        _ viewer: UserID,
+        _ user: UserID,
+        _ own: Int64,
+        _ others: Int64,
+        _ place: SharedPlace,
+        _ limit: Int64
+    ) throws -> Bool {
+        guard own > 0, others > 0 else { return false }
+        let meetings = store.meetings
+        let isOwnFirst = own < others
+        let statement =
+            switch place {
+            case .left: isOwnFirst ? meetings.left : meetings.leftByFirst
+            case .named: isOwnFirst ? meetings.named : meetings.firstNamed
+            }
+        let (first, second) = isOwnFirst ? (viewer, user) : (user, viewer)
+        return try isFound(by: statement, first, second, limit)
+    }
+
+    private func isFound(
+        by statement: any SQLStatement,
+        _ first: UserID,
+        _ second: UserID,
+        _ limit: Int64
+    ) throws -> Bool {
+        defer { statement.reset() }
+        statement.bind(1, first.rawValue)
+        statement.bind(2, second.rawValue)
+        statement.bind(3, limit)
+        return try statement.step()
+    }
+}
