@@ -96,6 +96,9 @@ package final class Connection {
     /// large figure means a slow reader.
     package var pendingOutboundBytes: Int { Int(collectedBytes) + (backlog?.count ?? 0) }
 
+    /// Bytes that the socket has refused so far; `connectionDrained` is called when it has taken them.
+    package var backlogBytes: Int { backlog?.count ?? 0 }
+
     /// Sends `bytes` after all that was written before, copying them.
     ///
     /// They leave at the end of the round, in one system call with everything else written to this

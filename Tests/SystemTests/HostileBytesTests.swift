@@ -215,7 +215,7 @@ struct HostileBytesTests {
                     try client.send(ChatHistoryRequest(chatID: saved, backward: 200))
                 }
             }
-            // Each is closed when it has more to read than may be held for it.
+            // Each is closed when it has taken nothing for a while.
             try victim.waitForSlowReaders(deaf.count)
             let growth = victim.peakResidentBytes - before
             if !Victim.runsUnderSanitizer { #expect(growth < 64 << 20, "\(growth >> 20) MiB") }

@@ -47,6 +47,14 @@ package final class Limits: Sendable {
     /// 16_384 bytes. What all strangers of a lane may have handled before the others get their next turn,
     /// however many strangers there are.
     package let maxStrangerBytesPerRound: Int
+    /// 262_144 bytes. The pages that a lane writes before the others get their turn; accounts take turns with
+    /// theirs. A page that has begun is finished.
+    package let maxReplyBytesPerRound: Int
+    /// 262_144 bytes. A client that has more to read than this gets nothing further begun until it has read
+    /// all of it.
+    package let maxOutboundBytesToStart: Int
+    /// 10_000 ms. A client whose requests wait for it to read, and that takes nothing for so long, is closed.
+    package let stalledReaderTimeoutMs: Int
     /// 2_097_152 bytes. What one slow reader may hold before it is closed.
     package let maxOutboundBytes: Int
     /// 65_536 bytes. The same before login, where replies are short and connections may be many.
@@ -197,6 +205,9 @@ package final class Limits: Sendable {
     /// 120_000 rows a minute. Ten pages of 200 messages a second: faster than people scroll, and some
     /// hundredths of a reader.
     package let readsPerMinute: Int
+    /// 1024 bytes. What a reply has of them is paid as rows are: to build and send a KiB costs about what
+    /// reading a row does.
+    package let replyBytesPerRow: Int
     /// 5000 users. As many as a phone book of many years holds.
     package let peopleBurst: Int
     /// 600 users a minute. Ten new faces a second; walking through all ids must take years.
@@ -536,6 +547,9 @@ package final class Limits: Sendable {
         maxTurnBytesBeforeLogin = overrides.value(of: "maxTurnBytesBeforeLogin", standard: 8192)
         maxTurnFramesBeforeLogin = overrides.value(of: "maxTurnFramesBeforeLogin", standard: 8)
         maxStrangerBytesPerRound = overrides.value(of: "maxStrangerBytesPerRound", standard: 16_384)
+        maxReplyBytesPerRound = overrides.value(of: "maxReplyBytesPerRound", standard: 262_144)
+        maxOutboundBytesToStart = overrides.value(of: "maxOutboundBytesToStart", standard: 262_144)
+        stalledReaderTimeoutMs = overrides.value(of: "stalledReaderTimeoutMs", standard: 10_000)
         maxOutboundBytes = overrides.value(of: "maxOutboundBytes", standard: 2_097_152)
         maxOutboundBytesBeforeLogin = overrides.value(of: "maxOutboundBytesBeforeLogin", standard: 65_536)
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)
@@ -605,6 +619,7 @@ package final class Limits: Sendable {
         reactsPerMinute = overrides.value(of: "reactsPerMinute", standard: 120)
         readBurst = overrides.value(of: "readBurst", standard: 500_000)
         readsPerMinute = overrides.value(of: "readsPerMinute", standard: 120_000)
+        replyBytesPerRow = overrides.value(of: "replyBytesPerRow", standard: 1024)
         peopleBurst = overrides.value(of: "peopleBurst", standard: 5000)
         peoplePerMinute = overrides.value(of: "peoplePerMinute", standard: 600)
         mediaBurst = overrides.value(of: "mediaBurst", standard: 120)

@@ -39,6 +39,8 @@ package final class ServerMetrics: Sendable {
     package let failedBatches = Counter()
     package let rerunBatches = Counter()
     package let pushes = Counter()
+    /// Of the payloads of replies, before compression.
+    package let replyBytes = Counter()
     package let repliesOverLimit = Counter()
     package let pushesOverLimit = Counter()
     package let bytesIn = Counter()
@@ -129,6 +131,7 @@ package final class ServerMetrics: Sendable {
         counter("frames_refused_total", "Frames that broke the framing.", framesRefused)
         counter("received_bytes_total", "Bytes read from clients.", bytesIn)
         counter("pushes_total", "Pushes handed to sessions.", pushes)
+        counter("reply_bytes_total", "Bytes of replies before compression.", replyBytes)
         counter("commits_total", "Committed batches.", commits)
         counter("committed_commands_total", "Commands in committed batches.", committedCommands)
         counter("failed_batches_total", "Batches that were rolled back.", failedBatches)

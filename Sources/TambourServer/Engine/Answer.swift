@@ -7,6 +7,8 @@ package struct Answer: Sendable {
         case reply(any WirePayload)
         /// A reply as it travels. Pages are encoded where they were read: no lane waits for that.
         case encoded([UInt8])
+        /// The same in its packet, compressed if that pays; `payloadBytes` is what it was before.
+        case packet([UInt8], payloadBytes: Int)
         case refusal(RequestError)
         /// What the server asks of itself has no reply.
         case done
@@ -39,6 +41,36 @@ package struct Answer: Sendable {
 
     static func page(_ payload: some WirePayload, for requester: Requester) -> Answer {
         Answer(.encoded(payload.encoded(for: requester.capabilities)))
+    }
+
+    /// Whether the reply is a page, which may be long and waits for its turn on the lane.
+    var isPage: Bool {
+        switch outcome {
+        case .encoded, .packet: true
+        case .reply, .refusal, .done: false
+        }
+    }
+
+    /// Puts a page into its packet, where it was read; one that is too long stays as it is.
+    ///
+    /// - Parameter requester: as the page was encoded for.
+    func framed(for request: Session.Request, _ requester: Requester, limits: Limits) -> Answer {
+        guard case .encoded(let payload) = outcome, payload.count <= limits.mostPayloadBytes else {
+            return self
+        }
+        var packet: [UInt8] = []
+        encodePacket(
+            command: .ok,
+            sequence: request.sequence,
+            opcode: request.opcode.rawValue,
+            payload: payload,
+            compression: Compression(for: requester.capabilities),
+            compressFrom: limits.compressFromBytes,
+            into: &packet
+        )
+        var framed = self
+        framed.outcome = .packet(packet, payloadBytes: payload.count)
+        return framed
     }
 
     static func refusal(_ error: RequestError) -> Answer {

@@ -37,12 +37,16 @@ final class LaneGateway: @unchecked Sendable {
     /// How many sessions have which answer, by feature.
     private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
+    private let pages: PageTurns
+    /// Whether a PING waits for what is being delivered.
+    private var isFence = false
     private var isStopping = false
 
     init(lane: Lane, shared: SharedServices, rules: FeatureRules) {
         self.lane = lane
         self.shared = shared
         self.rules = rules
+        pages = PageTurns(lane: lane, limits: shared.limits)
         let addressee = Addressee()
         mailbox = Mailbox(queue: lane.queue) { addressee.gateway?.handle($0) }
         addressee.gateway = self
@@ -59,9 +63,11 @@ final class LaneGateway: @unchecked Sendable {
         mailbox.post(message)
     }
 
-    /// Delivers everything that was posted before; a PING does this before it is answered.
+    /// Delivers everything that was posted before, but for pages; a PING does this before it is answered.
     func drainMailbox() {
+        isFence = true
         mailbox.drainNow()
+        isFence = false
     }
 
     // MARK: - Sessions of this lane
@@ -106,6 +112,9 @@ final class LaneGateway: @unchecked Sendable {
         byUser[user, default: []].append(session)
     }
 
+    /// The connections of a user on this lane.
+    func connectionCount(of user: UserID) -> Int { byUser[user]?.count ?? 0 }
+
     func unregister(_ session: Session, user: UserID) {
         guard var list = byUser[user] else { return }
         list.removeAll { $0 === session }
@@ -115,7 +124,20 @@ final class LaneGateway: @unchecked Sendable {
     // MARK: - Messages
 
     private func handle(_ messages: [LaneMessage]) {
-        lane.round { for message in messages { handle(message) } }
+        lane.round {
+            var budget = pages.budget(isFence: isFence)
+            for message in messages {
+                if case .answered(let session, let request, let answer) = message, answer.isPage {
+                    if budget > 0 {
+                        budget -= session.answered(request, answer)
+                    } else {
+                        pages.add(session, request, answer)
+                    }
+                } else {
+                    handle(message)
+                }
+            }
+        }
     }
 
     private func handle(_ message: LaneMessage) {

@@ -60,6 +60,11 @@ package final class RateLimiter: Sendable {
             fullAt = missing > 0 ? left : left + price
             return missing > 0 ? (missing + 999) / 1000 : nil
         }
+
+        /// Takes a price, or what is left.
+        func drain(_ units: Int, from fullAt: inout Int64, now: Int64) {
+            fullAt = min(max(fullAt, now) + price(of: units), now + depth)
+        }
     }
 
     /// Two generations: the buckets touched since the last turn, and those touched in the one before.
@@ -114,14 +119,34 @@ package final class RateLimiter: Sendable {
     /// - Returns: nil when they were there, otherwise in how many milliseconds they will be; nothing
     ///   is taken then.
     package func take(_ units: Int = 1, from bucket: RateBucket, of subject: Subject) -> Int64? {
+        withBucket(bucket, of: subject) { rate, fullAt, now in
+            rate.take(units, from: &fullAt, now: now)
+        } ?? nil
+    }
+
+    /// Takes units out of a bucket, or all that are left: for what is known only when it is done.
+    package func charge(_ units: Int, to bucket: RateBucket, of subject: Subject) {
+        _ = withBucket(bucket, of: subject) { rate, fullAt, now in
+            rate.drain(units, from: &fullAt, now: now)
+        }
+    }
+
+    /// Lends a bucket to `body`.
+    ///
+    /// - Returns: nil for a bucket without a bound.
+    private func withBucket<R: Sendable>(
+        _ bucket: RateBucket,
+        of subject: Subject,
+        _ body: (Rate, _ fullAt: inout Int64, _ now: Int64) -> R
+    ) -> R? {
         let rate = rates[Int(bucket.rawValue)]
         if rate.interval == 0 { return nil }
         return state.withLock { state in
             let now = state.clock.time(wallMs: wallMs())
             let key = Key(bucket: bucket, subject: subject)
             return switch subject {
-            case .user: take(units, rate, key, from: &state.users, now)
-            case .address: take(units, rate, key, from: &state.addresses, now)
+            case .user: lend(key, of: &state.users, now) { body(rate, &$0, now) }
+            case .address: lend(key, of: &state.addresses, now) { body(rate, &$0, now) }
             }
         }
     }
@@ -138,18 +163,16 @@ package final class RateLimiter: Sendable {
         return rate.take(units, from: &own.fullAt, now: now)
     }
 
-    private func take(
-        _ units: Int,
-        _ rate: Rate,
+    private func lend<R: Sendable>(
         _ key: Key,
-        from buckets: inout Generations,
-        _ now: Int64
-    ) -> Int64? {
+        of buckets: inout Generations,
+        _ now: Int64,
+        _ body: (_ fullAt: inout Int64) -> R
+    ) -> R {
         turnIfDue(&buckets, now)
         var fullAt = buckets.young[key] ?? buckets.old.removeValue(forKey: key) ?? 0
-        let wait = rate.take(units, from: &fullAt, now: now)
-        buckets.young[key] = fullAt
-        return wait
+        defer { buckets.young[key] = fullAt }
+        return body(&fullAt)
     }
 
     /// Forgets buckets that were not touched for a whole generation: they are full, unless there were

@@ -1,4 +1,5 @@
 import Logging
+import Synchronization
 import TambourNet
 import TambourProtocol
 import TambourStore
@@ -80,6 +81,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var heldPushBytes = 0
     private var isHoldingPushes = false
     private var queuedPushBytes = 0
+    private var backlog: ReaderBacklog
+    /// Of the payloads of all replies so far.
+    private var replyBytes = 0
+    /// Whether the connection is closed or about to be; readers ask before they read for it.
+    private let isGone = Atomic(false)
     /// Why the connection closes once what is under way is answered; nothing more is read then.
     private var ending: Ending?
     /// What still waits for its turn is refused then, as the engine refuses commands under way.
@@ -110,6 +116,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let limits = gateway.shared.limits
         machine = SessionStateMachine(maxQueries: limits.maxOutboundBytes / limits.maxReplyBytes)
         decoder = FrameDecoder(limits: limits)
+        backlog = ReaderBacklog(limits: limits)
     }
 
     private var limits: Limits { shared.limits }
@@ -144,11 +151,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     func connection(_ connection: Connection, received bytes: UnsafeRawBufferPointer) -> Int {
         lastByteAt = gateway.lane.now
         var offset = 0
-        var turn = Turn(limits, isStranger: connection.isLowPriority)
+        let sharing = caller.map { gateway.connectionCount(of: $0.userID) } ?? 1
+        var turn = Turn(limits, isStranger: connection.isLowPriority, sharing: sharing)
         defer { connection.charge(turn.work) }
         do throws(FrameError) {
             while !connection.isClosing, ending == nil {
-                if machine.inFlight >= limits.maxRequestsInFlight {
+                if hasEnoughWaiting {
                     connection.pauseReading()
                     break
                 }
@@ -194,8 +202,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionRoundEnded(_ connection: Connection) {
         let isPartial =
-            connection.hasPartialInput && !connection.hasEndedTurn
-            && machine.inFlight < limits.maxRequestsInFlight
+            connection.hasPartialInput && !connection.hasEndedTurn && !hasEnoughWaiting
         if !isPartial {
             partialSince = nil
         } else if partialSince == nil {
@@ -211,10 +218,28 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     func connectionDrained(_ connection: Connection) {
         queuedPushBytes = 0
+        guard backlog.isBehind else { return }
+        noteBacklog()
+        let mayRead = hasEnoughWaiting
+        proceed(machine.release(), mayRead: mayRead)
+    }
+
+    /// Whether nothing more is read for now: what has arrived waits here, the rest in the kernel.
+    private var hasEnoughWaiting: Bool {
+        machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
+    }
+
+    /// Holds further requests back while the client is behind with reading.
+    private func noteBacklog() {
+        backlog.update(bytes: connection.backlogBytes, nowMs: gateway.lane.now)
+        guard backlog.isBehind else { return }
+        machine.hold()
+        armTimer()
     }
 
     func connectionClosed(_ connection: Connection, reason: CloseReason) {
         machine.closed()
+        isGone.store(true, ordering: .relaxed)
         shared.strangers.left(connection.id)
         shared.metrics.connectionsClosed.add(1)
         if let timer { gateway.lane.cancel(timer) }
@@ -251,6 +276,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     func close(reason: String) {
+        isGone.store(true, ordering: .relaxed)
         connection.closeAfterFlush(
             .local(reason),
             within: .milliseconds(limits.closeDrainMs)
@@ -281,7 +307,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         guard let ending else { return }
         // A preview may take long, and whose token is dead must not hear of anything meanwhile.
         let ignored = ending == .sessionClosed ? machine.beside : 0
-        guard machine.inFlight == ignored else { return }
+        // Nor is a client waited for that does not read.
+        let isWaitedFor = ending == .inputEnded || !backlog.isBehind
+        guard machine.inFlight == ignored || !isWaitedFor else { return }
         switch ending {
         case .inputEnded:
             connection.closeAfterFlush(
@@ -535,6 +563,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             let queue = gateway.lane.queue
             let subject = WorkSubject(requester)
             shared.readers.post(for: subject) { store in
+                if self.isGone.load(ordering: .relaxed) { return }
                 shared.metrics.queueTimes.record(.reader, subject, queue.nowUs - request.arrivalUs)
                 let time = shared.clock.safeTime(wall: shared.environment.wallMs())
                 let result = shared.dispatcher.query(
@@ -544,7 +573,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                     on: store
                 )
                 shared.router.route(result.events)
-                gateway.post(.answered(self, request, result.answer))
+                let answer = result.answer.framed(for: request, requester, limits: shared.limits)
+                gateway.post(.answered(self, request, answer))
             }
         case .preview(let asked):
             let answer = { @Sendable (attach: Attach?) in
@@ -579,6 +609,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.engine.post(command)
     }
 
+    /// On whose account its work waits.
+    var subject: WorkSubject { WorkSubject(requester) }
+
     private var requester: Requester {
         if let knownRequester { return knownRequester }
         let requester = Requester(
@@ -592,28 +625,44 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return requester
     }
 
-    func answered(_ request: Request, _ answer: Answer) {
+    /// Sends the reply to a request, charges for it and starts what waited.
+    ///
+    /// - Returns: the bytes of all payloads that were sent.
+    @discardableResult
+    func answered(_ request: Request, _ answer: Answer) -> Int {
         guard machine.phase != .closed else {
             if let following = answer.following {
                 shared.presence.unwatch(following.partners, by: following.watcher)
             }
-            return
+            return 0
         }
+        let bytesBefore = replyBytes
         if request.turn == .exclusive { finishLogin(answer) }
         switch answer.outcome {
         case .reply(let payload): reply(payload, request.sequence, request.opcode)
         case .encoded(let payload):
             payload.withUnsafeBytes { send(.ok, request.sequence, request.opcode, $0) }
+        case .packet(let packet, let payloadBytes):
+            if mayReply(payloadBytes) { connection.write(packet) }
         case .refusal(let error): send(error, request.sequence, request.opcode)
         case .done: preconditionFailure("a request has a reply")
         }
         if let interest = answer.interest { noteDialog(interest) }
         if request.turn == .exclusive { releaseHeldPushes() }
-        let mayRead = request.turn == .exclusive || machine.inFlight >= limits.maxRequestsInFlight
-        startWaiting(machine.finished(request.turn))
-        if mayRead, ending == nil, machine.inFlight < limits.maxRequestsInFlight {
-            connection.resumeReading()
+        let bytes = replyBytes - bytesBefore
+        if let caller, let charge = RateRules.charge(forReplyOf: bytes, limits: limits) {
+            shared.rates.charge(charge.units, to: charge.bucket, of: .user(caller.userID))
         }
+        noteBacklog()
+        let mayRead = request.turn == .exclusive || hasEnoughWaiting
+        proceed(machine.finished(request.turn), mayRead: mayRead)
+        return bytes
+    }
+
+    /// Starts what waited, goes on reading if there is room, and closes if that was the end.
+    private func proceed(_ tickets: [Int], mayRead: Bool) {
+        startWaiting(tickets)
+        if mayRead, ending == nil, !hasEnoughWaiting { connection.resumeReading() }
         closeIfEnded()
     }
 
@@ -631,6 +680,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let queue = gateway.lane.queue
         let subject = WorkSubject(requester)
         shared.readers.post(.login, for: subject) { store in
+            if self.isGone.load(ordering: .relaxed) { return }
             shared.metrics.queueTimes.record(.login, subject, queue.nowUs - request.arrivalUs)
             let found = shared.dispatcher.resolve(login.token, knownAs: known, on: store)
             gateway.post(.tokenResolved(self, request, login, found))
@@ -664,8 +714,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let gateway = gateway
         let requester = requester
         shared.readers.post(.login, for: WorkSubject(requester)) { store in
+            if self.isGone.load(ordering: .relaxed) { return }
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
             let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)
+                .framed(for: request, requester, limits: shared.limits)
             gateway.post(.answered(self, request, answer))
         }
     }
@@ -903,6 +955,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
+        // A reply that goes nowhere is not worth encoding.
+        if connection.isClosing { return }
         payload.withEncoded(for: capabilities) { send(.ok, sequence, opcode, $0) }
     }
 
@@ -934,8 +988,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             if opcode == .login { close(reason: "the reply to LOGIN is too long") }
             return
         }
-        let most = caller == nil ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
-        if connection.pendingOutboundBytes > most { return closeSlowReader() }
+        guard mayReply(payload.count) else { return }
         if payload.count < limits.compressFromBytes {
             let header = PacketHeader(
                 command: command.rawValue,
@@ -960,6 +1013,19 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             into: &packet
         )
         connection.write(packet)
+    }
+
+    /// Counts a reply that is about to be sent; closes a client that has left too much unread instead.
+    private func mayReply(_ payloadBytes: Int) -> Bool {
+        guard !connection.isClosing else { return false }
+        let most = caller == nil ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
+        guard connection.pendingOutboundBytes <= most else {
+            closeSlowReader()
+            return false
+        }
+        replyBytes += payloadBytes
+        shared.metrics.replyBytes.add(payloadBytes)
+        return true
     }
 
     // MARK: - Refusals
@@ -1034,6 +1100,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .loggedIn, .closed:
             break
         }
+        if let stalled = backlog.deadlineMs { deadline = min(deadline, stalled) }
         return deadline
     }
 
@@ -1041,7 +1108,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         timer = nil
         timerAt = .max
         guard machine.phase != .closed, !connection.isClosing else { return }
-        if nextDeadline() <= gateway.lane.now {
+        noteBacklog()
+        if let stalled = backlog.deadlineMs, stalled <= gateway.lane.now {
+            closeSlowReader()
+        } else if nextDeadline() <= gateway.lane.now {
             close(reason: "a deadline passed in phase \(machine.phase)")
         } else {
             armTimer()

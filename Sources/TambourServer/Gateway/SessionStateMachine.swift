@@ -37,6 +37,8 @@ struct SessionStateMachine {
     /// Requests that run alone, running or waiting.
     private var exclusives = 0
     private let maxQueries: Int
+    /// Whether nothing with a long reply may start.
+    private var isHeld = false
     private var waiting: [(turn: Turn, ticket: Int)] = []
     private var nextTicket = 0
 
@@ -64,6 +66,9 @@ struct SessionStateMachine {
 
     /// Whether a LOGIN runs or waits.
     var hasLogin: Bool { exclusives > 0 }
+
+    /// Whether requests wait for the end of a hold.
+    var isBlocked: Bool { isHeld && !waiting.isEmpty }
 
     mutating func initialized() {
         if phase == .connected { phase = .initialized }
@@ -111,6 +116,23 @@ struct SessionStateMachine {
             isExclusive = false
             exclusives -= 1
         }
+        return startable()
+    }
+
+    /// Starts no further query or LOGIN, whose replies may be long; commands go on.
+    mutating func hold() {
+        isHeld = true
+    }
+
+    /// Ends what `hold` began.
+    ///
+    /// - Returns: the tickets of those that may start now, in order.
+    mutating func release() -> [Int] {
+        isHeld = false
+        return startable()
+    }
+
+    private mutating func startable() -> [Int] {
         var tickets: [Int] = []
         while let next = waiting.first, mayStart(next.turn) {
             waiting.removeFirst()
@@ -124,9 +146,9 @@ struct SessionStateMachine {
         if isExclusive { return false }
         return switch turn {
         case .command: queries == 0
-        case .query: commands == 0 && queries < maxQueries
+        case .query: commands == 0 && queries < maxQueries && !isHeld
         case .beside: true
-        case .exclusive: commands == 0 && queries == 0
+        case .exclusive: commands == 0 && queries == 0 && !isHeld
         }
     }
 

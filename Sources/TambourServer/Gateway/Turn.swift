@@ -10,9 +10,12 @@ struct Turn {
     /// The bytes of a large frame that cost as much as the smallest frame does.
     private static let bytesPerFrame = 256
 
-    init(_ limits: Limits, isStranger: Bool) {
-        bytes = isStranger ? limits.maxTurnBytesBeforeLogin : limits.maxTurnBytes
-        frames = isStranger ? limits.maxTurnFramesBeforeLogin : limits.maxTurnFrames
+    /// - Parameter sharing: the connections of the account on the lane. They have the turn of one together,
+    ///   but each has a frame of it at least.
+    init(_ limits: Limits, isStranger: Bool, sharing: Int = 1) {
+        bytes = isStranger ? limits.maxTurnBytesBeforeLogin : limits.maxTurnBytes / max(1, sharing)
+        frames =
+            isStranger ? limits.maxTurnFramesBeforeLogin : limits.maxTurnFrames / max(1, sharing)
     }
 
     var isOver: Bool { bytes <= 0 || frames <= 0 }

@@ -38,6 +38,14 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
+    /// What the bytes of a reply cost, when they are known; nil for a short one.
+    ///
+    /// - Parameter bytes: of the payload, before compression.
+    package static func charge(forReplyOf bytes: Int, limits: Limits) -> Charge? {
+        let rows = bytes / max(1, limits.replyBytesPerRow)
+        return rows > 0 ? Charge(bucket: .read, units: rows) : nil
+    }
+
     /// What the specification says about an opcode.
     private static func declared(_ opcode: Opcode, items: Int) -> Charge {
         guard let cost = opcode.info?.cost else {

@@ -21,6 +21,12 @@ struct HonestClientTests {
         func ask(_ request: CommandRequest) { pay(RateRules.charges(for: request, limits: limits)) }
         func login() { #expect(rates.take(from: .login, of: user) == nil) }
 
+        /// Pays for a reply of so many bytes.
+        func receive(_ bytes: Int) {
+            guard let charge = RateRules.charge(forReplyOf: bytes, limits: limits) else { return }
+            rates.charge(charge.units, to: charge.bucket, of: user)
+        }
+
         private func pay(_ charges: RateRules.Charges) {
             for charge in [charges.first, charges.second].compactMap(\.self) {
                 let wait = rates.take(charge.units, from: charge.bucket, of: user)
@@ -30,6 +36,9 @@ struct HonestClientTests {
     }
 
     private let chat = ChatID(7)
+    private let limits = Limits.standard
+    /// What a message with a few lines of text, formatting and a picture takes in a page.
+    private static let messageBytes = 500
     private func users(_ count: Int) -> [UserID] { (1...Int64(count)).map { UserID($0) } }
 
     private func send(_ cid: Int64) -> CommandRequest {
@@ -42,6 +51,7 @@ struct HonestClientTests {
         for _ in 0..<10 {
             for _ in 0..<5 {
                 account.login()
+                account.receive(limits.maxReplyBytes)
                 account.ask(.ping(PingRequest(interactive: true)))
                 account.ask(.log(LogRequest(events: (0..<20).map { _ in LogEvent() })))
                 account.ask(.config(ConfigRequest(pushToken: "token")))
@@ -52,6 +62,7 @@ struct HonestClientTests {
                 account.ask(.sessionsInfo(SessionsInfoRequest()))
                 for _ in 0..<5 {
                     account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 30)))
+                    account.receive(30 * Self.messageBytes)
                 }
             }
             account.clock.advance(ms: 15_000)
@@ -63,6 +74,7 @@ struct HonestClientTests {
         let account = Account()
         for _ in 0..<3_000 {
             account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            account.receive(200 * Self.messageBytes)
             account.clock.advance(ms: 100)
         }
     }
@@ -72,6 +84,7 @@ struct HonestClientTests {
         let account = Account()
         for _ in 0..<1_000 {
             account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            account.receive(200 * Self.messageBytes)
             account.clock.advance(ms: 1)
         }
     }
@@ -131,6 +144,7 @@ struct HonestClientTests {
         for _ in 0..<1_000 {
             account.ask(.chatChanges(ChatChangesRequest(chatID: chat, since: 1)))
             account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            account.receive(200 * Self.messageBytes)
             account.ask(.contactInfo(ContactInfoRequest(contactIDs: [UserID(1)])))
             account.ask(.chatMark(ChatMarkRequest(type: .readMessage, chatID: chat)))
             account.clock.advance(ms: 30)

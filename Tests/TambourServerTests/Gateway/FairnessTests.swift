@@ -135,6 +135,22 @@ struct FairnessTests {
         }
     }
 
+    @Test("a member's bursts on four connections keep another one waiting for one turn")
+    func memberWithConnections() throws {
+        try withSteppedServer(users: 2) { server in
+            let (alice, bob) = (try server.logIn(), try server.logIn())
+            let crowd = try [bob] + (0..<3).map { _ in try server.logIn(token: bob.token) }
+            for client in crowd { try client.send(raw: (0..<1_000).flatMap { _ in Self.burst }) }
+            for _ in 0..<10 {
+                let ping = try alice.send(PingRequest())
+                let handled = try frames(before: ping, of: alice, on: server)
+                #expect(handled <= Limits.standard.maxTurnFrames)
+            }
+            server.settle()
+            #expect(logs(handledBy: server) == 4_000)
+        }
+    }
+
     @Test("what waits for its turn is no frame that does not end")
     func deadline() throws {
         try withSteppedServer(limits: ["partialFrameTimeoutMs": 50]) { server in

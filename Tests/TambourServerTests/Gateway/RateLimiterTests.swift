@@ -117,6 +117,19 @@ struct RateLimiterTests {
         #expect(rates.take(from: .connection, kept: &other) == nil)
     }
 
+    @Test("what is charged afterwards takes what is left, and no more")
+    func charged() throws {
+        let rates = try limiter(["sendBurst": 10, "sendsPerMinute": 60])
+        rates.charge(4, to: .send, of: alice)
+        #expect(rates.take(6, from: .send, of: alice) == nil)
+        rates.charge(1_000, to: .send, of: alice)
+        rates.charge(.max, to: .send, of: alice)
+        rates.charge(.min, to: .send, of: alice)
+        #expect(rates.take(from: .send, of: alice) == 1_000)
+        clock.advance(ms: 1_000)
+        #expect(rates.take(from: .send, of: alice) == nil)
+    }
+
     @Test("the largest limits are none", arguments: [1, 60, Int(Int32.max)])
     func extremes(perMinute: Int) throws {
         let rates = try limiter(["sendBurst": Int(Int32.max), "sendsPerMinute": perMinute])

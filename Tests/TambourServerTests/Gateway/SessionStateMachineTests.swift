@@ -59,4 +59,38 @@ struct SessionStateMachineTests {
         var none = SessionStateMachine(maxQueries: 0)
         #expect(none.arrived(.query).starts, "or nothing would ever run")
     }
+
+    @Test("no query or login starts while they are held, and commands go on")
+    func held() {
+        var machine = SessionStateMachine(maxQueries: 8)
+        #expect(machine.arrived(.query).starts)
+        machine.hold()
+        #expect(machine.finished(.query) == [])
+        #expect(machine.arrived(.command).starts)
+        #expect(machine.arrived(.beside).starts)
+        #expect(machine.finished(.command) == [])
+        #expect(!machine.isBlocked)
+        let query = machine.arrived(.query)
+        #expect(machine.isBlocked)
+        // Order is kept: a command does not overtake a query.
+        let command = machine.arrived(.command)
+        #expect(!query.starts && !command.starts)
+        #expect(machine.finished(.beside) == [])
+        #expect(machine.release() == [query.ticket])
+        #expect(machine.finished(.query) == [command.ticket])
+        #expect(machine.release() == [])
+    }
+
+    @Test("a login runs or waits until it is answered")
+    func hasLogin() {
+        var machine = SessionStateMachine(maxQueries: 8)
+        _ = machine.arrived(.command)
+        #expect(!machine.hasLogin)
+        _ = machine.arrived(.exclusive)
+        #expect(machine.hasLogin)
+        _ = machine.finished(.command)
+        #expect(machine.hasLogin)
+        _ = machine.finished(.exclusive)
+        #expect(!machine.hasLogin)
+    }
 }

@@ -200,6 +200,7 @@ final class SyncMachine: @unchecked Sendable {
         case .reply(let payload): try Reply.decode(payload.encoded(), limits: limits)
         case .encoded(let payload): try Reply.decode(payload, limits: limits)
         case .refusal(let refusal): throw refusal
+        case .packet: preconditionFailure("packets are made by sessions")
         case .done: preconditionFailure("nothing a client asks ends without a reply")
         }
     }

@@ -86,6 +86,25 @@ def test_replies_that_nobody_reads(
     check(pages < count, "fewer replies than requests, then the end", f"{pages} of {count}, {how}")
 
 
+@case("FLW-10")
+def test_pages_that_are_read_later(
+    login: LogIn, group: Group, cid: Cid, limits: Limits, rng: random.Random
+) -> None:
+    """Pages asked for at once, more than anybody holds, all come to a client that reads after a while."""
+    alice = login("alice", receive_buffer=4096)
+    chat = group(alice)
+    text = "".join(chr(rng.randrange(0x4E00, 0x9FFF)) for _ in range(limits["maxTextUnits"]))
+    for seq in [alice.send("MSG_SEND", {"chatId": chat, "message": message(cid(), text)}) for _ in range(20)]:
+        alice.reply(seq)
+    page = len(alice.call("CHAT_HISTORY", {"chatId": chat, "backward": 20}).wire)
+    count = (KERNEL_BUFFERS + 2 * limits["maxOutboundBytes"]) // page
+    packets = [alice.packet("CHAT_HISTORY", {"chatId": chat, "backward": 20}) for _ in range(count)]
+    alice.raw(b"".join(packet for _, packet in packets), reading=False)
+    alice.deaf(1000)
+    for seq, _ in packets:
+        equal(len(alice.reply(seq)["messages"]), 20, "messages of a page")
+
+
 def drip(connection: Connection, data: bytes, patience: float) -> float:
     """Sends a byte every quarter of `patience` until the server closes; how long that took, in seconds.
 

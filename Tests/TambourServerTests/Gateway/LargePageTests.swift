@@ -1,0 +1,214 @@
+import TambourProtocol
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+/// What pages of nearly a million bytes cost others: bytes are counted, not milliseconds.
+@Suite("Large pages")
+struct LargePageTests {
+    /// An account whose saved messages fill a page, and somebody else.
+    private final class Stage {
+        let server: SteppedServer
+        let alice: SteppedClient
+        let bob: SteppedClient
+        private(set) var request = MsgGetRequest(chatID: ChatID(0), messageIDs: [])
+        /// The payload of the reply to `request`.
+        private(set) var pageBytes = 0
+
+        init(limits: [String: Int]) throws {
+            server = try SteppedServer(limits: limits, users: 2)
+            bob = try server.logIn()
+            alice = try server.logIn()
+        }
+
+        func fill() throws {
+            let saved = ChatID.dialog(alice.userID, alice.userID)
+            let text = Text(String(repeating: "長", count: Limits.standard.maxTextUnits))
+            let ids = try (1...60).map { cid in
+                try alice.call(
+                    MsgSendRequest(
+                        chatID: saved,
+                        message: NewMessage(cid: Int64(cid), text: text)
+                    )
+                ).message.id
+            }
+            request = MsgGetRequest(chatID: saved, messageIDs: ids)
+            let before = written
+            _ = try alice.call(request)
+            pageBytes = written - before
+            try #require(pageBytes > 700_000)
+        }
+
+        /// The bytes of all replies so far.
+        var written: Int { server.server.metrics.replyBytes.count }
+
+        /// The queries that readers have begun.
+        var begun: Int {
+            server.server.metrics.queueTimes.histogram(.reader, isStranger: false).count
+        }
+
+        var slowReadersClosed: Int { server.server.metrics.slowReadersClosed.count }
+    }
+
+    private func withStage(
+        limits: [String: Int] = [:],
+        _ body: (Stage) throws -> Void
+    ) throws {
+        let stage = try Stage(limits: limits)
+        defer { stage.server.remove() }
+        try stage.fill()
+        try body(stage)
+    }
+
+    @Test(
+        "of one account keep a PING of somebody else waiting for those of one round",
+        arguments: [1, 4]
+    )
+    func onePing(connections: Int) throws {
+        try withStage { stage in
+            let server = stage.server
+            let crowd =
+                try [stage.alice]
+                + (1..<connections).map { _ in try server.logIn(token: stage.alice.token) }
+            let asked = try crowd.map { client in
+                try (0..<10).map { _ in try client.send(stage.request) }
+            }
+            let most = Limits.standard.maxReplyBytesPerRound + stage.pageBytes
+            var steps = 0
+            func isDone() -> Bool {
+                zip(crowd, asked).allSatisfy { client, numbers in
+                    numbers.last.map { client.hasReply(to: $0) } ?? true
+                }
+            }
+            while !isDone(), steps < 1_000 {
+                let ping = try stage.bob.send(PingRequest())
+                let before = stage.written
+                server.poke()
+                for _ in 0..<1_000 where !stage.bob.hasReply(to: ping) {
+                    guard server.scheduler.step() else { break }
+                }
+                try #require(stage.bob.hasReply(to: ping))
+                #expect(stage.written - before <= most)
+                // A different moment each time.
+                for _ in 0..<steps % 4 {
+                    server.poke()
+                    server.scheduler.step()
+                }
+                steps += 1
+            }
+            for (client, numbers) in zip(crowd, asked) {
+                #expect(numbers.allSatisfy { client.hasReply(to: $0) })
+            }
+            #expect(stage.slowReadersClosed == 0)
+        }
+    }
+
+    @Test("of two accounts take turns, however many connections one of them has")
+    func accounts() throws {
+        try withStage(limits: ["maxReplyBytesPerRound": 1]) { stage in
+            let server = stage.server
+            // Bob asks for something long too.
+            let saved = ChatID.dialog(stage.bob.userID, stage.bob.userID)
+            let sent = try stage.bob.call(
+                MsgSendRequest(chatID: saved, message: NewMessage(cid: 1, text: "mine"))
+            )
+            let mine = MsgGetRequest(chatID: saved, messageIDs: [sent.message.id])
+            let crowd =
+                try [stage.alice]
+                + (1..<4).map { _ in try server.logIn(token: stage.alice.token) }
+            for client in crowd { for _ in 0..<10 { try client.send(stage.request) } }
+            server.poke()
+            // Until pages of the crowd wait.
+            for _ in 0..<20 where stage.begun < 8 { server.scheduler.step() }
+            let number = try stage.bob.send(mine)
+            let before = stage.written
+            server.poke()
+            for _ in 0..<1_000 where !stage.bob.hasReply(to: number) {
+                guard server.scheduler.step() else { break }
+            }
+            #expect(stage.bob.hasReply(to: number))
+            // Half of what the crowd has under way: pages that were written when bob's was not read yet.
+            #expect(stage.written - before <= 4 * stage.pageBytes + stage.pageBytes / 2)
+        }
+    }
+
+    @Test("are not made for a client that does not read, which gets them all when it does")
+    func backpressure() throws {
+        try withStage { stage in
+            let server = stage.server
+            let begunBefore = stage.begun
+            let numbers = try (0..<20).map { _ in try stage.alice.send(stage.request) }
+            server.settle()
+            server.settle()
+            // What the kernel takes, what may wait, and what was under way.
+            #expect(stage.begun - begunBefore <= 4)
+            #expect(!stage.alice.isClosed)
+            // What it sends meanwhile stays unread, and is no frame that does not end.
+            let send = try stage.alice.send(PingRequest())
+            server.settle()
+            #expect(!stage.alice.hasReply(to: send))
+            for _ in 0..<100 where numbers.contains(where: { !stage.alice.hasReply(to: $0) }) {
+                server.settle()
+            }
+            #expect((numbers + [send]).allSatisfy { stage.alice.hasReply(to: $0) })
+            #expect(stage.slowReadersClosed == 0)
+        }
+    }
+
+    @Test("that nobody takes close the connection after a while, but not a slow one")
+    func stalled() throws {
+        try withStage { stage in
+            let server = stage.server
+            let numbers = try (0..<10).map { _ in try stage.alice.send(stage.request) }
+            let timeout = Duration.milliseconds(Limits.standard.stalledReaderTimeoutMs)
+            // Takes a little now and then.
+            for _ in 0..<4 {
+                server.settle()
+                server.scheduler.advance(by: timeout * 0.7)
+                stage.alice.look()
+            }
+            server.settle()
+            #expect(stage.slowReadersClosed == 0)
+            #expect(!numbers.allSatisfy { stage.alice.hasReply(to: $0) })
+            // The first time the server may still see what was taken just now.
+            for _ in 0..<2 {
+                server.settle()
+                server.scheduler.advance(by: timeout * 1.1)
+                server.settle()
+            }
+            #expect(stage.slowReadersClosed == 1)
+            try stage.bob.call(PingRequest())
+        }
+    }
+
+    @Test("of a connection that is closed are not read")
+    func gone() throws {
+        try withStage { stage in
+            let before = stage.begun
+            let asked = SteppedClient.packet(stage.request, 7)
+            try stage.alice.send(raw: asked + asked + Array(repeating: 0xFF, count: 20))
+            stage.server.settle()
+            #expect(stage.server.server.metrics.framesRefused.count == 1)
+            #expect(stage.begun == before)
+        }
+    }
+
+    @Test("are paid by their size, from the bucket of rows, and short ones by their rows alone")
+    func price() throws {
+        let limits = ["readBurst": 800, "readsPerMinute": 60]
+        try withStage(limits: limits) { stage in
+            // The page of `fill` left less than another one costs by its rows.
+            let refused = try stage.alice.send(stage.request)
+            stage.server.settle()
+            #expect(stage.alice.hasReply(to: refused))
+            #expect(stage.server.server.metrics.refusalCounts["too.many.requests"] == 1)
+            // What is paid from another bucket is served.
+            try stage.alice.call(PingRequest())
+            stage.server.scheduler.advance(by: .seconds(120))
+            _ = try stage.alice.call(stage.request)
+            // Bob has a bucket of his own, and his pages are short.
+            for _ in 0..<10 { _ = try stage.bob.call(SessionsInfoRequest()) }
+        }
+    }
+}
