@@ -891,7 +891,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             return false
         case .tooLong(let bytes):
             shared.metrics.pushesOverLimit.add(1)
-            shared.logger.error(
+            shared.longPushes.error(
                 "a push is too long to be sent; its session is closed",
                 metadata: [
                     "connection": "\(connection.id)", "opcode": "\(push.opcode.rawValue)",
@@ -976,7 +976,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if payload.count > limits.mostPayloadBytes {
             // Pages are cut long before; whatever got past that must not reach a client's limit.
             shared.metrics.repliesOverLimit.add(1)
-            shared.logger.error(
+            shared.longReplies.error(
                 "a reply is too long to be sent; answered as internal",
                 metadata: [
                     "connection": "\(connection.id)", "opcode": "\(opcode.rawValue)",
@@ -1059,14 +1059,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 .protoFrame(String(describing: error))
             }
         send(refusal, sequence, opcode)
-        guard let suppressed = shared.brokenFrames.admit(nowMs: shared.environment.wallMs()) else {
-            return close(reason: "broken frame")
-        }
-        shared.logger.notice(
+        shared.brokenFrames.notice(
             "broken frame",
             metadata: [
                 "connection": "\(connection.id)", "error": "\(error)",
-                "suppressed": "\(suppressed)",
                 "header": "\(bytes.prefix(PacketHeader.size).map { String($0, radix: 16) })",
             ]
         )

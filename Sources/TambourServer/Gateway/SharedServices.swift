@@ -20,8 +20,9 @@ final class SharedServices: Sendable {
     let previews: LinkPreviews
     let accounts: AccountConnections
     let strangers: Strangers
-    /// Of the lines about broken frames, which anybody may cause.
-    let brokenFrames = LogThrottle()
+    let brokenFrames: ThrottledLog
+    let longReplies: ThrottledLog
+    let longPushes: ThrottledLog
     let rates: RateLimiter
 
     init(
@@ -56,6 +57,9 @@ final class SharedServices: Sendable {
             perToken: limits.maxConnectionsPerToken,
             perUser: limits.maxConnectionsPerUser
         )
+        brokenFrames = ThrottledLog(logger, nowMs: environment.wallMs)
+        longReplies = ThrottledLog(logger, nowMs: environment.wallMs)
+        longPushes = ThrottledLog(logger, nowMs: environment.wallMs)
         strangers = Strangers(limits: limits)
         rates = RateLimiter(limits: limits, wallMs: environment.wallMs)
     }
