@@ -8,7 +8,7 @@ import TambourTesting
 struct FairnessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fairness",
-        abstract: "Attacks a server of its own in four ways and says how long somebody else waits.",
+        abstract: "Attacks a server of its own in five ways and says how long somebody else waits.",
         discussion: """
             One user sends PING, MSG_SEND, CHAT_HISTORY and LOGIN in turn while the attack goes on, beside the \
             same on an idle server. Times are those of the client, so they include the network, the work \
@@ -47,6 +47,8 @@ struct FairnessCommand: ParsableCommand {
         let searcher: Account
         /// Of the dialog of mallory and alice.
         let messages: [MessageID]
+        /// Saved messages of mallory that fill a page.
+        let longMessages: [MessageID]
         let words: [String]
     }
 
@@ -76,6 +78,21 @@ struct FairnessCommand: ParsableCommand {
                     isBurst: false
                 )
             ]
+        },
+        Scenario(name: "large pages on 4 connections of an account", boundMs: 50) { stage in
+            let saved = ChatID.dialog(stage.mallory.userID, stage.mallory.userID)
+            let page = Attack.packet(
+                MsgGetRequest(chatID: saved, messageIDs: stage.longMessages)
+            )
+            return try (0..<4).map { _ in
+                try Attacker(
+                    stage.address,
+                    opening: Attack.login(stage.mallory),
+                    packets: [page],
+                    window: 128,
+                    isBurst: false
+                )
+            }
         },
         Scenario(name: "searching one's own messages", boundMs: 50) { stage in
             let query = Text(stage.words.joined(separator: " "))
@@ -143,6 +160,10 @@ struct FairnessCommand: ParsableCommand {
         let mallory = try client(address, accounts[2])
         let dialog = accounts[2].dialog(with: accounts[0])
         let ids = try write(1_000, from: mallory, to: dialog) { "message \($0)" }
+        let saved = ChatID.dialog(accounts[2].userID, accounts[2].userID)
+        let long = try write(60, from: mallory, to: saved) { number in
+            String(repeating: UnicodeScalar(0x4E00 + number).map { "\($0)" } ?? "", count: 4_000)
+        }
         let alice = try client(address, accounts[0])
         try write(50, from: alice, to: accounts[0].dialog(with: accounts[1])) { "hello \($0)" }
         return Stage(
@@ -152,6 +173,7 @@ struct FairnessCommand: ParsableCommand {
             mallory: accounts[2],
             searcher: accounts[3],
             messages: ids,
+            longMessages: long,
             words: words
         )
     }
