@@ -122,7 +122,7 @@ struct ChannelStoreTests {
                         place: place,
                         id: MessageID(0),
                         device: store.device,
-                        attributes: DelayedAttributes(timeToFire: .max >> 12),
+                        attributes: DelayedAttributes(timeToFire: MessageID.times.upperBound),
                         draft: MessageDraft(cid: store.nextCID(), text: "later")
                     )
                     _ = try tx.schedule(record, in: nil)

@@ -8,7 +8,7 @@ import Testing
 struct AdminNumberTests {
     /// The ends of what the types hold, what lies beside them, and what no type holds.
     static let numbers: [String] = {
-        let bits: [Int64] = [7, 8, 15, 16, 31, 32, 47, 62]
+        let bits: [Int64] = [31, 47, 62]
         var numbers: [Int64] = [
             0, 1, 2, 200_000_000_000_000, .max / 86_400_000 + 1, .max - 1, .max,
         ]
@@ -99,7 +99,7 @@ struct AdminNumberTests {
         let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
         var random = SeededGenerator(seed: seed)
         var names = Self.limits.filter { Self.takes($0, 1) }.shuffled(using: &random)
-        if environment["TAMBOUR_SOAK"] != "1" { names = Array(names.prefix(16)) }
+        if environment["TAMBOUR_SOAK"] != "1" { names = Array(names.prefix(8)) }
         print("smallest limits: \(names.count), TAMBOUR_SEED=\(seed)")
         for name in names {
             try serve([name: 1]) { alice in

@@ -45,7 +45,7 @@ struct ImpossibleRowTests {
             }
         }
         .shuffled(using: &random)
-        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(48)) }
+        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(12)) }
         print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
         for damage in damages {
             // The last line says which store ended the process.
@@ -74,7 +74,7 @@ struct ImpossibleRowTests {
         let world = try StoredWorld()
         defer { world.remove() }
         for (sql, says) in Self.refused {
-            let directory = try world.copy(changedBy: sql)
+            let (directory, _) = try world.copy(changedBy: sql)
             defer { TestServer.removeDirectory(directory) }
             let refusal = try #require(throws: ImpossibleRow.self, "\(sql)") {
                 _ = try TestServer(dataDirectory: directory)
@@ -86,12 +86,10 @@ struct ImpossibleRowTests {
 
     /// Starts a server, does what people do, and what it does by itself.
     private func look(at world: StoredWorld, _ damage: Damage) throws {
-        let directory = try world.copy(changedBy: damage.sql)
+        let (directory, hasChanged) = try world.copy(changedBy: damage.sql)
         defer { TestServer.removeDirectory(directory) }
         let found = try problems(in: directory)
-        if let range = damage.column.range, !range.contains(damage.value),
-            try world.changes(damage.sql)
-        {
+        if hasChanged, let range = damage.column.range, !range.contains(damage.value) {
             let says = "\(damage.column.name) is \(damage.value)"
             let isNamed = found.contains {
                 $0.hasPrefix(damage.column.table) && $0.hasSuffix(says)

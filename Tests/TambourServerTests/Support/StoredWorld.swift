@@ -18,6 +18,7 @@ struct StoreColumn: Sendable {
 /// A small store with a row or more in every table, and what its people ask a server that serves it.
 final class StoredWorld {
     private let directory: String
+    private let copy: String
     private let database: [UInt8]
     private let people: [(token: String, id: UserID)]
     private let group: ChatID
@@ -42,11 +43,13 @@ final class StoredWorld {
             throw error
         }
         server.stop()
-        let path = "\(directory)/tambour.db"
-        let connection = try SQLiteConnection(path: path, mode: .readWrite)
+        // The server may hold the file for a moment yet.
+        copy = "\(directory)/copy.db"
+        try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readOnly).copy(to: copy)
+        let connection = try SQLiteConnection(path: copy, mode: .readWrite)
         try Self.fillRest(connection)
         try connection.execute("PRAGMA journal_mode = DELETE")
-        database = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        database = Array(try Data(contentsOf: URL(fileURLWithPath: copy)))
     }
 
     func remove() { TestServer.removeDirectory(directory) }
@@ -157,7 +160,7 @@ final class StoredWorld {
 
     /// Every column of numbers in the store.
     func columns() throws -> [StoreColumn] {
-        let connection = try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readOnly)
+        let connection = try SQLiteConnection(path: copy, mode: .immutable)
         return try Self.tables(of: connection).flatMap { table in
             let columns = try Self.columns(of: table, connection)
             let keys = columns.filter(\.isKey).map(\.name)
@@ -172,23 +175,16 @@ final class StoredWorld {
         }
     }
 
-    /// A data directory with the store after a statement.
-    func copy(changedBy sql: String) throws -> String {
-        let copy = try TestServer.temporaryDirectory()
-        let path = "\(copy)/tambour.db"
+    /// A data directory with the store after a statement, and whether that changed a row: a key may be
+    /// taken.
+    func copy(changedBy sql: String) throws -> (directory: String, hasChanged: Bool) {
+        let directory = try TestServer.temporaryDirectory()
+        let path = "\(directory)/tambour.db"
         try Data(database).write(to: URL(fileURLWithPath: path))
-        try SQLiteConnection(path: path, mode: .readWrite).execute(sql)
-        return copy
-    }
-
-    /// Whether the statement changes a row: a key may be taken.
-    func changes(_ sql: String) throws -> Bool {
-        let connection = try SQLiteConnection(path: "\(directory)/tambour.db", mode: .readWrite)
-        try connection.begin(.immediate)
-        defer { connection.rollback() }
+        let connection = try SQLiteConnection(path: path, mode: .readWrite)
         let before = connection.rowsChanged
         try connection.execute(sql)
-        return connection.rowsChanged > before
+        return (directory, connection.rowsChanged > before)
     }
 
     // MARK: - What is asked
