@@ -35,7 +35,7 @@ package final class FoundPeople: Sendable {
             for user in people where user != finder && !ring.people.contains(user) {
                 if ring.people.count < perFinder {
                     ring.people.append(user)
-                } else if perFinder > 0 {
+                } else {
                     ring.people[ring.place] = user
                     ring.place = (ring.place + 1) % perFinder
                 }

@@ -280,6 +280,7 @@ class World:
         self._phones = 0
         self._sessions = 0
         self._devices: list[Device] = []
+        self._people: list[Device] = []
 
     def phone(self) -> str:
         """A number no other scenario uses."""
@@ -295,9 +296,16 @@ class World:
         return device
 
     async def register(self, name: str, **settings: Any) -> Device:
-        """A new person on a first device, logged in."""
+        """A new person on a first device, logged in. They and the others find each other by phone: an id opens nothing."""
         registration = RegistrationConfig(first_name=name.capitalize(), last_name="Testova")
-        return await self.device(self.phone(), name, registration_config=registration, **settings).connect()
+        newcomer = await self.device(self.phone(), name, registration_config=registration, **settings).connect()
+        for other in self._people:
+            for one, found in ((newcomer, other), (other, newcomer)):
+                # Whoever has gone meanwhile finds nobody.
+                with suppress(Exception):
+                    await asyncio.wait_for(one.invoke(Opcode.CONTACT_INFO_BY_PHONE, {"phone": found.phone}), DEADLINE)
+        self._people.append(newcomer)
+        return newcomer
 
     async def another(self, device: Device, name: str, **settings: Any) -> Device:
         """The same person on one more device, logged in by code."""
