@@ -147,6 +147,11 @@ extension StoreCheck {
             [(["chat"], chats), (["user_id"], ids), (["asked"], times)]
         ),
         Numbers(
+            "introduction",
+            ["user_id", "chat"],
+            [(["user_id"], ids), (["chat"], chats)]
+        ),
+        Numbers(
             "message",
             ["chat", "id"],
             [
