@@ -74,7 +74,10 @@ extension ReadTransaction {
     ) throws -> (chats: [Chat], next: Int64) {
         var skipped = 0
         if let remaining = cursor.remaining {
-            skipped = try max(0, chatCount(of: viewer, lastActiveAt: cursor.time) - Int(remaining))
+            skipped = try max(
+                0,
+                chatCount(of: viewer, lastActiveAt: cursor.time) - Int(clamping: remaining)
+            )
         }
         let most = limit + limits.maxChatsPage
         let candidates = try candidates(for: viewer, cursor, skipped, limit, most: most)

@@ -19,7 +19,7 @@ package struct UserIDSource: Sendable {
     package static func random(
         _ randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8]
     ) -> Self {
-        Self { randomBytes(bytes).reduce(0) { $0 << 8 | UInt64($1) } }
+        Self { randomBytes(bytes).reduce(0) { $0 << 8 | UInt64(truncatingIfNeeded: $1) } }
     }
 
     /// - Parameter next: any number; the id is its last 43 bits.
