@@ -91,6 +91,10 @@ struct EraseTests {
         try zoe.call(
             MsgReactionRequest(chatID: dialog, messageID: his, reaction: NewReaction(id: "🦩"))
         )
+        // Names her in a group by a forward.
+        let greeting = try zoe.send("hallo", to: dialog, cid: 10).message.id
+        let forward = NewLink(type: .forward, messageID: greeting, chatID: dialog)
+        try bob.call(MsgSendRequest(chatID: group, message: NewMessage(cid: 10, link: forward)))
         let draft = NewDraft(text: "Rosenholzkiste")
         try zoe.call(DraftSaveRequest(chatID: dialog, draft: draft))
         try zoe.call(FoldersUpdateRequest(id: "f1", title: "Quittengelee", include: [group]))
