@@ -207,6 +207,8 @@ struct QuotaTests {
 
         let server = try TestServer(overrides: quota.limits(2), dataDirectory: directory)
         defer { server.stop() }
+        // Whom one has found a restart forgets.
+        server.server.foundPeople.note(others.map(\.userID), by: alice.userID)
         let owner = Owner(
             server: server,
             alice: try server.reconnect(alice).client,

@@ -310,18 +310,19 @@ struct SightTests {
 
     @Test("what was found is forgotten by a restart, and a contact stays")
     func restart() throws {
-        try withServer { server in
-            let alice = try server.signUp("Alice")
-            let bob = try server.signUp("Bob")
-            let carol = try server.signUp("Carol")
-            try alice.call(ContactUpdateRequest(contactID: carol.userID, action: .add))
-            server.stop()
-            let again = try TestServer(dataDirectory: server.dataDirectory)
-            defer { again.stop() }
-            let client = try again.reconnect(alice).client
-            let asked = ContactInfoRequest(contactIDs: [bob.userID, carol.userID])
-            #expect(try client.call(asked).contacts.map(\.id) == [carol.userID])
-        }
+        let directory = try TestServer.temporaryDirectory()
+        defer { TestServer.removeDirectory(directory) }
+        let first = try TestServer(dataDirectory: directory)
+        let alice = try first.signUp("Alice")
+        let bob = try first.signUp("Bob")
+        let carol = try first.signUp("Carol")
+        try alice.call(ContactUpdateRequest(contactID: carol.userID, action: .add))
+        first.stop()
+        let again = try TestServer(dataDirectory: directory)
+        defer { again.stop() }
+        let client = try again.reconnect(alice).client
+        let asked = ContactInfoRequest(contactIDs: [bob.userID, carol.userID])
+        #expect(try client.call(asked).contacts.map(\.id) == [carol.userID])
     }
 
     @Test("who walks through ids finds nobody, and pays for each")
