@@ -185,6 +185,14 @@ package final class WireClient {
         }
     }
 
+    /// A reply that nobody has taken yet, errors included, whichever request it answers.
+    package func nextReply() throws -> Packet {
+        while true {
+            if let packet = replies.popFirst()?.value { return packet }
+            try receive("any reply")
+        }
+    }
+
     /// The error a request is refused with.
     package func refusal(of request: some WireRequest) throws -> RequestError {
         do {
