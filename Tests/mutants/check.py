@@ -3,6 +3,7 @@
 import sys
 
 import client
+import commands
 import delta
 import entities
 import photos
@@ -10,6 +11,7 @@ import simulation
 import wire
 from switch import mutated
 
+mutated(commands.mutants())
 mutated(delta.mutants())
 mutated(entities.mutants())
 mutated(photos.mutants())
@@ -19,5 +21,5 @@ unfit = list(client.unfit())
 if unfit:
     sys.exit("\n".join(unfit))
 of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-switched = sum(len(part.MUTANTS) for part in (delta, entities, photos, simulation, wire))
+switched = sum(len(part.MUTANTS) for part in (commands, delta, entities, photos, simulation, wire))
 print(f"{of_client + switched} mutants fit the sources")

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Breaks the server in eight places, one at a time, and kills it under a load of all commands, which must notice.
+
+    Tests/mutants/commands.py            all mutants
+    Tests/mutants/commands.py 1 4        these two
+
+Works on the sources where they are: they must be committed, and are put back at the end. All mutants
+are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one run for each.
+The result is the table for README.md; the exit code is 1 when one was not noticed.
+"""
+import os
+import re
+import subprocess
+import sys
+
+from switch import ROOT, Mutant, switched
+
+SERVER = "Sources/TambourServer/"
+STORE = "Sources/TambourStore/"
+#: How often the server is killed for each mutant; TAMBOUR_KILLS plays more or fewer.
+KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
+# name, file, what stands there (once), what the mutant makes of it (@ is its number)
+MUTANTS = [
+    ("answers leave before the commit", SERVER + "Engine/EngineCore.swift",
+     "            let events = try writer.commit()\n            clock.end(committed: true)\n",
+     "            if mutant == @ {\n"
+     "                for (command, answer) in zip(commands, answers) { command.done(answer) }\n"
+     "                answers = []\n"
+     "            }\n"
+     "            let events = try writer.commit()\n            clock.end(committed: true)\n"),
+    ("one batch of seven is answered and not committed", SERVER + "Engine/EngineCore.swift",
+     "            guard tx.writes > 0 else {\n                writer.finishUnwritten()\n",
+     "            if mutant == @, tx.writes > 0, Int.random(in: 0..<7) == 0 {\n"
+     "                writer.rollback()\n"
+     "                clock.end(committed: false)\n"
+     "                return Result(answers: answers, events: [])\n"
+     "            }\n"
+     "            guard tx.writes > 0 else {\n                writer.finishUnwritten()\n"),
+    ("a token outlives its LOGOUT", SERVER + "Handlers/AuthHandler.swift",
+     "        try tx.closeSessions([caller.sessionID], of: caller.userID)\n",
+     "        if mutant != @ { try tx.closeSessions([caller.sessionID], of: caller.userID) }\n"),
+    ("tokens outlive SESSIONS_CLOSE", SERVER + "Handlers/AuthHandler.swift",
+     "        try tx.closeSessions(others, of: caller.userID)\n        return SessionsCloseReply",
+     "        if mutant != @ { try tx.closeSessions(others, of: caller.userID) }\n        return SessionsCloseReply"),
+    ("a cid is forgotten", SERVER + "Handlers/MessagesHandler.swift",
+     "        if let chat = target.chat,\n            let first = try tx.sent(",
+     "        if mutant != @, let chat = target.chat,\n            let first = try tx.sent("),
+    ("the operation of an object is forgotten", SERVER + "Handlers/EntitiesHandler.swift",
+     "        if let reply = try tx.reader.objectReply(\n            to: operation.opID,",
+     "        if mutant != @, let reply = try tx.reader.objectReply(\n            to: operation.opID,"),
+    ("read marks stay in memory", STORE + "WriteTransaction+Messages.swift",
+     "        member.setRead(time: time, number: number)\n        save(.marks, of: member, in: chat)\n",
+     "        member.setRead(time: time, number: number)\n        if mutant != @ { save(.marks, of: member, in: chat) }\n"),
+    ("a code is good for ever", SERVER + "Handlers/AuthHandler.swift",
+     "            guard !account.isBlocked else { throw RequestError.loginBlocked }\n"
+     "            try tx.spendLoginCode(tokenHash: tokenHash)\n",
+     "            guard !account.isBlocked else { throw RequestError.loginBlocked }\n"
+     "            if mutant != @ { try tx.spendLoginCode(tokenHash: tokenHash) }\n"),
+]
+
+
+def mutants():
+    return [Mutant(name, [], file, old, new) for name, file, old, new in MUTANTS]
+
+
+def noticed(number):
+    """How the kills failed with this mutant; None when they passed."""
+    environment = dict(os.environ, TAMBOUR_MUTANT=str(number), TAMBOUR_KILLS=str(KILLS))
+    run = subprocess.run(
+        ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL",
+         "--filter", "SystemTests.CommandCrashTests/kill"],
+        cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if run.returncode == 0:
+        return None
+    found = re.search(r"TAMBOUR_SEED=\d+, (after kill \d+: .{0,110})", run.stdout)
+    return found[1] if found else "a crash"
+
+
+def main():
+    chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
+    missed = 0
+    with switched(mutants(), module="Sources/TambourStore"):
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        if alone := noticed(0):
+            sys.exit(f"red without any mutant: {alone}")
+        print("| mutant: what is broken | noticed |\n| --- | --- |", flush=True)
+        for number in chosen:
+            how = noticed(number)
+            missed += not how
+            print(f"| {number}. {MUTANTS[number - 1][0]} | {f'`{how}`' if how else 'NOTHING'} |", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
