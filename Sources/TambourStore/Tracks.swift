@@ -17,6 +17,8 @@ struct TrackStatements {
     let checkEmail: any SQLStatement
     let end: any SQLStatement
     let deleteOfUser: any SQLStatement
+    let endSignInsOfUser: any SQLStatement
+    let endSignInsOfSession: any SQLStatement
     let prune: any SQLStatement
     let emailCodesTo: any SQLStatement
     let emailCodesOf: any SQLStatement
@@ -38,7 +40,9 @@ struct TrackStatements {
             """
         )
         check = try sql.prepare("UPDATE track SET checked = 1 WHERE id_hash = $1")
-        approve = try sql.prepare("UPDATE track SET user_id = $2 WHERE id_hash = $1")
+        approve = try sql.prepare(
+            "UPDATE track SET user_id = $2, session = $3 WHERE id_hash = $1"
+        )
         setCode = try sql.prepare(
             """
             UPDATE track SET email = $2, email_checked = 0, code_hash = $3, code_expires = $4,
@@ -57,6 +61,10 @@ struct TrackStatements {
             "UPDATE track SET expires = 0, email = NULL, code_hash = NULL WHERE id_hash = $1"
         )
         deleteOfUser = try sql.prepare("DELETE FROM track WHERE user_id = $1 AND kind = $2")
+        let endSignIns =
+            "UPDATE track SET expires = 0 WHERE user_id = $1 AND kind IN (1, 2) AND expires > 0"
+        endSignInsOfUser = try sql.prepare(endSignIns)
+        endSignInsOfSession = try sql.prepare("\(endSignIns) AND session = $2")
         prune = try sql.prepare("DELETE FROM track WHERE created < $1")
         emailCodesTo = try sql.prepare(
             "SELECT count(*) FROM email_code WHERE recipient = $1 AND created > $2"
@@ -85,7 +93,7 @@ package struct Track: Sendable {
     package let kind: Kind
     /// Whose it is; of a QR login who approved it, nil before.
     package let user: UserID?
-    /// The session that opened it; nil when none did.
+    /// The session that opened it, or approved the QR login that led to it; nil when none did.
     package let session: SessionID?
     /// Unix milliseconds, as is all that ends.
     package let expires: Int64
@@ -194,8 +202,13 @@ extension WriteTransaction {
         try run(store.tracks.check, idHash)
     }
 
-    package func approveTrack(_ idHash: [UInt8], by user: UserID) throws {
+    package func approveTrack(
+        _ idHash: [UInt8],
+        by user: UserID,
+        session: SessionID
+    ) throws {
         store.tracks.approve.bind(2, user.rawValue)
+        store.tracks.approve.bind(3, session.rawValue)
         try run(store.tracks.approve, idHash)
     }
 
@@ -240,6 +253,25 @@ extension WriteTransaction {
     /// Uses a track up.
     package func endTrack(_ idHash: [UInt8]) throws {
         try run(store.tracks.end, idHash)
+    }
+
+    /// Voids the QR logins that a session approved, and the challenges these led to.
+    func voidSignIns(approvedBy session: SessionID, of user: UserID) throws {
+        let statement = store.tracks.endSignInsOfSession
+        statement.bind(1, user.rawValue)
+        statement.bind(2, session.rawValue)
+        try statement.run()
+    }
+
+    /// Voids whatever would open another session of `user`: approved QR logins, challenges, and codes
+    /// that went to the phone.
+    package func voidSignIns(of user: UserID) throws {
+        writes += 1
+        store.tracks.endSignInsOfUser.bind(1, user.rawValue)
+        try store.tracks.endSignInsOfUser.run()
+        guard let account = try reader.account(user) else { return }
+        store.sessions.voidCodesOfPhone.bind(1, account.phone)
+        try store.sessions.voidCodesOfPhone.run()
     }
 
     private func run(_ statement: any SQLStatement, _ idHash: [UInt8]) throws {

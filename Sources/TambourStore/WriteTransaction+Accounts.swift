@@ -109,8 +109,28 @@ extension WriteTransaction {
         return true
     }
 
-    /// Kills the tokens of these sessions of `user`; their connections close after the commit.
+    /// Kills the tokens of these sessions of `user` and the logins they approved; their connections
+    /// close after the commit.
     package func closeSessions(_ sessions: [SessionID], of user: UserID) throws {
+        for session in sessions { try voidSignIns(approvedBy: session, of: user) }
+        try deleteSessions(sessions, of: user)
+    }
+
+    /// Closes all sessions of `user` but one, and voids whatever would open another.
+    ///
+    /// - Returns: the sessions that were closed.
+    @discardableResult
+    package func closeAllSessions(
+        of user: UserID,
+        except kept: SessionID? = nil
+    ) throws -> [SessionID] {
+        let sessions = try reader.sessions(of: user).map(\.id).filter { $0 != kept }
+        try voidSignIns(of: user)
+        try deleteSessions(sessions, of: user)
+        return sessions
+    }
+
+    private func deleteSessions(_ sessions: [SessionID], of user: UserID) throws {
         guard !sessions.isEmpty else { return }
         openSessions.subtract(sessions)
         for session in sessions {

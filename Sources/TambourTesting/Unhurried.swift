@@ -9,6 +9,7 @@ package enum Unhurried {
                 "maxCodesPerAddressPerHour", "maxCodesPerPhonePerHour",
                 "maxCodesPerPhoneFromAllPerHour", "maxCodesPerEmailPerHour",
                 "maxEmailCodesPerUserPerHour", "maxNewDialogsPerHour", "maxTracksPerHour",
+                "maxQRApprovalsPerHour",
             ] + RateBucket.allCases.map(\.limitNames.perMinute)
         return Dictionary(uniqueKeysWithValues: often.map { ($0, 1_000_000_000) })
     }()

@@ -90,7 +90,7 @@ struct SuiteCoverageTests {
         let limits = [
             "maxCodesPerPhonePerHour": 3, "maxSoftErrors": 1_000, "maxReactionKinds": 1,
             "maxPasswordTriesPerHour": 2,
-            "maxEmailCodesPerTrack": 1, "maxTracksPerHour": 4,
+            "maxEmailCodesPerTrack": 1, "maxTracksPerHour": 4, "maxQRApprovalsPerHour": 2,
         ]
         try withServer(limits: limits) { server in
             let tour = Tour()
@@ -587,7 +587,8 @@ struct SuiteCoverageTests {
         let reply = try server.enterCode(phone: pia.phone, on: client)
         let third = try #require(reply.passwordChallenge).trackID
         try restore(third, nil)
-        try server.block(pia.userID)
+        // An administrator's block would void the challenge.
+        try server.run { [user = pia.userID] in try $0.setBlocked(true, user) }
         try restore(third, nil)
         try answer(third, "secret")
     }
@@ -604,7 +605,11 @@ struct SuiteCoverageTests {
             for track in ["x", shown.trackID] {
                 try tour.play(web, GetQrStatusRequest(trackID: track))
             }
-            if isBlocked { try server.block(quinn.userID) }
+            if isBlocked {
+                let another = try #require(try tour.play(web, GetQrRequest()))
+                try tour.play(quinn, AuthQrApproveRequest(qrLink: another.qrLink))
+                try server.run { [user = quinn.userID] in try $0.setBlocked(true, user) }
+            }
             for track in ["x", shown.trackID] {
                 try tour.play(web, LoginByQrRequest(trackID: track))
             }

@@ -80,8 +80,11 @@ struct SafetyStoreTests {
             try store.read { try $0.track(linkHash: hash(4), now: 10_050) }
         )
         #expect((found.idHash, found.track.user) == (hash(3), nil))
-        try store.batch(at: 10_051) { try $0.approveTrack(hash(3), by: user) }
+        try store.batch(at: 10_051) {
+            try $0.approveTrack(hash(3), by: user, session: SessionID(5))
+        }
         #expect(try track(3, 10_060)?.user == user)
+        #expect(try track(3, 10_060)?.session == SessionID(5))
         try store.batch(at: 10_061) { try $0.endTrack(hash(3)) }
         #expect(try track(3, 10_062) == nil)
         #expect(try store.read { try $0.track(linkHash: hash(4), now: 10_062) } == nil)

@@ -67,6 +67,7 @@ local spec = {
         codeProgramTimeoutMs = 20000,
         maxCodesWaiting = 256,
         qrLifetimeMs = 120000,
+        maxQRApprovalsPerHour = 20,
         qrPollingIntervalMs = 3000,
         profileDeleteDelayMs = 604800000,
         outageMs = 86400000,

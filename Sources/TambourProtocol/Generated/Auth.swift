@@ -1274,7 +1274,8 @@ extension Login2Request: WireRequest {
     package static var opcode: Opcode { .login2 }
 }
 
-/// Ends this session. The token dies and the connection is closed after the reply.
+/// Ends this session. The token dies and the connection is closed after the reply. Links that the session
+/// approved are void.
 package struct LogoutRequest: WirePayload, Hashable {
     package init() {}
 

@@ -131,6 +131,8 @@ package final class Limits: Sendable {
     package let maxCodesWaiting: Int
     /// 120_000 ms. As long as it takes to find the phone; a photo of the code is worth nothing soon.
     package let qrLifetimeMs: Int
+    /// 20 links an hour. Each becomes a login; nobody signs in on more devices by hand.
+    package let maxQRApprovalsPerHour: Int
     /// 3000 ms. Nobody notices three seconds while unlocking a phone.
     package let qrPollingIntervalMs: Int
     /// 604_800_000 ms. A week to think about it.
@@ -584,6 +586,7 @@ package final class Limits: Sendable {
         codeProgramTimeoutMs = overrides.value(of: "codeProgramTimeoutMs", standard: 20_000)
         maxCodesWaiting = overrides.value(of: "maxCodesWaiting", standard: 256)
         qrLifetimeMs = overrides.value(of: "qrLifetimeMs", standard: 120_000)
+        maxQRApprovalsPerHour = overrides.value(of: "maxQRApprovalsPerHour", standard: 20)
         qrPollingIntervalMs = overrides.value(of: "qrPollingIntervalMs", standard: 3000)
         profileDeleteDelayMs = overrides.value(of: "profileDeleteDelayMs", standard: 604_800_000)
         outageMs = overrides.value(of: "outageMs", standard: 86_400_000)

@@ -487,7 +487,8 @@ extension SessionsInfoRequest: WireRequest {
     package static var opcode: Opcode { .sessionsInfo }
 }
 
-/// Closes all other sessions of the caller. Their tokens die and their connections are closed.
+/// Closes all other sessions of the caller. Their tokens die and their connections are closed. Logins under
+/// way are void.
 package struct SessionsCloseRequest: WirePayload, Hashable {
     package init() {}
 

@@ -218,6 +218,7 @@ extension AdminService {
             guard let number = Int64(id),
                 let session = try tx.reader.session(SessionID(number))
             else { throw Self.unknown(session: id) }
+            try tx.voidSignIns(of: session.userID)
             try tx.closeSessions([session.id], of: session.userID)
         }
         try output("\(id) ended")
@@ -229,8 +230,7 @@ extension AdminService {
             guard let account = try Self.account(user, in: tx.reader) else {
                 throw Self.unknown(user: user)
             }
-            ended.value = try tx.reader.sessions(of: account.id).map(\.id)
-            try tx.closeSessions(ended.value, of: account.id)
+            ended.value = try tx.closeAllSessions(of: account.id)
         }
         for id in ended.value { try output("\(id.rawValue) ended") }
         if ended.value.isEmpty { try output("no session") }

@@ -229,10 +229,7 @@ package struct AdminService: Sendable {
             }
             if account.isBlocked != isBlocked {
                 try tx.setBlocked(isBlocked, account.id)
-                if isBlocked {
-                    let sessions = try tx.reader.sessions(of: account.id).map(\.id)
-                    try tx.closeSessions(sessions, of: account.id)
-                }
+                if isBlocked { try tx.closeAllSessions(of: account.id) }
             }
             done.value =
                 "\(PhoneNumber.format(account.phone)) \(account.id.rawValue) "

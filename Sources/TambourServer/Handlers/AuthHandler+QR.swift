@@ -46,7 +46,8 @@ extension AuthHandler {
 
     /// Answers `AUTH_QR_APPROVE` (290): lets the device that shows the link log in as the caller.
     ///
-    /// - Throws: `track.not.found`, also when somebody else was faster.
+    /// - Throws: `track.not.found`, also when somebody else was faster; `auth.blocked` when the user
+    ///   has approved too many within an hour.
     /// - Note: A command.
     func authQrApprove(
         _ request: AuthQrApproveRequest,
@@ -58,7 +59,13 @@ extension AuthHandler {
         guard let found = try tx.reader.track(linkHash: Tokens.hash(link), now: tx.ct),
             found.track.user == nil || found.track.user == caller.userID
         else { throw RequestError.trackNotFound }
-        if found.track.user == nil { try tx.approveTrack(found.idHash, by: caller.userID) }
+        guard found.track.user == nil else { return AuthQrApproveReply() }
+        let hourAgo = tx.ct - Self.hourMs
+        guard
+            try tx.reader.tracks(.qr, of: caller.userID, since: hourAgo)
+                < limits.maxQRApprovalsPerHour
+        else { throw RequestError.authBlocked }
+        try tx.approveTrack(found.idHash, by: caller.userID, session: caller.sessionID)
         return AuthQrApproveReply()
     }
 
@@ -79,7 +86,7 @@ extension AuthHandler {
         guard let account = try tx.reader.account(user) else { throw RequestError.trackNotFound }
         guard !account.isBlocked else { throw RequestError.loginBlocked }
         try tx.endTrack(idHash)
-        let reply = try admit(account, from: requester, in: tx)
+        let reply = try admit(account, approvedBy: track.session, from: requester, in: tx)
         return LoginByQrReply(
             tokenAttrs: reply.tokenAttrs,
             passwordChallenge: reply.passwordChallenge,

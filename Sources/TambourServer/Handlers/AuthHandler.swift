@@ -144,13 +144,17 @@ struct AuthHandler: Sendable {
 
     /// What somebody gets who has shown that the phone, or a device that is logged in, is theirs: a
     /// login token, or a challenge if there is a password.
+    ///
+    /// - Parameter session: the session that approved it, and with which the challenge ends; nil when
+    ///   a code did.
     func admit(
         _ account: Account,
+        approvedBy session: SessionID? = nil,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> AuthCodeReply {
         if let second = try tx.reader.password(of: account.id) {
-            let track = try openTrack(.challenge, user: account.id, in: tx)
+            let track = try openTrack(.challenge, user: account.id, session: session, in: tx)
             return AuthCodeReply(
                 tokenAttrs: TokenAttrs(),
                 passwordChallenge: PasswordChallenge(trackID: track, hint: second.hint)
@@ -211,7 +215,8 @@ struct AuthHandler: Sendable {
         try tx.closeSessions([caller.sessionID], of: caller.userID)
     }
 
-    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller.
+    /// Answers `SESSIONS_CLOSE` (97): closes all other sessions of the caller. Logins under way end
+    /// with them, for whoever holds a device may have approved one more, or have read a code.
     ///
     /// The reply repeats the caller's own token: one client takes its absence for a failure.
     /// - Note: A command.
@@ -220,9 +225,7 @@ struct AuthHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> SessionsCloseReply {
         let caller = requester.requireCaller()
-        let others = try tx.reader.sessions(of: caller.userID).map(\.id)
-            .filter { $0 != caller.sessionID }
-        try tx.closeSessions(others, of: caller.userID)
+        try tx.closeAllSessions(of: caller.userID, except: caller.sessionID)
         return SessionsCloseReply(token: requester.token)
     }
 

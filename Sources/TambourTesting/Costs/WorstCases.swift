@@ -28,8 +28,16 @@ package enum WorstCases {
         .msgDelivery: { WorstCase(MsgDeliveryRequest(), by: $0.alice) },
         .notifMessage: { WorstCase(.notifMessage, NotifMessageRequest().encoded(), by: $0.alice) },
         .sessionsInfo: { WorstCase(SessionsInfoRequest(), by: $0.alice) },
-        .sessionsClose: { WorstCase(SessionsCloseRequest(), by: try $0.withSessions(20)) },
-        .logout: { WorstCase(LogoutRequest(), by: try $0.server.signUp("Gone")) },
+        .sessionsClose: { world in
+            let client = try world.withSessions(20)
+            try world.approveLinks(by: client)
+            return WorstCase(SessionsCloseRequest(), by: client)
+        },
+        .logout: { world in
+            let client = try world.server.signUp("Gone")
+            try world.approveLinks(by: client)
+            return WorstCase(LogoutRequest(), by: client)
+        },
         .profile: { world in
             let name = String(repeating: "n", count: 50)
             return WorstCase(
@@ -224,8 +232,10 @@ package enum WorstCases {
             return WorstCase(GetQrStatusRequest(trackID: shown.trackID), by: client)
         },
         .authQrApprove: { world in
+            let client = try world.server.signUp("Approving")
+            try world.approveLinks(by: client, leaving: 1)
             let shown = try world.server.connect().call(GetQrRequest())
-            return WorstCase(AuthQrApproveRequest(qrLink: shown.qrLink), by: world.alice)
+            return WorstCase(AuthQrApproveRequest(qrLink: shown.qrLink), by: client)
         },
         .loginByQr: { world in
             let client = try world.server.connect()
@@ -252,6 +262,15 @@ extension WorstCaseWorld {
             try server.signIn(phoneOf: client, device: "device \(index)").close()
         }
         return client
+    }
+
+    /// Lets a user approve as many links as it may within an hour, but so many.
+    func approveLinks(by client: WireClient, leaving rest: Int = 0) throws {
+        let stranger = try server.connect()
+        for _ in 0..<(Limits.standard.maxQRApprovalsPerHour - rest) {
+            let shown = try stranger.call(GetQrRequest())
+            try client.call(AuthQrApproveRequest(qrLink: shown.qrLink))
+        }
     }
 
     /// A user whom as many as are told of a new name have as a contact.

@@ -286,6 +286,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "AUTH_QR_APPROVE error: too many devices", type: "ErrorReply", opcode: 290, command: 3, sequence: 7,
+            hex: "0a03000701220000003782a56572726f72ac617574682e626c6f636b6564a76d657373616765ba5369676e2d696e20697320626c6f636b656420666f72206e6f77",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "AUTH_QR_APPROVE error: too late", type: "ErrorReply", opcode: 290, command: 3, sequence: 7,
             hex: "0a03000701220000004482a56572726f72af747261636b2e6e6f742e666f756e64a76d657373616765d92354686520747261636b20697320756e6b6e6f776e206f72206861732065787069726564",
             accept: [],

@@ -88,7 +88,31 @@ struct QRLoginTests {
             try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
             try server.block(alice.userID)
             let take = LoginByQrRequest(trackID: shown.trackID)
-            #expect(try web.code(of: take) == .loginBlocked)
+            #expect(try web.code(of: take) == .trackNotFound)
+        }
+    }
+
+    @Test("so many an hour are approved, also when some of them are used up or void")
+    func manyApprovals() throws {
+        let clock = ManualClock()
+        let limits = ["maxQRApprovalsPerHour": 3]
+        try withServer(limits: limits, environment: clock.environment) { server in
+            let alice = try server.signUp("Alice")
+            let web = try server.connect(device: "web")
+            func approve() throws -> AuthQrApproveRequest {
+                AuthQrApproveRequest(qrLink: try web.call(GetQrRequest()).qrLink)
+            }
+            let first = try web.call(GetQrRequest())
+            try alice.call(AuthQrApproveRequest(qrLink: first.qrLink))
+            _ = try web.call(LoginByQrRequest(trackID: first.trackID))
+            try alice.call(approve())
+            try alice.call(SessionsCloseRequest())
+            let last = try approve()
+            try alice.call(last)
+            try alice.call(last)
+            #expect(try alice.code(of: approve()) == .authBlocked)
+            clock.advance(ms: 3_600_001)
+            try alice.call(approve())
         }
     }
 }

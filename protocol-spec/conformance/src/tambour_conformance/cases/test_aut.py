@@ -487,6 +487,24 @@ def test_close_no_other_session(login: LogIn, newcomer: Newcomer) -> None:
     device.alive()
 
 
+@case("AUT-28")
+@pytest.mark.parametrize("others", [True, False], ids=["another session", "no other session"])
+def test_logins_under_way(
+    client: Connection, accounts: People, login: LogIn, newcomer: Newcomer, others: bool
+) -> None:
+    """SESSIONS_CLOSE voids a code that was sent and a link that was approved, wherever that was done."""
+    nina = newcomer("nina")
+    phone = login(nina)
+    approver = login(nina, "laptop") if others else phone
+    link = client.call("GET_QR", {})
+    approver.call("AUTH_QR_APPROVE", {"qrLink": link["qrLink"]})
+    token = ask(client, nina.phone)["token"]
+    code = accounts.code(nina)
+    phone.call("SESSIONS_CLOSE")
+    client.refused("track.not.found", "LOGIN_BY_QR", {"trackId": link["trackId"]})
+    client.error("error.code.expired", try_code(client, token, code))
+
+
 @case("AUT-11")
 @pytest.mark.parametrize("whose", ["another user's", "another device's"])
 def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:

@@ -6,9 +6,12 @@ from tambour_conformance.cases.test_tfa import PASSWORD, set_password
 from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Limits, LogIn, Newcomer
 from tambour_conformance.people import Device
-from tambour_conformance.talk import time_out
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.talk import LESS, time_out
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
+
+#: How many links a case approves, to see what happens with one more.
+MOST = 100
 
 
 def available(client: Connection, shown: Frame) -> bool:
@@ -98,3 +101,35 @@ def test_not_yet_approved(client: Connection, alice: Device) -> None:
     client.refused("not.allowed", "LOGIN_BY_QR", {"trackId": shown["trackId"]})
     alice.call("AUTH_QR_APPROVE", {"qrLink": shown["qrLink"]})
     client.call("LOGIN_BY_QR", {"trackId": shown["trackId"]})
+
+
+@case("QRL-07")
+def test_the_approver_logs_out(client: Connection, login: LogIn, newcomer: Newcomer) -> None:
+    """What a session approved ends with it, a challenge too; what another one approved does not."""
+    nina = newcomer("nina")
+    phone, laptop = login(nina), login(nina, "laptop")
+    kept, link = (client.call("GET_QR", {}) for _ in range(2))
+    laptop.call("AUTH_QR_APPROVE", {"qrLink": kept["qrLink"]})
+    phone.call("AUTH_QR_APPROVE", {"qrLink": link["qrLink"]})
+    set_password(laptop)
+    other = client.call("GET_QR", {})
+    phone.call("AUTH_QR_APPROVE", {"qrLink": other["qrLink"]})
+    track = client.call("LOGIN_BY_QR", {"trackId": other["trackId"]})["passwordChallenge"]["trackId"]
+    phone.call("LOGOUT")
+    for opcode in ("GET_QR_STATUS", "LOGIN_BY_QR"):
+        client.refused("track.not.found", opcode, {"trackId": link["trackId"]})
+    client.refused("track.not.found", "AUTH_LOGIN_CHECK_PASSWORD", {"trackId": track, "password": PASSWORD})
+    client.call("LOGIN_BY_QR", {"trackId": kept["trackId"]})
+
+
+@case("QRL-08")
+def test_too_many_approvals(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """Nobody approves more than so many links an hour."""
+    most = limits["maxQRApprovalsPerHour"]
+    if most > MOST:
+        skip(f"maxQRApprovalsPerHour is {most}, too many to approve: {LESS}")
+    nina = login(newcomer("nina"))
+    for _ in range(most):
+        nina.call("AUTH_QR_APPROVE", {"qrLink": client.call("GET_QR", {})["qrLink"]})
+    link = client.call("GET_QR", {})["qrLink"]
+    nina.refused("auth.blocked", "AUTH_QR_APPROVE", {"qrLink": link})

@@ -1,0 +1,177 @@
+import TambourProtocol
+import TambourServer
+import TambourTesting
+import Testing
+
+extension TestServer {
+    fileprivate func signUp(phone: Int64) throws -> WireClient {
+        let client = try connect(device: "phone")
+        let checked = try enterCode(phone: phone, on: client)
+        let confirm = AuthConfirmRequest(
+            firstName: "Alice",
+            token: try #require(checked.tokenAttrs.register?.token)
+        )
+        client.token = try client.call(confirm).token
+        _ = try login(client)
+        return client
+    }
+}
+
+/// Every way into an account that was opened before its sessions were taken away, against everything
+/// that takes sessions away.
+@Suite("Logins under way when sessions are taken away")
+struct SignInsUnderWayTests {
+    /// How somebody is about to come in.
+    enum Way: CaseIterable {
+        case approvedLink, challengeByLink, challengeByCode, code, codeForAnotherPhone, registration
+    }
+
+    enum Taking: CaseIterable {
+        case logout, closedByAnother, closedByTheApprover, kicked, allKicked, kickedAfterLogout
+        case blocked, erased
+    }
+
+    private static let password = "correct horse"
+
+    @Test("lead to no session", arguments: Way.allCases, Taking.allCases)
+    func dead(way: Way, taking: Taking) throws {
+        // Who logs out of one device distrusts neither the phone nor the password.
+        if taking == .logout, [.challengeByCode, .code].contains(way) { return }
+        try withServer { server in
+            let thief = try server.connect(device: "thief")
+            let phone = server.freshPhone()
+            let register =
+                way == .registration ? try server.enterCode(phone: phone, on: thief) : nil
+            let alice = try server.signUp(phone: phone)
+            let laptop = try server.signIn(phoneOf: alice, device: "laptop")
+            let enter = try prepare(way, thief, alice, phone, register, server)
+            try take(taking, alice, laptop, server)
+            do {
+                _ = try enter()
+                Issue.record("\(way) let somebody in after \(taking)")
+            } catch WireClient.Failure.refused {}
+        }
+    }
+
+    @Test("of a device that goes on stay good when another one logs out", arguments: Way.allCases)
+    func others(way: Way) throws {
+        guard way != .registration, way != .codeForAnotherPhone else { return }
+        try withServer { server in
+            let thief = try server.connect(device: "new")
+            let phone = server.freshPhone()
+            let alice = try server.signUp(phone: phone)
+            let laptop = try server.signIn(phoneOf: alice, device: "laptop")
+            let enter = try prepare(way, thief, alice, phone, nil, server)
+            try laptop.call(LogoutRequest())
+            thief.token = try #require(try enter().login?.token)
+            _ = try server.login(thief)
+            #expect(thief.userID == alice.userID)
+        }
+    }
+
+    @Test("do not come back with the account")
+    func unblocked() throws {
+        try withServer { server in
+            let alice = try server.signUp("Alice")
+            let phone = try alice.phone
+            let thief = try server.connect(device: "thief")
+            let shown = try thief.call(GetQrRequest())
+            try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
+            // Nobody is left whose session could be closed.
+            try alice.call(LogoutRequest())
+            let asked = try thief.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
+            let code = try server.receivedCode(of: phone)
+            for isBlocked in [true, false] {
+                _ = try server.admin(.block(user: "\(alice.userID)", isBlocked: isBlocked))
+            }
+            let take = LoginByQrRequest(trackID: shown.trackID)
+            #expect(try thief.code(of: take) == .trackNotFound)
+            let enter = AuthCodeRequest(token: asked.token, verifyCode: code)
+            #expect(try thief.code(of: enter) == .errorCodeExpired)
+        }
+    }
+
+    /// - Returns: the last step of the way.
+    private func prepare(
+        _ way: Way,
+        _ thief: WireClient,
+        _ alice: WireClient,
+        _ phone: Int64,
+        _ register: AuthCodeReply?,
+        _ server: TestServer
+    ) throws -> () throws -> TokenAttrs {
+        func approvedLink() throws -> LoginByQrRequest {
+            let shown = try thief.call(GetQrRequest())
+            try alice.call(AuthQrApproveRequest(qrLink: shown.qrLink))
+            return LoginByQrRequest(trackID: shown.trackID)
+        }
+        func answer(to challenge: PasswordChallenge?) throws -> () throws -> TokenAttrs {
+            let request = AuthLoginCheckPasswordRequest(
+                trackID: try #require(challenge?.trackID),
+                password: Self.password
+            )
+            return { try thief.call(request).tokenAttrs }
+        }
+        switch way {
+        case .approvedLink:
+            let take = try approvedLink()
+            return { try thief.call(take).tokenAttrs }
+        case .challengeByLink:
+            try alice.setPassword(Self.password)
+            return try answer(to: thief.call(approvedLink()).passwordChallenge)
+        case .challengeByCode:
+            try alice.setPassword(Self.password)
+            return try answer(to: server.enterCode(phone: phone, on: thief).passwordChallenge)
+        case .code:
+            let asked = try thief.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
+            let enter = AuthCodeRequest(
+                token: asked.token,
+                verifyCode: try server.receivedCode(of: phone)
+            )
+            return { try thief.call(enter).tokenAttrs }
+        case .codeForAnotherPhone:
+            let other = server.freshPhone()
+            let asked = try alice.call(PhoneBindRequestRequest(phone: PhoneNumber.format(other)))
+            let enter = AuthCodeRequest(
+                token: asked.token,
+                verifyCode: try server.receivedCode(of: other)
+            )
+            return { try thief.call(enter).tokenAttrs }
+        case .registration:
+            let confirm = AuthConfirmRequest(
+                firstName: "Thief",
+                token: try #require(register?.tokenAttrs.register?.token)
+            )
+            return { TokenAttrs(login: TokenAttr(token: try thief.call(confirm).token)) }
+        }
+    }
+
+    private func take(
+        _ taking: Taking,
+        _ alice: WireClient,
+        _ laptop: WireClient,
+        _ server: TestServer
+    ) throws {
+        let user = "\(alice.userID)"
+        switch taking {
+        case .logout: try alice.call(LogoutRequest())
+        case .closedByAnother: try laptop.call(SessionsCloseRequest())
+        case .closedByTheApprover:
+            // So that there is no other session to close.
+            try laptop.call(LogoutRequest())
+            try alice.call(SessionsCloseRequest())
+        case .kicked:
+            let sessions = try laptop.call(SessionsInfoRequest()).sessions
+            let other = try #require(sessions.first { !$0.current }?.id)
+            _ = try server.admin(.endSession("\(other)"))
+        case .allKicked: _ = try server.admin(.endSessions(user: user))
+        case .kickedAfterLogout:
+            for device in [laptop, alice] { try device.call(LogoutRequest()) }
+            _ = try server.admin(.endSessions(user: user))
+        case .blocked:
+            _ = try server.admin(.block(user: user, isBlocked: true))
+            _ = try server.admin(.block(user: user, isBlocked: false))
+        case .erased: _ = try server.admin(.erase(user: user, isConfirmed: true))
+        }
+    }
+}
