@@ -9,16 +9,17 @@ extension MessageRecord {
     /// The message as it is served: as stored, or without what does not fit.
     ///
     /// An older server stored larger messages. Their rows stay as they are, for the operator to look at; their
-    /// readers get the text, and of the rest what fits: first the attributes of formatting are left out, then
-    /// formatting, attachments from the last one on, and what a forward carries.
+    /// readers get the text, and of the rest what fits: first the votes that a poll shows are left out, then
+    /// the attributes of formatting, formatting, attachments from the last one on, and what a forward carries.
     func fitting(_ limits: Limits) -> MessageRecord {
         let limit = limits.maxMessageContentBytes
         let forwardLimit = limits.maxMessageBytes - limit
         guard contentBytes > limit || forward?.bytes.count ?? 0 > forwardLimit else { return self }
         var record = self
+        if record.contentBytes > limit, poll != nil { record.attaches = attaches?.withoutVotes }
         if record.contentBytes > limit { record.elements = elements?.withoutAttributes }
         if record.contentBytes > limit { record.elements = nil }
-        if record.contentBytes > limit, let stored = attaches?.stored {
+        if record.contentBytes > limit, let stored = record.attaches?.stored {
             var kept = stored[...]
             while record.contentBytes > limit, !kept.isEmpty {
                 kept.removeLast()
@@ -68,5 +69,23 @@ extension Packed<[Element]> {
                 return plain
             }
         )
+    }
+}
+
+extension Packed<[Attach]> {
+    /// Attachments whose poll names nobody; nil when the bytes are not attachments.
+    fileprivate var withoutVotes: Self? {
+        guard var attaches = stored else { return nil }
+        for index in attaches.indices {
+            guard var state = attaches[index].state else { continue }
+            state.voterPreviewIDs = []
+            state.result = state.result?.map { result in
+                var result = result
+                result.votes = []
+                return result
+            }
+            attaches[index].state = state
+        }
+        return Packed(attaches)
     }
 }

@@ -302,8 +302,8 @@ package final class Limits: Sendable {
     /// 65_536 bytes. A whole message with everything embedded in it: what can be stored can be sent in every
     /// reply and push.
     package let maxMessageBytes: Int
-    /// 28_672 bytes. Text, elements and attachments of one message. Twice this, with reactions and votes,
-    /// fits maxMessageBytes: a message may embed another one.
+    /// 28_672 bytes. Text, elements and attachments of one message, a poll with all votes it may show. Twice
+    /// this, with reactions, fits maxMessageBytes: a message may embed another one.
     package let maxMessageContentBytes: Int
     /// 200 UTF-16 units. The length clients are told.
     package let maxTitleUnits: Int

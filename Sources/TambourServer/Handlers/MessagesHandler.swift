@@ -89,6 +89,7 @@ struct MessagesHandler: Sendable {
             text: text,
             elements: draft.elements,
             attaches: attaches,
+            poll: poll,
             limits: limits,
             at: "/message"
         )
@@ -507,6 +508,7 @@ struct MessagesHandler: Sendable {
             text: content.text,
             elements: content.elements,
             attaches: content.attaches,
+            poll: content.poll,
             limits: limits,
             at: ""
         )

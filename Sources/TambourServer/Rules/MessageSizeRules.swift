@@ -4,25 +4,40 @@ import TambourStore
 /// How large a message may be: what is stored fits every reply and push that can carry it.
 ///
 /// A message embeds at most one other, without the link of that one. So twice the content of a message,
-/// with reactions and votes, stays below `maxMessageBytes`.
+/// with reactions, stays below `maxMessageBytes`. What comes to a message later must not push anything
+/// out of it: reactions have their own room there, votes are counted before there are any.
 enum MessageSizeRules {
-    /// - Parameter path: the field of the request that an error names.
-    /// - Throws: `proto.payload` when text, elements and attachments exceed `maxMessageContentBytes`.
+    /// - Parameters:
+    ///   - poll: the mark of the poll among the attachments; nil when there is none.
+    ///   - path: the field of the request that an error names.
+    /// - Throws: `proto.payload` when text, elements and attachments exceed `maxMessageContentBytes`, or
+    ///   will with the votes that the poll may come to show.
     static func requireFits(
         text: Text,
         elements: Packed<[Element]>?,
         attaches: Packed<[Attach]>? = nil,
+        poll: PollMark? = nil,
         limits: Limits,
         at path: String
     ) throws {
-        let bytes =
-            text.bytes.count + (elements?.bytes.count ?? 0) + (attaches?.bytes.count ?? 0)
+        let grown = poll == nil ? attaches : attaches.map { withAllVotes($0, limits) }
+        let bytes = text.bytes.count + (elements?.bytes.count ?? 0) + (grown?.bytes.count ?? 0)
         guard bytes <= limits.maxMessageContentBytes else {
             throw RequestError.protoPayload(
                 "\(path): text, elements and attachments take \(bytes) bytes, "
                     + "limit \(limits.maxMessageContentBytes)"
             )
         }
+    }
+
+    private static func withAllVotes(
+        _ attaches: Packed<[Attach]>,
+        _ limits: Limits
+    ) -> Packed<[Attach]> {
+        guard var list = attaches.stored, let place = list.firstIndex(where: { $0.type == .poll })
+        else { return attaches }
+        list[place] = PollRules.fullest(list[place], limits: limits)
+        return Packed(list)
     }
 
     /// An older store may hold a message that is too large to be embedded.

@@ -82,6 +82,28 @@ enum PollRules {
         return attach
     }
 
+    /// The poll as it is when it takes the most bytes: every answer shows as many votes as may be shown,
+    /// the reader's own among them, and all numbers are as long as numbers are.
+    static func fullest(_ poll: Attach, limits: Limits) -> Attach {
+        let vote = PollVote(userID: UserID(.max), timestamp: .max)
+        var poll = poll
+        poll.version = .max
+        var state = poll.state ?? PollState()
+        state.total = .max
+        state.voterPreviewIDs = Array(repeating: UserID(.max), count: limits.pollVotersShown)
+        state.result = state.result?.map { result in
+            PollResult(
+                answerID: result.answerID,
+                voteCount: .max,
+                votes: Array(repeating: vote, count: limits.maxPollVotesShown),
+                rate: 100,
+                options: 1
+            )
+        }
+        poll.state = state
+        return poll
+    }
+
     /// The message as a forward carries it: a poll is closed there, and nobody learns who voted.
     ///
     /// - Throws: `not.allowed` for a poll that may not be forwarded.

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tambour_conformance import wire
+from tambour_conformance.cases.test_pol import CLOSED, MULTIPLE, edit as edit_poll, of as poll_of, poll, vote
+from tambour_conformance.connection import Error, Reply
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
@@ -410,6 +412,35 @@ def test_as_large_as_can_be(login: LogIn, group: Group, cid: Cid, limits: Limits
     )
     shown = next(each for each in login_again(bob)["chats"] if each["id"] == chat)["lastMessage"]
     equal(shown["id"], answer["id"], "last message")
+
+
+@case("MSG-40")
+def test_what_comes_later(login: LogIn, group: Group, cid: Cid, limits: Limits) -> None:
+    """Votes, a reaction, a pin and the end of its poll leave everything else of a message as it is."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    answers = [str(number) for number in range(1, limits["maxPollAnswers"] + 1)]
+    most = limits["maxMessageContentBytes"]
+    for room in range(most, most // 2, -1000):
+        elements = formatting(room)
+        value = message(cid(), "x", elements=elements, attaches=[poll(MULTIPLE, answers)])
+        seq = alice.send("MSG_SEND", {"chatId": chat, "message": value})
+        answer = alice.either(Reply(seq), Error("proto.payload", seq))
+        if answer.command != wire.ERROR:
+            break
+    stored = answer["message"]
+    name = {"chatId": chat, "messageId": stored["id"], "pollId": poll_of(stored)["pollId"]}
+    for device in (alice, bob):
+        vote(device, name, *range(1, len(answers) + 1))
+    reaction = {"reactionType": "EMOJI", "id": "👍"}
+    bob.call("MSG_REACTION", {"chatId": chat, "messageId": stored["id"], "reaction": reaction})
+    alice.call("CHAT_UPDATE", {"chatId": chat, "pinMessageId": stored["id"]})
+    edit_poll(alice, name, poll(MULTIPLE | CLOSED, answers))
+    for device in (alice, bob):
+        value = {"chatId": chat, "messageIds": [stored["id"]]}
+        seen = only(device.call("MSG_GET", value)["messages"], "message")
+        equal(seen["elements"], stored["elements"], "formatting")
+        equal(poll_of(seen)["state"]["total"], 2, "voters")
 
 
 @case("MSG-13")
