@@ -194,6 +194,9 @@ package final class ChatState {
         blockers.contains { $0 != user }
     }
 
+    /// Whether one of this dialog has blocked the other.
+    package var isShut: Bool { !blockers.isEmpty }
+
     /// Whether `user` has blocked the other one of this dialog.
     package func hasBlocked(by user: UserID) -> Bool { blockers.contains(user) }
 

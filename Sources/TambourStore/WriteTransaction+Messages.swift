@@ -274,11 +274,12 @@ extension WriteTransaction {
     // MARK: - Read marks
 
     /// Notes that `user` has read up to `time` (Unix milliseconds). The mark that others see rises too
-    /// unless the user hides it; it may be behind, from a time when they did.
+    /// unless the user hides it, or one of a dialog has blocked the other; it may be behind, from a time
+    /// when that was so.
     package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         if time > member.readTime { try setRead(time, of: member, in: chat) }
-        if time > member.shownTime, try reader.showsReadMark(of: user) {
+        if time > member.shownTime, !chat.isShut, try reader.showsReadMark(of: user) {
             setShown(time, of: member, in: chat)
         }
     }

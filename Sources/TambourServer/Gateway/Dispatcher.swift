@@ -148,7 +148,9 @@ package struct Dispatcher: Sendable {
             return .reply(try profile.chatPinSetVisibility(request, from: requester, in: tx))
         case .msgSend(let request):
             let reply = try messages.msgSend(request, from: caller, in: tx)
-            return Answer(.reply(reply), interest: reply.chatID)
+            // A retry is answered also where one has blocked the other since.
+            let isOpen = try tx.chat(reply.chatID, visibleTo: caller.userID)?.isShut == false
+            return Answer(.reply(reply), interest: isOpen ? reply.chatID : nil)
         case .msgDelete(let request):
             return .reply(try messages.msgDelete(request, from: caller, in: tx))
         case .msgDeleteRange(let request):

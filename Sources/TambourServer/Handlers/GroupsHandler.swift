@@ -310,8 +310,9 @@ struct GroupsHandler: Sendable {
 
     /// Answers `CHAT_UPDATE` (55): title, description, options, pinned message, links, owner.
     ///
-    /// - Throws: `chat.not.found`, `not.allowed`, `not.found` for a message to pin that the caller does
-    ///   not see, `user.not.found` for an owner who is no member, `link.taken`, `proto.payload`.
+    /// - Throws: `chat.not.found`, `not.allowed`, both also where one of a dialog has blocked the other,
+    ///   `not.found` for a message to pin that the caller does not see, `user.not.found` for an owner who
+    ///   is no member, `link.taken`, `proto.payload`.
     /// - Note: A command.
     func chatUpdate(
         _ request: ChatUpdateRequest,
@@ -319,6 +320,7 @@ struct GroupsHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> ChatUpdateReply {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
+        try ChatRules.requireOpen(chat, for: caller.userID)
         guard request.photoToken == nil else {
             throw RequestError.protoPayload("/photoToken: not served")
         }

@@ -198,8 +198,10 @@ struct ProfileHandler: Sendable {
 
 extension WriteTransaction {
     /// Tells those who have a user as a contact what has become of them, the first `limit` of them.
+    /// Whoever has blocked the user learns it with the next login: a name is words, too.
     func tellContacts(of account: Account, limit: Int) throws {
-        for contact in try reader.owners(of: account, limit: limit) {
+        for contact in try reader.owners(of: account, limit: limit) where !contact.contact.isBlocked
+        {
             let push = NotifContact(contact: contact.contact.user())
             emit(.push(.notifContact(push), to: [contact.owner], except: nil))
         }

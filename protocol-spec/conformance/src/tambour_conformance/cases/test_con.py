@@ -175,6 +175,28 @@ def test_blocked_before_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -> 
     owner.silence_by_fence(of=["NOTIF_MESSAGE", "NOTIF_CHAT"])
 
 
+@case("CON-30", "MSG-41")
+def test_nothing_new_from_the_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """A mark counts for its owner alone, a name waits for the next login, and a retry follows nobody."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat, number = dialog(owner, nina), cid()
+    say(nina, chat, number)
+    last = say(owner, chat, cid())
+    update(owner, nina.user_id, "BLOCK")
+    mark = settled(owner)["time"]
+    for device in (owner, nina):
+        device.fence()
+        device.pushes("NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT")
+    read = {"chatId": chat, "type": "READ_MESSAGE", "messageId": last["id"]}
+    equal(nina.call("CHAT_MARK", read)["unread"], 0, "unread messages")
+    nina.call("PROFILE", {"firstName": "Answer me"})
+    say(nina, chat, number)
+    owner.silence_by_fence(of=["NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT", "NOTIF_MARK"])
+    equal(login_again(owner, chatsSync=mark)["chats"], [], "chats that changed")
+    owner.call("PING", {"interactive": False})
+    nina.silence_by_fence(of=["NOTIF_PRESENCE"])
+
+
 @case("CON-13")
 def test_to_whom_one_has_blocked(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
     """Whoever blocked somebody writes to them again after unblocking them."""

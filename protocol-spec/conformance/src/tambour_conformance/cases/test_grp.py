@@ -504,6 +504,24 @@ def test_pin(login: LogIn, group: Group, cid: Cid) -> None:
     alice.refused("not.found", "CHAT_UPDATE", {"chatId": chat, "pinMessageId": NOBODY})
 
 
+@case("GRP-60")
+def test_pin_after_a_block(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Nobody is reached by a pin, or by taking one down, where one has blocked the other."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat = dialog(owner, nina)
+    said = say(nina, chat, cid())["id"]
+    owner.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})
+    for device in (owner, nina):
+        device.fence()
+        device.pushes("NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_CONTACT")
+    for message in (said, 0):
+        value = {"chatId": chat, "pinMessageId": message}
+        nina.refused("chat.not.found", "CHAT_UPDATE", value)
+        owner.refused("not.allowed", "CHAT_UPDATE", value)
+    for device in (owner, nina):
+        device.silence_by_fence()
+
+
 @case("GRP-21")
 def test_new_owner(login: LogIn, group: Group) -> None:
     """A group is given to a member and to nobody else."""
