@@ -53,6 +53,18 @@ extension WriteTransaction {
         try reader.hasRequest(of: user, in: chat.key)
     }
 
+    /// Takes back what `user` has asked.
+    ///
+    /// - Returns: false when `user` does not ask to be let in there.
+    package func takeBackRequest(of user: UserID, in chat: ChatID) throws -> Bool {
+        let statement = store.joinRequests.remove
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, user.rawValue)
+        guard try statement.run() > 0 else { return false }
+        writes += 1
+        return true
+    }
+
     package func discardRequest(of user: UserID, in chat: ChatState) throws {
         writes += 1
         let statement = store.joinRequests.remove

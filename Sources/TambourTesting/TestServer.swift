@@ -203,10 +203,15 @@ package final class TestServer: Sendable {
     package func reconnect(
         _ other: WireClient,
         device: String = "phone",
+        capabilities: [String]? = nil,
         features: [String]? = nil,
         since mark: Int64 = -1
     ) throws -> (client: WireClient, login: LoginReply) {
-        let client = try connect(device: device, features: features)
+        let client = try connect(
+            device: device,
+            capabilities: capabilities,
+            features: features
+        )
         client.token = other.token
         return (client, try login(client, since: mark))
     }

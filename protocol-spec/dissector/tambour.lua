@@ -1040,6 +1040,7 @@ local spec = {
             { key = "contactInfos", type = "list<User>" },
             { key = "contacts", type = "list<User>" },
             { key = "config", type = "LoginConfig" },
+            { key = "more", type = "list<SyncRange>", limitItems = { "maxFewItems" } },
         },
         LogoutRequest = {},
         LogoutReply = {},

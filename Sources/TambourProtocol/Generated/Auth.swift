@@ -1190,17 +1190,22 @@ package struct Login2Reply: WirePayload, Hashable {
     package var contacts: [User]
     /// Settings; only when configHash differs.
     package var config: LoginConfig?
+    /// What of the contacts is to be asked for with SYNC_MORE; absent when nothing is. Without the capability
+    /// the list ends where the reply is full. Only for clients with the capability `sync-more`.
+    package var more: [SyncRange]?
 
     package init(
         profile: Profile? = nil,
         contactInfos: [User] = [],
         contacts: [User] = [],
-        config: LoginConfig? = nil
+        config: LoginConfig? = nil,
+        more: [SyncRange]? = nil
     ) {
         self.profile = profile
         self.contactInfos = contactInfos
         self.contacts = contacts
         self.config = config
+        self.more = more
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -1208,6 +1213,7 @@ package struct Login2Reply: WirePayload, Hashable {
         var contactInfos: [User] = []
         var contacts: [User] = []
         var config: LoginConfig?
+        var more: [SyncRange]?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -1230,6 +1236,10 @@ package struct Login2Reply: WirePayload, Hashable {
                     fieldName = "config"
                     try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { config = try LoginConfig.read(from: &reader) }
+                } else if reader.matches(wireKey, "more") {
+                    fieldName = "more"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { more = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SyncRange in try SyncRange.read(from: &reader) } }
                 } else {
                     try reader.skip()
                 }
@@ -1238,13 +1248,14 @@ package struct Login2Reply: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(profile: profile, contactInfos: contactInfos, contacts: contacts, config: config)
+        return Self(profile: profile, contactInfos: contactInfos, contacts: contacts, config: config, more: more)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
         if profile != nil { fieldCount += 1 }
         if config != nil { fieldCount += 1 }
+        if more != nil, writer.capabilities.contains(.syncMore) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         if let profile {
             writer.writeKey("profile")
@@ -1264,7 +1275,16 @@ package struct Login2Reply: WirePayload, Hashable {
             writer.writeKey("config")
             config.write(to: &writer)
         }
+        if let more, writer.capabilities.contains(.syncMore) {
+            writer.writeKey("more")
+            writer.writeArrayHeader(more.count)
+            for item in more {
+                item.write(to: &writer)
+            }
+        }
     }
+
+    package static var gates: Capabilities { [.syncMore] }
 }
 
 extension Login2Request: WireRequest {

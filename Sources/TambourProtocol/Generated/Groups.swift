@@ -602,7 +602,8 @@ extension ChatUpdateRequest: WireRequest {
 }
 
 /// Leaves a group or channel. The owner gives it to somebody else first. Whoever has left is answered
-/// `chat.not.found`, also when the request comes again.
+/// `chat.not.found`, also when the request comes again. Whoever asks to be let in, and is not yet, takes that
+/// back.
 package struct ChatLeaveRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -25,9 +25,15 @@ struct DraftsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> DraftSaveReply {
-        let target = try target(request.chatID, request.userID, caller, tx)
         let text = request.draft?.text ?? request.text ?? .empty
         let replyTo = request.draft?.replyTo.flatMap { $0.rawValue == 0 ? nil : $0 }
+        let target = try target(
+            request.chatID,
+            request.userID,
+            isDiscarding: text.isEmpty && replyTo == nil,
+            caller,
+            tx
+        )
         let before = try tx.reader.draft(of: caller.userID, for: target.place)
         if text.isEmpty, replyTo == nil {
             if before?.isSaved == true { try discard(target, caller, tx) }
@@ -86,7 +92,13 @@ struct DraftsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> DraftDiscardReply {
-        let target = try target(request.chatID, request.userID, caller, tx)
+        let target = try target(
+            request.chatID,
+            request.userID,
+            isDiscarding: true,
+            caller,
+            tx
+        )
         guard let draft = try tx.reader.draft(of: caller.userID, for: target.place), draft.isSaved
         else { return DraftDiscardReply() }
         if let time = request.time, time > 0, time < draft.saved { return DraftDiscardReply() }
@@ -109,9 +121,11 @@ struct DraftsHandler: Sendable {
         tx.emit(.push(.notifDraftDiscard(push), to: [caller.userID], except: caller.connectionID))
     }
 
+    /// - Parameter isDiscarding: a draft to somebody who cannot be reached any more can be thrown away.
     private func target(
         _ chatID: ChatID?,
         _ userID: UserID?,
+        isDiscarding: Bool,
         _ caller: Caller,
         _ tx: WriteTransaction
     ) throws -> Target {
@@ -130,7 +144,13 @@ struct DraftsHandler: Sendable {
         // Saved messages are there before anything is saved.
         let hasBegun =
             try partner == caller.userID || tx.chat(of: caller.userID, and: partner) != nil
-        guard try hasBegun || tx.reader.isReachable(partner, for: caller.userID) else {
+        func hasDraft() throws -> Bool {
+            try isDiscarding
+                && tx.reader.draft(of: caller.userID, for: .user(partner))?.isSaved == true
+        }
+        guard
+            try hasBegun || tx.reader.isReachable(partner, for: caller.userID) || hasDraft()
+        else {
             throw chatID == nil ? RequestError.userNotFound : RequestError.chatNotFound
         }
         return Target(

@@ -211,7 +211,7 @@ struct GroupsHandler: Sendable {
         try tx.announce(chat, last: nil, except: caller.connectionID)
     }
 
-    /// Answers `CHAT_LEAVE` (58).
+    /// Answers `CHAT_LEAVE` (58): also takes back what the caller has asked by CHAT_JOIN.
     ///
     /// - Throws: `chat.not.found`, `not.allowed` for the owner, and where nobody joins.
     /// - Note: A command.
@@ -220,6 +220,7 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatLeaveReply {
+        if try tx.takeBackRequest(of: caller.userID, in: request.chatID) { return ChatLeaveReply() }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.leave, of: caller.userID, in: chat, tx)
         if chat.kind == .channel {

@@ -149,8 +149,12 @@ struct ProfileHandler: Sendable {
         }
         var bytes = 0
         return try order.map { id in
-            guard try isKnown(id, to: caller, in: tx) else { throw RequestError.chatNotFound }
             let before = try tx.reader.settings(of: caller.userID, in: id)
+            // What is kept of a chat that is not there any more can be taken away: it counts.
+            let takesAway = changes[id]?.pairs.allSatisfy { $0.1.isNil } == true
+            guard try before != nil && takesAway || isKnown(id, to: caller, in: tx) else {
+                throw RequestError.chatNotFound
+            }
             let known = try before.map { try SettingRules.map($0) } ?? NameMap()
             let merged = try SettingRules.merged(
                 known,

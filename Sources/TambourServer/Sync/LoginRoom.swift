@@ -39,6 +39,29 @@ struct LoginRoom {
         return taken
     }
 
+    /// Takes the newest changes that fit, whole commits, for a client that asks for more: nothing where one
+    /// commit alone does not fit.
+    ///
+    /// - Parameters:
+    ///   - changed: the newest change first, each with its clock.
+    ///   - mark: after which they are, 0 for all.
+    mutating func takeNewest<Item>(
+        _ kind: SyncKind,
+        _ changed: [(item: Item, changed: Int64)],
+        since mark: Int64,
+        size: (Item) -> Int
+    ) -> [Item] {
+        var left = bytes
+        let fitting = changed.prefix { change in
+            left -= size(change.item)
+            return left >= 0
+        }
+        guard fitting.count < changed.count else { return fitting.map(\.item) }
+        let cut = changed[fitting.count].changed
+        leave(kind, since: mark, upTo: cut)
+        return fitting.filter { $0.changed > cut }.map(\.item)
+    }
+
     /// Notes that changes after `mark` and up to `rest` are left.
     mutating func leave(_ kind: SyncKind, since mark: Int64, upTo rest: Int64) {
         if rest > mark { more.append(SyncRange(kind: kind, since: mark, upTo: rest)) }

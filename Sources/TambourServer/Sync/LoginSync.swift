@@ -101,8 +101,9 @@ struct LoginSync: Sendable {
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
     ///
     /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it. The
-    /// reply has no cursor: contacts that do not fit, the oldest changes, come without names. Of several
-    /// thousand contacts the oldest are left to LOGIN, whose contacts come in parts.
+    /// reply has no cursor. Contacts that do not fit, the oldest changes, are named in `more` for clients
+    /// with `sync-more`. For others they come without names, and of several thousand the oldest are left
+    /// to LOGIN, whose contacts come in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
@@ -114,23 +115,39 @@ struct LoginSync: Sendable {
         }
         let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         var contacts: [User] = []
+        var room = LoginRoom(
+            bytes: limits.maxReplyBytes - (config?.settingsSize ?? 0),
+            time: .max,
+            asksForMore: requester.capabilities.contains(.syncMore)
+        )
         let asked = request.contactsSync ?? 0
         // Of the marks of this answer's clients, which has none, nobody knows the latest.
         let since = restored.contains(asked, at: .max) ? 0 : asked
         if since >= 0 {
-            // The reply brings the contacts twice.
-            let room = (limits.maxReplyBytes - (config?.settingsSize ?? 0)) / 2
             let changed =
                 since > 0
                 ? try snapshot.changedContacts(of: caller.userID, since: since)
                 : try snapshot.contacts(of: caller.userID, withPartners: true)
-            contacts = users(Array(changed.prefix(room / Contact.bareSize)), room: room)
+            if room.asksForMore {
+                // The reply brings the contacts twice.
+                contacts = room.takeNewest(
+                    .contacts,
+                    changed.map { ($0, $0.changed) },
+                    since: since
+                ) {
+                    2 * $0.wireSizeEstimate
+                }.map { $0.user(showingRemoval: true) }
+            } else {
+                let half = room.bytes / 2
+                contacts = users(Array(changed.prefix(half / Contact.bareSize)), room: half)
+            }
         }
         return Login2Reply(
             profile: try snapshot.profile(of: account),
             contactInfos: contacts,
             contacts: contacts,
-            config: config
+            config: config,
+            more: room.more.isEmpty ? nil : room.more
         )
     }
 

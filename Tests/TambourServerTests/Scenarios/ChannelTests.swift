@@ -387,6 +387,23 @@ struct JoinRequestTests {
         }
     }
 
+    @Test("who asks to be let in takes it back by leaving")
+    func takenBack() throws {
+        try withChannel { server, alice, bob, carol, channel in
+            try alice.publish(channel, as: "drum_news")
+            try alice.ask(for: channel)
+            try carol.call(ChatJoinRequest(link: "drum_news"))
+            _ = try (alice.takePushes(), bob.takePushes())
+            try carol.call(ChatLeaveRequest(chatID: channel))
+            #expect(try carol.code(of: ChatLeaveRequest(chatID: channel)) == .chatNotFound)
+            #expect(try alice.waiting(in: channel).isEmpty)
+            let late = alice.members(.add, carol, in: channel, type: .joinRequest)
+            try alice.call(late)
+            #expect(try carol.chat(channel) == nil)
+            for client in [alice, bob, carol] { try client.expectSilence() }
+        }
+    }
+
     @Test("who is added meanwhile waits no more, and neither does anybody in a chat that ended")
     func overtaken() throws {
         try withChannel { server, alice, _, carol, channel in

@@ -194,6 +194,58 @@ struct QuotaTests {
         }
     }
 
+    /// Why somebody cannot be reached any more.
+    enum Leaving: CaseIterable {
+        case erased, blockedByOperator, hasBlocked
+    }
+
+    @Test(
+        "what has to do with somebody who is gone can be taken away",
+        arguments: [Quota.drafts, .contacts, .blocked, .chatSettings, .scheduled],
+        Leaving.allCases
+    )
+    func gone(_ quota: Quota, leaving: Leaving) throws {
+        try withServer(limits: quota.limits(2)) { server in
+            let alice = try server.signUp("Alice")
+            let others = try (0..<3).map { try server.signUp("User \($0)") }
+            let owner = Owner(server: server, alice: alice, others: others)
+            for number in 0..<2 { #expect(try owner.add(number, to: quota) == nil) }
+            #expect(try owner.add(2, to: quota) == .protoPayload)
+            let user = "\(others[0].userID)"
+            switch leaving {
+            case .erased: _ = try server.admin(.erase(user: user, isConfirmed: true))
+            case .blockedByOperator: _ = try server.admin(.block(user: user, isBlocked: true))
+            case .hasBlocked:
+                try others[0].call(
+                    ContactUpdateRequest(contactID: alice.userID, action: .block)
+                )
+            }
+            // Contacts go with the user.
+            if try owner.count(of: quota) == 2 { try owner.remove(0, from: quota) }
+            #expect(try owner.count(of: quota) == 1)
+            #expect(try owner.add(2, to: quota) == nil)
+        }
+    }
+
+    @Test("settings of a chat that was left can be taken away, not changed")
+    func settingsOfLeftChat() throws {
+        try withPair(limits: Quota.chatSettings.limits(1)) { _, alice, bob, dialog in
+            let group = try bob.createGroup("Group", with: [alice], cid: 1)
+            func change(_ chat: ChatID, _ value: AnyValue) -> ConfigRequest {
+                let map = NameMap([(Text("mute"), value)])
+                return ConfigRequest(settings: SettingsChange(chats: IDMap([(chat, map)])))
+            }
+            let none = AnyValue(unchecked: Bytes([0xC0]))
+            try alice.call(change(group, AnyValue(true)))
+            try alice.call(ChatLeaveRequest(chatID: group))
+            #expect(try alice.code(of: change(group, AnyValue(false))) == .chatNotFound)
+            #expect(try alice.code(of: change(dialog, AnyValue(true))) == .protoPayload)
+            #expect(try alice.call(change(group, none)).chats?[group] == SettingRules.none)
+            #expect(try alice.code(of: change(group, none)) == .chatNotFound)
+            try alice.call(change(dialog, AnyValue(true)))
+        }
+    }
+
     @Test("who has more than that reads and takes away", arguments: Quota.allCases)
     func above(_ quota: Quota) throws {
         let directory = try TestServer.temporaryDirectory()

@@ -67,6 +67,33 @@ struct ReplyRoomTests {
         }
     }
 
+    @Test("LOGIN2 says which contacts it has left out", arguments: [Int64(0), 1])
+    func login2(since mark: Int64) throws {
+        try withCrowd { server, alice, others in
+            for other in others {
+                try alice.call(ContactUpdateRequest(contactID: other.userID, action: .add))
+            }
+            let (tablet, _) = try server.reconnect(alice, capabilities: ["sync-more"])
+            let reply = try tablet.call(Login2Request(contactsSync: mark))
+            var found = reply.contacts.map(\.id)
+            #expect((0..<others.count).contains(found.count))
+            let range = try #require(reply.more?.first)
+            #expect(range.kind == .contacts && range.since == mark && reply.more?.count == 1)
+            var upTo: Int64? = range.upTo
+            while let end = upTo {
+                let page = try tablet.call(
+                    SyncMoreRequest(kind: .contacts, since: range.since, upTo: end)
+                )
+                found += page.contacts.map(\.id)
+                upTo = page.upTo
+            }
+            #expect(found.sorted() == others.map(\.userID).sorted())
+            // Without the capability nothing can be asked for, and the list ends where it is full.
+            let classic = try alice.call(Login2Request(contactsSync: mark))
+            #expect(classic.more == nil && (1..<others.count).contains(classic.contacts.count))
+        }
+    }
+
     @Test("SESSIONS_INFO begins with the asking session and holds those that fit")
     func sessions() throws {
         try withPair(limits: ["maxReplyBytes": 500]) { server, alice, _, _ in

@@ -241,3 +241,18 @@ def test_newer_draft(phone_and_laptop: Pair) -> None:
     equal(drafts(phone)[0], {str(SAVED): "milk"}, "drafts")
     discard(phone, chatId=SAVED, time=0)
     equal(drafts(phone)[0], {}, "drafts in the end")
+
+
+@case("DRA-12")
+@pytest.mark.parametrize("empty", [False, True], ids=["DRAFT_DISCARD", "DRAFT_SAVE"])
+def test_out_of_reach(login: LogIn, newcomer: Newcomer, empty: bool) -> None:
+    """A draft to who has blocked its owner meanwhile can be thrown away, and not written anew."""
+    nina, olga = login(newcomer("nina")), login(newcomer("olga"))
+    save(nina, "milk", userId=olga.user_id)
+    olga.call("CONTACT_UPDATE", {"contactId": nina.user_id, "action": "BLOCK"})
+    nina.refused("user.not.found", "DRAFT_SAVE", {"userId": olga.user_id, "draft": {"text": "bread"}})
+    if empty:
+        save(nina, "", userId=olga.user_id)
+    else:
+        discard(nina, userId=olga.user_id)
+    equal(drafts(nina, "users"), ({}, set()), "drafts of a login in full")

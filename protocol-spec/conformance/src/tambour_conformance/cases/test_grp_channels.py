@@ -240,6 +240,17 @@ def test_who_asks(login: LogIn, group: Group) -> None:
     equal(waiting(bob, chat), [carol.user_id], "who waits, for an administrator")
 
 
+@case("GRP-61")
+def test_taken_back(login: LogIn, group: Group) -> None:
+    """Who waits to be let in takes that back by leaving, once."""
+    alice, bob, carol, chat = asked(login, group)
+    carol.call("CHAT_LEAVE", {"chatId": chat})
+    equal(waiting(alice, chat), [], "who waits")
+    carol.refused("chat.not.found", "CHAT_LEAVE", {"chatId": chat})
+    alice.silence_by_fence()
+    bob.silence_by_fence()
+
+
 @case("GRP-44")
 def test_decided(login: LogIn, group: Group) -> None:
     """Who is let in is told and a member; who is not waits no more."""

@@ -198,6 +198,22 @@ def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
     equal(put(owner)["user"], {}, "settings")
 
 
+@case("SET-16")
+def test_chat_that_was_left(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """What is kept of a chat that was left can be taken away, and nothing else."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chat = group(nina, owner)
+
+    def change(value: int | None) -> dict[str, Any]:
+        return {"settings": {"chats": {str(chat): {"favIndex": value}}}}
+
+    owner.call("CONFIG", change(1))
+    owner.call("CHAT_LEAVE", {"chatId": chat})
+    owner.refused("chat.not.found", "CONFIG", change(2))
+    equal(owner.call("CONFIG", change(None))["chats"], {str(chat): {}}, "settings of the chat")
+    owner.refused("chat.not.found", "CONFIG", change(None))
+
+
 # What others see.
 
 

@@ -407,6 +407,23 @@ def test_second_part(login: LogIn, cid: Cid) -> None:
             equal(reply["contacts"], [], f"contacts with mark {mark}")
 
 
+@case("SYN-30")
+def test_second_part_names_what_is_left(login: LogIn, cid: Cid) -> None:
+    """Where all contacts fit nothing is named; whatever is named can be read by SYNC_MORE."""
+    alice, bob = login("alice", capabilities=["sync-more"]), login("bob")
+    say(alice, dialog(alice, bob), cid())
+    reply = alice.call("LOGIN2", {"contactsSync": 0})
+    found = ids(reply["contacts"])
+    for each in reply.value.get("more", []):
+        equal(each["kind"], "CONTACTS", "kind of the range")
+        value, up_to = {"kind": "CONTACTS", "since": each["since"]}, each["upTo"]
+        while up_to:
+            page = alice.call("SYNC_MORE", {**value, "upTo": up_to})
+            found += ids(page["contacts"])
+            up_to = page.value.get("upTo")
+    check(bob.user_id in found, "a contact in the reply or its ranges", found)
+
+
 @case("SYN-13")
 def test_chats_of_others(login: LogIn, group: Group, cid: Cid) -> None:
     """Of many ids the caller's own chats come; a stranger's and an unknown one look alike."""
