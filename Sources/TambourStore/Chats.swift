@@ -177,7 +177,7 @@ struct MemberStatements {
             """
         )
         floored = try sql.prepare(
-            "SELECT user_id FROM member WHERE chat = $1 AND floor > 0 AND floor >= $2"
+            "SELECT user_id, floor FROM member WHERE chat = $1 AND floor > 0 AND floor >= $2"
         )
         let accountsOfChat = """
             SELECT \(AccountStatements.columns(of: "a")), m.shown_time, m.permissions

@@ -199,6 +199,29 @@ extension WriteTransaction {
         return outsiders
     }
 
+    /// The members for whom a message is not there since the chat begins later for them, each with the last
+    /// message of which that holds.
+    package func floors(
+        from id: MessageID,
+        in chat: ChatState
+    ) throws -> [UserID: MessageID] {
+        var floors: [UserID: MessageID] = [:]
+        guard chat.isBig else {
+            for member in chat.members.values where member.floor >= id {
+                floors[member.userID] = member.floor
+            }
+            return floors
+        }
+        let statement = store.members.floored
+        defer { statement.reset() }
+        statement.bind(1, chat.key.rawValue)
+        statement.bind(2, id.rawValue)
+        while try statement.step() {
+            floors[UserID(statement.int(0))] = MessageID(statement.int(1))
+        }
+        return floors
+    }
+
     /// The chat that an invitation or a public name leads to, whoever asks.
     package func chat(linkedBy link: Text) throws -> ChatState? {
         guard let found = try reader.card(linkedBy: link) else { return nil }

@@ -116,7 +116,7 @@ package final class EngineCore {
                     guard tx.mayHavePurges,
                         let step = try tx.purgeMessages(limit: limits.purgedRowsPerStep)
                     else { continue }
-                    tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
+                    try tx.tellDeleted(step.removed, in: step.chat, except: nil, limits: limits)
                     return .done
                 case .words:
                     guard tx.hasWordsToIndex else { continue }

@@ -117,7 +117,7 @@ package struct AccountEraser: Sendable {
         var place = place
         if let part = try tx.part(of: chat, after: place, limit: budget) {
             let deleted = try tx.remove(after: place, upTo: part.last, sentBy: user, in: chat)
-            tx.tellDeleted(deleted, in: chat, except: nil, limits: limits)
+            try tx.tellDeleted(deleted, in: chat, except: nil, limits: limits)
             budget -= part.count
             place = part.last
         }

@@ -62,17 +62,32 @@ extension WriteTransaction {
         emit(to: readers.filter { outsiders.contains($0) })
     }
 
-    /// Tells the members of messages that are gone, some thousand in a push.
+    /// Tells the members of messages that are gone, some thousand in a push. A member for whom the chat
+    /// begins later is told of those after that: an id says when something was written.
     func tellDeleted(
         _ deleted: [MessageID],
         in chat: ChatState,
         except connection: ConnectionID?,
         limits: Limits
-    ) {
-        for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
-            let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
-            emit(.push(.notifMsgDelete(push), to: chat.memberIDs, except: connection))
+    ) throws {
+        guard let first = deleted.min() else { return }
+        func emit(_ deleted: [MessageID], to users: [UserID]) {
+            for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
+                let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
+                let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
+                self.emit(.push(.notifMsgDelete(push), to: users, except: connection))
+            }
+        }
+        let floors = try floors(from: first, in: chat)
+        guard !floors.isEmpty else { return emit(deleted, to: chat.memberIDs) }
+        emit(deleted, to: chat.memberIDs.filter { floors[$0] == nil })
+        let rising = deleted.sorted()
+        var readers: [Int: [UserID]] = [:]
+        for (user, floor) in floors {
+            readers[rising.count { $0 > floor }, default: []].append(user)
+        }
+        for (count, users) in readers.sorted(by: { $0.key < $1.key }) where count > 0 {
+            emit(Array(rising.suffix(count)), to: users.sorted())
         }
     }
 

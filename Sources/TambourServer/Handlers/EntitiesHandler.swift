@@ -155,7 +155,8 @@ struct EntitiesHandler: Sendable {
         )
         var batch = ObjectBatch()
         var results: [ObjectResult] = []
-        var room = limits.maxReplyBytes
+        // Every operation has an answer, also those that are not tried any more.
+        var room = limits.maxReplyBytes - operations.count * EntityResult.leastWireSize
         for operation in operations {
             let decision: ObjectDecision
             switch batch.admit(operation) {
@@ -167,7 +168,7 @@ struct EntitiesHandler: Sendable {
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
             }
             batch.record(decision, of: operation)
-            room -= decision.result.wireSizeEstimate
+            room -= decision.result.copiesWireSize
             results.append(ObjectResult(decision.result))
         }
         if push.changes.counts.replies > before.replies {
@@ -384,14 +385,17 @@ extension EntitySchema.Kind {
 }
 
 extension EntityResult {
-    /// About how many bytes it takes on the wire, never fewer.
-    fileprivate var wireSizeEstimate: Int {
+    /// About how many bytes it takes on the wire without the objects in it, never fewer.
+    fileprivate static let leastWireSize = 200
+
+    /// About how many bytes the objects in it take on the wire, never fewer.
+    fileprivate var copiesWireSize: Int {
         let copies: [Entity?] =
             switch first {
             case .applied(let applied): [applied.object, applied.loser]
             case .conflict(_, let server): [server]
             case .rejected, .skipped, .replayed: []
             }
-        return copies.reduce(200) { $0 + ($1?.wireSizeEstimate ?? 0) }
+        return copies.reduce(0) { $0 + ($1?.wireSizeEstimate ?? 0) }
     }
 }

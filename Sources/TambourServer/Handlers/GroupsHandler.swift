@@ -159,7 +159,7 @@ struct GroupsHandler: Sendable {
             withMessages ? try tx.remove(upTo: chat.head.id, sentBy: removed, in: chat) : []
         try tx.remove(removed, from: chat)
         if chat.kind == .channel {
-            tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+            try tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
             return tellGone(removed, from: chat, except: nil, in: tx)
         }
         let (message, previous) = try tx.appendEvent(
@@ -167,7 +167,7 @@ struct GroupsHandler: Sendable {
             to: chat,
             by: caller.userID
         )
-        tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+        try tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         try tx.announce(chat, last: message, except: caller.connectionID)
         try tx.tell(message, previous: previous, in: chat, except: caller.connectionID)
         tellGone(removed, from: chat, except: nil, in: tx)
@@ -427,7 +427,7 @@ struct GroupsHandler: Sendable {
         let shown = member?.shownTime
         if request.forAll {
             let deleted = try tx.remove(upTo: last, sentBy: nil, in: chat)
-            tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+            try tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         } else {
             try tx.clear(chat, upTo: last, for: caller.userID)
         }

@@ -556,9 +556,23 @@ struct MessagesHandler: Sendable {
             try tx.remove(done, in: chat)
         }
         if !done.isEmpty {
-            let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: deleted)
-            let hear = request.forMe ? [caller.userID] : chat.memberIDs
-            tx.emit(.push(.notifMsgDelete(push), to: hear, except: caller.connectionID))
+            if request.forMe {
+                let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: deleted)
+                tx.emit(
+                    .push(
+                        .notifMsgDelete(push),
+                        to: [caller.userID],
+                        except: caller.connectionID
+                    )
+                )
+            } else {
+                try tx.tellDeleted(
+                    deleted,
+                    in: chat,
+                    except: caller.connectionID,
+                    limits: limits
+                )
+            }
         }
         return MsgDeleteReply(
             chatID: chat.wireID,
@@ -612,7 +626,7 @@ struct MessagesHandler: Sendable {
             let members = chat.memberIDs
             tx.emit(.push(.notifMsgDeleteRange(push), to: members, except: caller.connectionID))
         }
-        tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+        try tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
         return MsgDeleteRangeReply(chat: try tx.seen(chat, by: caller.userID))
     }
 

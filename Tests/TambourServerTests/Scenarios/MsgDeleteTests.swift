@@ -31,6 +31,68 @@ struct MsgDeleteTests {
         }
     }
 
+    /// Ways to delete for everybody.
+    enum Deletion: CaseIterable {
+        case named, range, cleared, withTheirAuthor
+    }
+
+    @Test(
+        "for all: nobody is told the id of what is not there for them",
+        arguments: Deletion.allCases,
+        [32, 2]
+    )
+    func withheld(deletion: Deletion, fanOut: Int) throws {
+        try withServer(limits: ["fanOutMembers": fanOut]) { server in
+            let names = ["Alice", "Bob", "Carol", "Dave"]
+            let people = try names.map { try server.signUp($0) }
+            let (alice, bob, carol, dave) = (people[0], people[1], people[2], people[3])
+            let group = try alice.createGroup("Group", with: [bob, dave], cid: 1)
+            let old = try (2...3).map { try bob.send("\($0)", to: group, cid: $0).message.id }
+            try alice.call(
+                ChatMembersUpdateRequest(
+                    chatID: group,
+                    userIDs: [carol.userID],
+                    operation: .add,
+                    showHistory: false
+                )
+            )
+            try dave.call(ChatClearRequest(chatID: group, lastEventTime: old[0].timeMs))
+            let new = try bob.send("new", to: group, cid: 4).message.id
+            for client in people { _ = try client.takePushes() }
+            switch deletion {
+            case .named: try bob.delete(old + [new], in: group)
+            case .range:
+                try bob.call(
+                    MsgDeleteRangeRequest(
+                        chatID: group,
+                        startTime: old[0].timeMs,
+                        endTime: new.timeMs
+                    )
+                )
+            case .cleared: try alice.call(ChatClearRequest(chatID: group, forAll: true))
+            case .withTheirAuthor:
+                try alice.call(
+                    ChatMembersUpdateRequest(
+                        chatID: group,
+                        userIDs: [bob.userID],
+                        operation: .remove,
+                        cleanMsgPeriod: -1
+                    )
+                )
+            }
+            func told(_ client: WireClient) throws -> Set<MessageID> {
+                let pushes = try client.takePushes().filter { $0.opcode == .notifMsgDelete }
+                let ids = try pushes.flatMap { try $0.decode(as: NotifMsgDelete.self).messageIDs }
+                return Set(ids).intersection(old + [new])
+            }
+            #expect(try told(carol) == [new])
+            #expect(try told(dave) == [old[1], new])
+            if deletion != .cleared, deletion != .withTheirAuthor {
+                #expect(try told(alice) == Set(old + [new]))
+            }
+        }
+    }
+
     @Test("for me: only the own other sessions hear of it, the others keep it")
     func forMe() throws {
         try withPair { server, alice, bob, dialog in

@@ -113,6 +113,19 @@ def test_largest_inflated_payload(alice: Device, limits: Limits) -> None:
     alice.silence_by_fence()
 
 
+@case("CMP-20")
+def test_largest_inflated_payload_of_a_stranger(stranger: Connection, limits: Limits) -> None:
+    """Before login a block inflates to what a plain frame may have, and to one byte more it does not."""
+    most = limits["maxFrameBytesBeforeLogin"]
+    header = len(wire.encode({"padding": bytes(1 << 10)})) - (1 << 10)
+    fitting = wire.encode({"padding": bytes(most - header)})
+    equal(len(fitting), most, "bytes of the payload")
+    stranger.call("PING", payload=wire.deflate(fitting), flags=254)
+    too_long = wire.encode({"padding": bytes(most - header + 1)})
+    stranger.refused("proto.payload", "PING", payload=wire.deflate(too_long), flags=254)
+    stranger.silence_by_fence()
+
+
 @case("CMP-08")
 def test_compressed_empty_map(stranger: Connection) -> None:
     """The empty map as a block of one literal."""

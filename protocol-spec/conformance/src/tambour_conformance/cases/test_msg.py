@@ -791,6 +791,32 @@ def test_delete_for_oneself(login: LogIn, group: Group, cid: Cid) -> None:
     equal(chat_of(bob, chat)["lastMessage"]["id"], second["id"], "last message of the other member")
 
 
+@case("MSG-42")
+@pytest.mark.parametrize("way", ["named", "a range"])
+def test_deleted_and_withheld(login: LogIn, group: Group, cid: Cid, way: str) -> None:
+    """A member who was added without history, and one who has cleared it, are told of the rest alone."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob)
+    old = say(alice, chat, cid())
+    bob.call("CHAT_CLEAR", {"chatId": chat, "lastEventTime": old["time"]})
+    value = {"chatId": chat, "userIds": [carol.user_id], "operation": "add", "showHistory": False}
+    alice.call("CHAT_MEMBERS_UPDATE", value)
+    new = say(alice, chat, cid())
+    for device in (bob, carol):
+        device.fence()
+        device.pushes("NOTIF_MESSAGE", "NOTIF_CHAT", "NOTIF_MSG_DELETE")
+    if way == "named":
+        alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [old["id"], new["id"]]})
+    else:
+        value = {"chatId": chat, "startTime": old["time"], "endTime": new["time"]}
+        alice.call("MSG_DELETE_RANGE", value)
+    for device in (bob, carol):
+        device.fence()
+        deleted = [each for push in device.pushes("NOTIF_MSG_DELETE") for each in push["messageIds"]]
+        check(old["id"] not in deleted, "not the id of what was withheld", deleted)
+        check(new["id"] in deleted, "the id of what was there", deleted)
+
+
 @case("MSG-24")
 @pytest.mark.parametrize("where", ["dialog", "group"])
 def test_delete_others_message(login: LogIn, group: Group, cid: Cid, where: str) -> None:
