@@ -114,6 +114,10 @@ package final class Server: @unchecked Sendable {
             metrics: metrics,
             logger: logger
         )
+        let accounts = AccountConnections(
+            perToken: limits.maxConnectionsPerToken,
+            perUser: limits.maxConnectionsPerUser
+        )
         let dispatcher = Dispatcher(
             limits: limits,
             environment: environment,
@@ -125,6 +129,7 @@ package final class Server: @unchecked Sendable {
             restored: try writer.connection.restored(),
             changesUnknown: try writer.connection.changesUnknown(),
             preview: { previews.preview($0) },
+            connectedSessions: { accounts.sessions(of: $0) },
             report: report
         )
         shared = SharedServices(
@@ -156,7 +161,8 @@ package final class Server: @unchecked Sendable {
                 metrics: metrics,
                 report: report
             ),
-            previews: previews
+            previews: previews,
+            accounts: accounts
         )
         housekeeper = Housekeeper(
             engine: shared.engine,

@@ -44,7 +44,9 @@ struct SessionStatements {
             """
         )
         delete = try sql.prepare("DELETE FROM session WHERE id = $1")
-        setSeen = try sql.prepare("UPDATE session SET last_seen = $2 WHERE id = $1")
+        setSeen = try sql.prepare(
+            "UPDATE session SET last_seen = $2, address = COALESCE($3, address) WHERE id = $1"
+        )
         device = try sql.prepare(
             "SELECT id FROM device WHERE user_id = $1 AND installation = $2"
         )

@@ -44,10 +44,18 @@ extension WriteTransaction {
     }
 
     /// Records when a user and its session were last online, Unix milliseconds.
-    package func setSeen(_ time: Int64, user: UserID, session: SessionID) throws {
+    ///
+    /// - Parameter address: where the session is now; nil leaves it as it was.
+    package func setSeen(
+        _ time: Int64,
+        user: UserID,
+        session: SessionID,
+        address: String? = nil
+    ) throws {
         try setSeen(time, of: user)
         store.sessions.setSeen.bind(1, session.rawValue)
         store.sessions.setSeen.bind(2, time)
+        store.sessions.setSeen.bindText(3, address)
         try store.sessions.setSeen.run()
     }
 

@@ -279,7 +279,9 @@ extension WriteTransaction {
     package func raiseRead(to time: Int64, of user: UserID, in chat: ChatState) throws {
         guard let member = try member(user, of: chat) else { return }
         if time > member.readTime { try setRead(time, of: member, in: chat) }
-        if time > member.shownTime, !chat.isShut, try reader.showsReadMark(of: user) {
+        if time > member.shownTime, !chat.isShut,
+            try reader.showsReadMark(of: user)
+        {
             setShown(time, of: member, in: chat)
         }
     }

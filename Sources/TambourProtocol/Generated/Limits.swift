@@ -65,6 +65,9 @@ package final class Limits: Sendable {
     package let maxSoftErrors: Int
     /// 60_000 ms. The window in which maxSoftErrors counts.
     package let softErrorWindowMs: Int
+    /// 100 sessions. Logins of one user. With one more the one that was seen longest ago ends, of those that
+    /// are not connected if there are any: nobody has so many devices.
+    package let maxSessions: Int
     /// 4 connections. A reconnecting client may overlap with itself; the oldest goes.
     package let maxConnectionsPerToken: Int
     /// 64 connections. Twenty devices that each overlap with themselves; the oldest goes.
@@ -510,6 +513,9 @@ package final class Limits: Sendable {
     /// 200 users. Somebody whom thousands follow comes and goes at the price of a few; who began to follow
     /// last is told.
     package let presencePushes: Int
+    /// 10_000 ms. How exactly it is stored when somebody was last there: an app that comes and goes does not
+    /// write each time.
+    package let seenStepMs: Int
     /// 3000 ms. A reconnect within it is not worth two pushes.
     package let presenceOfflineDelayMs: Int
     /// 250 ms. How far a login's time may go past the wall of the last commit.
@@ -557,6 +563,7 @@ package final class Limits: Sendable {
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)
         maxSoftErrors = overrides.value(of: "maxSoftErrors", standard: 16)
         softErrorWindowMs = overrides.value(of: "softErrorWindowMs", standard: 60_000)
+        maxSessions = overrides.value(of: "maxSessions", standard: 100)
         maxConnectionsPerToken = overrides.value(of: "maxConnectionsPerToken", standard: 4)
         maxConnectionsPerUser = overrides.value(of: "maxConnectionsPerUser", standard: 64)
         maxStrangersPerAddress = overrides.value(of: "maxStrangersPerAddress", standard: 1000)
@@ -764,6 +771,7 @@ package final class Limits: Sendable {
         presenceWatch = overrides.value(of: "presenceWatch", standard: 40)
         presenceDays = overrides.value(of: "presenceDays", standard: 30)
         presencePushes = overrides.value(of: "presencePushes", standard: 200)
+        seenStepMs = overrides.value(of: "seenStepMs", standard: 10_000)
         presenceOfflineDelayMs = overrides.value(of: "presenceOfflineDelayMs", standard: 3000)
         commitLeaseMs = overrides.value(of: "commitLeaseMs", standard: 250)
         maxBatchCommands = overrides.value(of: "maxBatchCommands", standard: 1024)

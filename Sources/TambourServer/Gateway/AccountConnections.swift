@@ -37,6 +37,11 @@ final class AccountConnections: Sendable {
         }
     }
 
+    /// The sessions of a user that are connected.
+    func sessions(of user: UserID) -> Set<SessionID> {
+        connections.withLock { Set(($0[user] ?? []).map(\.token)) }
+    }
+
     var count: Int {
         connections.withLock { $0.values.reduce(0) { $0 + $1.count } }
     }

@@ -38,6 +38,7 @@ package struct Dispatcher: Sendable {
         restored: Int64 = 0,
         changesUnknown: Int64 = 0,
         preview: @escaping @Sendable (Int64) -> Attach? = { _ in nil },
+        connectedSessions: @escaping @Sendable (UserID) -> Set<SessionID> = { _ in [] },
         report: @escaping @Sendable (String) -> Void
     ) {
         let found = FoundPeople(limits: limits)
@@ -46,7 +47,8 @@ package struct Dispatcher: Sendable {
             limits: limits,
             environment: environment,
             fixedCode: fixedLoginCode,
-            hasRoomForCodes: hasRoomForCodes
+            hasRoomForCodes: hasRoomForCodes,
+            connectedSessions: connectedSessions
         )
         profile = ProfileHandler(limits: limits, service: settings)
         contacts = ContactsHandler(
@@ -150,7 +152,10 @@ package struct Dispatcher: Sendable {
             let reply = try messages.msgSend(request, from: caller, in: tx)
             // A retry is answered also where one has blocked the other since.
             let isOpen = try tx.chat(reply.chatID, visibleTo: caller.userID)?.isShut == false
-            return Answer(.reply(reply), interest: isOpen ? reply.chatID : nil)
+            return Answer(
+                .reply(reply),
+                interest: isOpen ? reply.chatID : nil
+            )
         case .msgDelete(let request):
             return .reply(try messages.msgDelete(request, from: caller, in: tx))
         case .msgDeleteRange(let request):

@@ -92,6 +92,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var isTokenDead = false
 
     private var isInteractive = false
+    /// When it was last stored that the user is here, Unix milliseconds.
+    private var seenStored: Int64?
     private var interactiveAtLogin: Bool?
     private var unfollowedAtLogin: Set<UserID> = []
     private var settingsAtLogin: (version: Int64, isHidden: Bool)?
@@ -765,7 +767,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             if !isInteractive, !isHidden {
                 shared.presence.noted(caller.userID, wall: shared.environment.wallMs())
             }
-            storeSeen(of: caller)
+            storeSeen(of: caller, at: origin.address)
         } else {
             machine.loginEnded(accepted: false)
             if machine.phase != .loggedIn { signOff() }
@@ -789,12 +791,26 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if !connection.isClosing { decideFeatures() }
     }
 
-    /// When the user was last online is stored with the next commit; nobody waits for it.
-    private func storeSeen(of caller: Caller) {
+    /// When the user was last online is stored with the next commit; nobody waits for it. A client that
+    /// comes and goes all the time is stored once in `seenStepMs`.
+    ///
+    /// - Parameter address: where the session has logged in from; nil when it has not just now.
+    private func storeSeen(of caller: Caller, at address: String? = nil) {
         let now = shared.environment.wallMs()
+        if let seenStored, address == nil, machine.phase != .closed,
+            now >= seenStored, now - seenStored < Int64(limits.seenStepMs)
+        {
+            return
+        }
+        seenStored = now
         shared.engine.post(
             Command(for: .user(caller.userID)) { tx in
-                try tx.setSeen(now, user: caller.userID, session: caller.sessionID)
+                try tx.setSeen(
+                    now,
+                    user: caller.userID,
+                    session: caller.sessionID,
+                    address: address
+                )
                 return .done
             }
         )

@@ -38,7 +38,8 @@ final class SharedServices: Sendable {
         dispatcher: Dispatcher,
         settings: ServiceConfig,
         passwords: PasswordHasher,
-        previews: LinkPreviews
+        previews: LinkPreviews,
+        accounts: AccountConnections
     ) {
         self.limits = limits
         self.environment = environment
@@ -53,10 +54,7 @@ final class SharedServices: Sendable {
         self.settings = settings
         self.passwords = passwords
         self.previews = previews
-        accounts = AccountConnections(
-            perToken: limits.maxConnectionsPerToken,
-            perUser: limits.maxConnectionsPerUser
-        )
+        self.accounts = accounts
         brokenFrames = ThrottledLog(logger, nowMs: environment.wallMs)
         longReplies = ThrottledLog(logger, nowMs: environment.wallMs)
         longPushes = ThrottledLog(logger, nowMs: environment.wallMs)

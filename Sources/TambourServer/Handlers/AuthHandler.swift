@@ -11,6 +11,8 @@ struct AuthHandler: Sendable {
     let fixedCode: String?
     /// Whether one more code can be delivered.
     let hasRoomForCodes: @Sendable () -> Bool
+    /// The sessions of a user that are connected now.
+    var connectedSessions: @Sendable (UserID) -> Set<SessionID> = { _ in [] }
     private static let codeWindowMs: Int64 = 3_600_000
     /// What clients are told to wait before they ask for another code.
     static let resendMs: Int64 = 60_000
@@ -73,7 +75,7 @@ struct AuthHandler: Sendable {
     /// Whether the phone may get one more code, wherever the others were asked for.
     ///
     /// One address cannot use up what a phone may get, but many can. They do not shut out the owner
-    /// at an address where the account is logged in.
+    /// at an address from which a session of the account has logged in last.
     private func mayAsk(
         for phone: Int64,
         from address: PeerAddress,
@@ -270,11 +272,22 @@ struct AuthHandler: Sendable {
         return session
     }
 
+    /// Of a user with as many sessions as there may be one makes room: one that is not connected if there
+    /// is one, and of these the one that was seen longest ago.
     private func openSession(
         of user: UserID,
         from requester: Requester,
         in tx: WriteTransaction
     ) throws -> String {
+        let sessions = try tx.reader.sessions(of: user).map(\.id)
+        let surplus = sessions.count + 1 - limits.maxSessions
+        if surplus > 0 {
+            let connected = connectedSessions(user)
+            let inOrder =
+                sessions.filter { connected.contains($0) }
+                + sessions.filter { !connected.contains($0) }
+            try tx.closeSessions(Array(inOrder.suffix(surplus)), of: user)
+        }
         let token = Tokens.make(environment)
         _ = try tx.createSession(
             of: user,

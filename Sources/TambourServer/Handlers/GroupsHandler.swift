@@ -220,7 +220,9 @@ struct GroupsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ChatLeaveReply {
-        if try tx.takeBackRequest(of: caller.userID, in: request.chatID) { return ChatLeaveReply() }
+        if try tx.takeBackRequest(of: caller.userID, in: request.chatID) {
+            return ChatLeaveReply()
+        }
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         try ChatRules.require(.leave, of: caller.userID, in: chat, tx)
         if chat.kind == .channel {

@@ -152,7 +152,10 @@ struct ProfileHandler: Sendable {
             let before = try tx.reader.settings(of: caller.userID, in: id)
             // What is kept of a chat that is not there any more can be taken away: it counts.
             let takesAway = changes[id]?.pairs.allSatisfy { $0.1.isNil } == true
-            guard try before != nil && takesAway || isKnown(id, to: caller, in: tx) else {
+            guard
+                try before != nil && takesAway
+                    || isKnown(id, to: caller, in: tx)
+            else {
                 throw RequestError.chatNotFound
             }
             let known = try before.map { try SettingRules.map($0) } ?? NameMap()
@@ -204,8 +207,8 @@ extension WriteTransaction {
     /// Tells those who have a user as a contact what has become of them, the first `limit` of them.
     /// Whoever has blocked the user learns it with the next login: a name is words, too.
     func tellContacts(of account: Account, limit: Int) throws {
-        for contact in try reader.owners(of: account, limit: limit) where !contact.contact.isBlocked
-        {
+        for contact in try reader.owners(of: account, limit: limit)
+        where !contact.contact.isBlocked {
             let push = NotifContact(contact: contact.contact.user())
             emit(.push(.notifContact(push), to: [contact.owner], except: nil))
         }

@@ -20,7 +20,9 @@ enum MessageSizeRules {
         limits: Limits,
         at path: String
     ) throws {
-        let grown = poll == nil ? attaches : attaches.map { withAllVotes($0, limits) }
+        let grown =
+            poll == nil
+            ? attaches : attaches.map { withAllVotes($0, limits) }
         let bytes = text.bytes.count + (elements?.bytes.count ?? 0) + (grown?.bytes.count ?? 0)
         guard bytes <= limits.maxMessageContentBytes else {
             throw RequestError.protoPayload(

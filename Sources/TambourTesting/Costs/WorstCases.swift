@@ -29,7 +29,7 @@ package enum WorstCases {
         .notifMessage: { WorstCase(.notifMessage, NotifMessageRequest().encoded(), by: $0.alice) },
         .sessionsInfo: { WorstCase(SessionsInfoRequest(), by: $0.alice) },
         .sessionsClose: { world in
-            let client = try world.withSessions(20)
+            let client = try world.withSessions(Limits.standard.maxSessions)
             try world.approveLinks(by: client)
             return WorstCase(SessionsCloseRequest(), by: client)
         },

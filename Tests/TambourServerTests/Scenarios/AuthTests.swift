@@ -99,7 +99,7 @@ struct AuthRequestTests {
             let token = try #require(
                 try server.enterCode(phone: phone, on: home).tokenAttrs.register?.token
             )
-            try home.call(AuthConfirmRequest(firstName: "A", token: token))
+            let made = try home.call(AuthConfirmRequest(firstName: "A", token: token))
             // A stranger asks until it is refused; the owner is served on the way.
             let stranger = try client(2)
             for left in [1, 0] { #expect(try stranger.ask(phone).requestCountLeft == left) }
@@ -111,6 +111,12 @@ struct AuthRequestTests {
             #expect(try client(9).ask(phone).requestCountLeft == 0)
             #expect(try client(9).code(of: request) == .authBlocked)
             _ = try client(4).ask(server.freshPhone())
+            // The session has moved along with its device.
+            let travelling = try client(7)
+            travelling.token = made.token
+            _ = try server.login(travelling)
+            try server.run { _ in }
+            #expect(try client(7).ask(phone).requestCountLeft == 1)
             clock.advance(ms: 3_600_001)
             #expect(try client(4).ask(phone).requestCountLeft == 1)
         }

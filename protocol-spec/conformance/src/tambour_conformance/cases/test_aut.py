@@ -505,6 +505,28 @@ def test_logins_under_way(
     client.error("error.code.expired", try_code(client, token, code))
 
 
+@case("AUT-29")
+def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
+    """The login with which there are too many is served, and ends one that is not connected."""
+    most = limits["maxSessions"]
+    if most > min(MOST_CONNECTIONS, limits["maxQRApprovalsPerHour"]):
+        skip(f"maxSessions is {most}, too many to open: {LESS}")
+    nina = login(newcomer("nina"))
+
+    def sign_in() -> str:
+        link = client.call("GET_QR", {})
+        nina.call("AUTH_QR_APPROVE", {"qrLink": link["qrLink"]})
+        taken = client.call("LOGIN_BY_QR", {"trackId": link["trackId"]})
+        return taken["tokenAttrs"]["LOGIN"]["token"]
+
+    found = [sign_in() for _ in range(most)]
+    sessions = nina.call("SESSIONS_INFO")["sessions"]
+    equal(len(sessions), most, "sessions")
+    check(any(each["current"] for each in sessions), "the session that is connected", sessions)
+    dead_token(client, found[0])
+    client.call("LOGIN", {"token": found[-1]})
+
+
 @case("AUT-11")
 @pytest.mark.parametrize("whose", ["another user's", "another device's"])
 def test_login_as_somebody_else(login: LogIn, cid: Cid, whose: str) -> None:
