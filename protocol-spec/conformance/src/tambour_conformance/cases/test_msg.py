@@ -25,6 +25,7 @@ from tambour_conformance.talk import (
     login_again,
     marks,
     newest,
+    only,
     rise,
     same,
     same_refusal,
