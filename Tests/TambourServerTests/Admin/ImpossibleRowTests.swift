@@ -45,7 +45,7 @@ struct ImpossibleRowTests {
             }
         }
         .shuffled(using: &random)
-        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(12)) }
+        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(8)) }
         print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
         for damage in damages {
             // The last line says which store ended the process.
