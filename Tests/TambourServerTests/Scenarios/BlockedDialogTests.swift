@@ -68,8 +68,10 @@ private final class Fallout {
         .chatLeave: { dialog, _ in [ChatLeaveRequest(chatID: dialog.chat)] },
         .chatMembersUpdate: { dialog, client in
             let group = try client.createGroup("Group", with: [], cid: 90)
-            let other = client === dialog.blocked ? dialog.blocker : dialog.blocked
-            return [dialog.chat, group].map {
+            // Who has blocked somebody may still invite them.
+            let isBlocked = client === dialog.blocked
+            let other = isBlocked ? dialog.blocker : dialog.blocked
+            return (isBlocked ? [dialog.chat, group] : [dialog.chat]).map {
                 ChatMembersUpdateRequest(chatID: $0, userIDs: [other.userID], operation: .add)
             }
         },

@@ -136,6 +136,8 @@ private struct Owner {
                     chatID: alice.dialog(with: other),
                     itemType: .delayed
                 )
+                // Nothing is left in a dialog that never began with somebody who is gone.
+                if try alice.refusalCode(of: request) == .chatNotFound { return count }
                 return try count + (alice.call(request).messages ?? []).count
             }
         case .reports: return try server.admin(.reports).count

@@ -127,7 +127,9 @@ struct DeltaEqualsFreshTests {
             blocked.append(reply.contacts.map(\.id).sorted())
             mark = reply.time
         }
-        #expect(blocked == [[1, 2, 3], [4, 5], [6, 7], [8]].map { $0.map { users[$0] }.sorted() })
+        #expect(
+            blocked == [[1, 2, 3], [4, 5], [6, 7], [8]].map { $0.map { users[$0] }.sorted() }
+        )
     }
 
     @Test("contacts with the longest names come in replies that fit, none is lost")

@@ -133,7 +133,8 @@ struct SharedMillisecondTests {
                     #expect(contacts.contains { $0.names.count == 2 })
                 }
                 let second = try tablet.call(Login2Request(contactsSync: 0))
-                #expect(Set(second.contacts.map(\.id)) == people)
+                #expect(!second.contacts.isEmpty || second.more?.isEmpty == false)
+                if second.more == nil { #expect(Set(second.contacts.map(\.id)) == people) }
             }
             let more = try tablets[1].call(
                 SyncMoreRequest(kind: .contacts, since: 1, upTo: clock.now, count: 10)

@@ -263,6 +263,14 @@ struct SyncOracle {
         }
     }
 
+    /// Whether others are to see how far `user` reads in a chat.
+    func showsMark(of user: UserID, in chat: ChatID) -> Bool {
+        guard !hidesMarks.contains(user) else { return false }
+        guard let partner = chat.partner(of: user) else { return true }
+        return contacts[Link(owner: user, user: partner)]?.isBlocked != true
+            && contacts[Link(owner: partner, user: user)]?.isBlocked != true
+    }
+
     /// What `viewer` should see of a chat, compared field by field.
     func check(_ seen: TambourProtocol.Chat, for viewer: UserID) throws {
         guard let chat = chats[Name(seen.id, for: viewer)] else {

@@ -1096,7 +1096,7 @@ final class SyncSequence: @unchecked Sendable {
             forAll: random.chance(25)
         )
         return call(.chatClear(request), clients[index].requester()) { _ in
-            let isShown = !self.oracle.hidesMarks.contains(user)
+            let isShown = self.oracle.showsMark(of: user, in: chat.name.wireID(for: user))
             self.oracle.change(chat.name) { chat in
                 guard let head = chat.messages.last?.id else { return }
                 let asked = request.lastEventTime.map { MessageID($0 << 16 | 0xFFFF) } ?? head
@@ -1209,7 +1209,7 @@ final class SyncSequence: @unchecked Sendable {
         }
         return call(.chatMark(request), clients[index].requester()) { answer in
             let reply: ChatMarkReply = try self.machine.reply(answer)
-            let isShown = !self.oracle.hidesMarks.contains(user)
+            let isShown = self.oracle.showsMark(of: user, in: chat.name.wireID(for: user))
             try self.oracle.change(chat.name) { chat in
                 chat.mark(request, by: user, isShown: isShown)
                 guard reply.mark == chat.marks[user] else {
