@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tambour_conformance import wire
-from tambour_conformance.cases.test_pol import CLOSED, MULTIPLE, edit as edit_poll, of as poll_of, poll, vote
+from tambour_conformance.cases.test_pol import CLOSED, MULTIPLE, poll, vote
+from tambour_conformance.cases.test_pol import edit as edit_poll
+from tambour_conformance.cases.test_pol import of as poll_of
 from tambour_conformance.connection import Error, Reply
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
