@@ -29,6 +29,8 @@ struct SuiteCoverageTests {
             "an account that ends takes its sessions with it",
         Sight(opcode: .removeContactPhoto, code: nil): "there are no photos before uploads",
         Sight(opcode: .auth, code: .authBlocked): "wrong codes use up the request, not the phone",
+        Sight(opcode: .auth, code: .loginBlocked):
+            "blocking voids the codes that were sent; AuthTests asks for one later",
         Sight(opcode: .login, code: .loginBlocked): "blocking ends the sessions with their tokens",
     ]
 

@@ -61,7 +61,13 @@ final class FuzzServer {
     /// The lines of an admin command.
     func admin(_ request: AdminService.Request) throws -> [String] {
         var lines: [String] = []
-        let done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
+        let done: Bool
+        do {
+            done = try AdminClient(dataDirectory: dataDirectory).run(request) { lines.append($0) }
+        } catch {
+            // What was printed before says why.
+            throw ChildProcess.Failed(description: (lines + ["\(error)"]).joined(separator: "\n"))
+        }
         guard done else { throw ChildProcess.Failed(description: "no server listens") }
         return lines
     }

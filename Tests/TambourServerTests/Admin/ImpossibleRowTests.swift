@@ -60,7 +60,6 @@ struct ImpossibleRowTests {
         ("UPDATE meta SET v = -9223372036854775808 WHERE k = 'ct_lease'", "meta ct_lease is"),
         ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'ct'", "meta ct is"),
         ("UPDATE meta SET v = 9223372036854775807 WHERE k = 'last_session'", "meta last_session"),
-        ("UPDATE account SET id = 9223372036854775807 WHERE id = 2", "account: id is"),
         ("UPDATE device SET id = 9223372036854775807 WHERE id = 2", "device: id is"),
         ("UPDATE session SET id = 9223372036854775807 WHERE id = 2", "session: id is"),
         (

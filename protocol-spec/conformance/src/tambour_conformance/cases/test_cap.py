@@ -19,12 +19,15 @@ from tambour_conformance.talk import login_again, only, say, settled
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
+#: LOGIN2 names what it leaves out of thousands of contacts, which no case can make.
+OUT_OF_REACH = {("LOGIN2", "more")}
+
 #: (opcode, key, capability) of each field of a reply that needs a capability.
 FIELDS = [
     (opcode.name, field["key"], field["capability"])
     for opcode in bundle.load().served.values()
     for field in opcode.fields.get("reply") or ()
-    if field.get("capability")
+    if field.get("capability") and (opcode.name, field["key"]) not in OUT_OF_REACH
 ]
 
 

@@ -241,7 +241,7 @@ def test_who_asks(login: LogIn, group: Group) -> None:
 
 
 @case("GRP-61")
-def test_taken_back(login: LogIn, group: Group) -> None:
+def test_request_taken_back(login: LogIn, group: Group) -> None:
     """Who waits to be let in takes that back by leaving, once."""
     alice, bob, carol, chat = asked(login, group)
     carol.call("CHAT_LEAVE", {"chatId": chat})
