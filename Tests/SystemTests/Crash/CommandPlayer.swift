@@ -50,6 +50,18 @@ final class CommandPlayer: @unchecked Sendable {
         let code = AuthCodeRequest(token: asked.token, verifyCode: CommandWorld.code)
         secondToken = try second.call(code).tokenAttrs.login?.token ?? ""
         try second.logIn(secondToken)
+        try Self.meet([partner] + strangers, on: own)
+        try Self.meet([user] + strangers, on: other)
+    }
+
+    /// Lets the user of a client invite these people, also after a restart: who was a contact once is met.
+    private static func meet(_ people: [CommandUser], on client: WireClient) throws {
+        try client.meet(people.map { "+\($0.phone)" })
+        for person in people {
+            for action in [ContactAction.add, .remove] {
+                try client.call(ContactUpdateRequest(contactID: person.id, action: action))
+            }
+        }
     }
 
     func add(_ play: CommandPlay) { plays.append(play) }

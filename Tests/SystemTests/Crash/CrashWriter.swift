@@ -61,7 +61,7 @@ final class CrashWriter: @unchecked Sendable {
         self.userID = userID
         self.token = token
         self.chats = chats
-        nextCID = userID.rawValue * 1_000_000_000
+        nextCID = userID.rawValue * 1_000_000
         random = SeededGenerator(seed: seed ^ UInt64(bitPattern: userID.rawValue))
     }
 

@@ -116,7 +116,7 @@ class Comparison:
         elif isinstance(wanted, list):
             if not isinstance(found, list) or len(found) != len(wanted):
                 raise Mismatch(f"{path}: {brief(found)} instead of {len(wanted)} items")
-            for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            for index, (one, other) in enumerate(zip(wanted, self._in_order(wanted, found), strict=True)):
                 self.compare(one, other, type.item, f"{path}/{index}")
         elif name := marker(wanted):
             self._compare_marked(name, found, path)
@@ -125,6 +125,13 @@ class Comparison:
             return
         elif not same(unescaped(wanted), plain(found)):
             raise Mismatch(f"{path}: {brief(found)} instead of {brief(wanted)}")
+
+    def _in_order(self, wanted: list[Any], found: list[Any]) -> list[Any]:
+        """People in the order of the recording: they come in that of their ids, which are others this time."""
+        of = {item["userId"]: item for item in found if isinstance(item, dict) and "userId" in item}
+        names = [marker(item.get("userId")) for item in wanted if isinstance(item, dict)]
+        ids = [self.names.get(name) for name in names if name]
+        return [of[id] for id in ids] if len(ids) == len(found) and set(ids) == set(of) else found
 
     def _compare_maps(self, wanted: dict[str, Any], found: Any, type: Type, path: str) -> None:
         if not isinstance(found, dict):
