@@ -96,10 +96,14 @@ struct AdminNumberTests {
     @Test("a server with any limit at its smallest goes on")
     func smallestLimits() throws {
         let environment = ProcessInfo.processInfo.environment
-        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        let isSoak = environment["TAMBOUR_SOAK"] == "1"
+        // A trap ends all tests at once, so the short form is the same each time.
+        let seed =
+            environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
+            ?? (isSoak ? .random(in: 0 ... .max) : 7)
         var random = SeededGenerator(seed: seed)
         var names = Self.limits.filter { Self.takes($0, 1) }.shuffled(using: &random)
-        if environment["TAMBOUR_SOAK"] != "1" { names = Array(names.prefix(8)) }
+        if !isSoak { names = Array(names.prefix(8)) }
         print("smallest limits: \(names.count), TAMBOUR_SEED=\(seed)")
         for name in names {
             try serve([name: 1]) { alice in

@@ -33,7 +33,11 @@ struct ImpossibleRowTests {
     @Test("a store with a number at an end is refused in words, or served; `admin check` names it")
     func sweep() throws {
         let environment = ProcessInfo.processInfo.environment
-        let seed = environment["TAMBOUR_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+        let isSoak = environment["TAMBOUR_SOAK"] == "1"
+        // A trap ends all tests at once, so the short form is the same each time.
+        let seed =
+            environment["TAMBOUR_SEED"].flatMap { UInt64($0) }
+            ?? (isSoak ? .random(in: 0 ... .max) : 7)
         var random = SeededGenerator(seed: seed)
         let world = try StoredWorld()
         defer { world.remove() }
@@ -45,7 +49,7 @@ struct ImpossibleRowTests {
             }
         }
         .shuffled(using: &random)
-        if environment["TAMBOUR_SOAK"] != "1" { damages = Array(damages.prefix(8)) }
+        if !isSoak { damages = Array(damages.prefix(8)) }
         print("impossible rows: \(damages.count) stores, TAMBOUR_SEED=\(seed)")
         for damage in damages {
             // The last line says which store ended the process.
