@@ -63,7 +63,8 @@ extension WriteTransaction {
     }
 
     /// Tells the members of messages that are gone, some thousand in a push. A member for whom the chat
-    /// begins later is told of those after that: an id says when something was written.
+    /// begins later is told of those after that: an id says when something was written. Where members
+    /// begin at more than `fanOutMembers` places, neighbours are told the same, which bounds the pushes.
     func tellDeleted(
         _ deleted: [MessageID],
         in chat: ChatState,
@@ -82,12 +83,13 @@ extension WriteTransaction {
         guard !floors.isEmpty else { return emit(deleted, to: chat.memberIDs) }
         emit(deleted, to: chat.memberIDs.filter { floors[$0] == nil })
         let rising = deleted.sorted()
-        var readers: [Int: [UserID]] = [:]
-        for (user, floor) in floors {
-            readers[rising.count { $0 > floor }, default: []].append(user)
-        }
-        for (count, users) in readers.sorted(by: { $0.key < $1.key }) where count > 0 {
-            emit(Array(rising.suffix(count)), to: users.sorted())
+        let byFloor = Dictionary(grouping: floors.keys) { floors[$0] ?? first }
+        let cuts = byFloor.keys.sorted()
+        let cutsPerPush = (cuts.count - 1) / limits.fanOutMembers + 1
+        for start in stride(from: 0, to: cuts.count, by: cutsPerPush) {
+            let together = cuts[start...].prefix(cutsPerPush)
+            guard let next = rising.firstIndex(where: { $0 > cuts[start] }) else { break }
+            emit(Array(rising[next...]), to: together.flatMap { byFloor[$0] ?? [] }.sorted())
         }
     }
 

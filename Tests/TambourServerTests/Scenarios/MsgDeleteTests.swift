@@ -31,6 +31,42 @@ struct MsgDeleteTests {
         }
     }
 
+    @Test("members who begin at many places share pushes, and none of them misses an id")
+    func sharedPushes() throws {
+        try withServer(limits: ["fanOutMembers": 2]) { server in
+            let alice = try server.signUp("Alice")
+            let group = try alice.createGroup("Group", with: [], cid: 1)
+            var sent: [MessageID] = []
+            var late: [WireClient] = []
+            for number in 0..<5 {
+                sent.append(
+                    try alice.send("\(number)", to: group, cid: Int64(number + 2)).message.id
+                )
+                let client = try server.signUp("Late \(number)")
+                try alice.call(
+                    ChatMembersUpdateRequest(
+                        chatID: group,
+                        userIDs: [client.userID],
+                        operation: .add,
+                        showHistory: false
+                    )
+                )
+                late.append(client)
+            }
+            for client in late { _ = try client.takePushes() }
+            try alice.delete(sent, in: group)
+            let told = try late.map { client in
+                try client.takePushes().filter { $0.opcode == .notifMsgDelete }
+                    .flatMap { try $0.decode(as: NotifMsgDelete.self).messageIDs }
+            }
+            for (place, ids) in told.enumerated() {
+                #expect(Set(ids).isSuperset(of: sent.suffix(4 - place)))
+                #expect(Set(ids).count == ids.count)
+            }
+            #expect(Set(told.filter { !$0.isEmpty }).count == 2)
+        }
+    }
+
     /// Ways to delete for everybody.
     enum Deletion: CaseIterable {
         case named, range, cleared, withTheirAuthor
