@@ -4,8 +4,8 @@ import TambourStore
 extension LoginSync {
     /// Returns contacts as they travel, each in full while it fits `room` bytes.
     ///
-    /// The contacts of one commit are not split, and they can be more than a reply holds. Those that do not
-    /// fit travel without names: the client learns that they exist and asks for them with CONTACT_INFO.
+    /// A page never splits the contacts of one commit, which can be more than a reply holds. Contacts that do
+    /// not fit travel without names. The client learns that they exist and asks for them with CONTACT_INFO.
     func users(_ contacts: [Contact], room: Int) -> [User] {
         var room = room - contacts.count * Contact.bareSize
         return contacts.map { contact in

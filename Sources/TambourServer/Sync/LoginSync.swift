@@ -101,9 +101,9 @@ struct LoginSync: Sendable {
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
     ///
     /// `contactsSync` -1 wants no contacts, 0 all of them, a time those that changed after it. The
-    /// reply has no cursor. Contacts that do not fit, the oldest changes, are named in `more` for clients
-    /// with `sync-more`. For others they come without names, and of several thousand the oldest are left
-    /// to LOGIN, whose contacts come in parts.
+    /// reply has no cursor. Clients with `sync-more` learn from `more` which contacts did not fit: the oldest
+    /// changes. Other clients get those contacts without names. Of several thousand contacts, LOGIN brings
+    /// the oldest, in parts.
     func login2(
         _ request: Login2Request,
         from requester: Requester,
