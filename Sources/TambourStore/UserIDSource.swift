@@ -1,4 +1,4 @@
-package import TambourProtocol
+import TambourProtocol
 
 /// Where the ids of new users come from.
 ///
