@@ -127,7 +127,8 @@ struct ErasureStatements {
             try sql.prepare("DELETE FROM \($0) WHERE phone = $1")
         }
         let tablesOfChat = [
-            "message_hidden", "search_part", "search_word", "join_request", "introduction",
+            "message_hidden", "search_part", "search_word", "search_stale", "join_request",
+            "introduction",
         ]
         ofChat = try tablesOfChat.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")

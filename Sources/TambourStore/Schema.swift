@@ -570,5 +570,16 @@ package enum Schema {
             """,
             fill: IntroductionStatements.introduceNamed
         ),
+        Migration(
+            20,
+            "what leaves the index",
+            """
+            CREATE TABLE search_stale (
+              chat {int64} NOT NULL,
+              block {int64} NOT NULL,
+              PRIMARY KEY (chat, block)
+            ) {without_rowid};
+            """
+        ),
     ]
 }

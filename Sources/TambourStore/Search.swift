@@ -12,8 +12,13 @@ struct SearchStatements {
     let addWord: any SQLStatement
     let clearWord: any SQLStatement
     let dropEmpty: any SQLStatement
+    let setWord: any SQLStatement
+    let dropWord: any SQLStatement
     let wordsOfPart: any SQLStatement
-    let dropPart: any SQLStatement
+    let wordsOfBlocks: any SQLStatement
+    let putStale: any SQLStatement
+    let nextStale: any SQLStatement
+    let dropStale: any SQLStatement
     let dropBelow: any SQLStatement
     let maskArea: any SQLStatement
     let dropEmptyArea: any SQLStatement
@@ -65,8 +70,25 @@ struct SearchStatements {
         dropEmpty = try sql.prepare(
             "DELETE FROM search_word WHERE \(word) AND word = $4 AND blocks = 0"
         )
+        setWord = try sql.prepare("UPDATE search_word SET blocks = $5 WHERE \(word) AND word = $4")
+        dropWord = try sql.prepare("DELETE FROM search_word WHERE \(word) AND word = $4")
         wordsOfPart = try sql.prepare("SELECT word FROM search_word WHERE \(word)")
-        dropPart = try sql.prepare("DELETE FROM search_word WHERE \(word)")
+        wordsOfBlocks = try sql.prepare(
+            """
+            SELECT word, blocks FROM search_word
+            WHERE \(word) AND blocks & CAST($4 AS bigint) <> 0
+            """
+        )
+        putStale = try sql.prepare(
+            "INSERT INTO search_stale (chat, block) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+        )
+        nextStale = try sql.prepare(
+            """
+            SELECT chat, block FROM search_stale WHERE chat >= $1
+            ORDER BY chat, block LIMIT $2
+            """
+        )
+        dropStale = try sql.prepare("DELETE FROM search_stale WHERE chat = $1 AND block = $2")
         dropBelow = try sql.prepare(
             "DELETE FROM search_word WHERE chat = $1 AND scale = $2 AND part < $3"
         )

@@ -209,6 +209,7 @@ extension StoreCheck {
         Numbers("folder", ["user_id"], [(["user_id"], ids), (["updated"], times)]),
         Numbers("folder_order", ["user_id"], [(["user_id"], ids), (["sync"], times)]),
         Numbers("search_part", ["chat", "part"], [(["chat"], chats), (["part"], counts)]),
+        Numbers("search_stale", ["chat", "block"], [(["chat"], chats), (["block"], counts)]),
         Numbers(
             "search_word",
             ["chat", "part"],

@@ -149,7 +149,7 @@ extension WriteTransaction {
         var edited = new
         edited.status = .edited
         edited.updated = nextUpdate(of: old)
-        try reindex([old], as: edited)
+        try reindex(old, as: edited)
         let statement = store.messages.edit
         statement.bind(1, old.chat.rawValue)
         statement.bind(2, old.id.rawValue)
@@ -183,7 +183,7 @@ extension WriteTransaction {
         if chat.hasPendingMessages { try flushMessages() }
         writes += 1
         let statement = store.messages.remove
-        try reindex(records, as: nil)
+        try noteStale(records.map(\.number), in: chat.key)
         for record in records {
             statement.bind(1, chat.key.rawValue)
             statement.bind(2, record.id.rawValue)
@@ -229,7 +229,7 @@ extension WriteTransaction {
     /// - Parameter bounds: those of `MessageStatements.inRange`.
     private func remove(_ chat: ChatState, _ bounds: [Int64]) throws -> [MessageID] {
         let removed = try removeRows(chat, bounds)
-        try rebuildIndex(of: chat.key, around: removed.map(\.number))
+        try noteStale(removed.map(\.number), in: chat.key)
         return removed.map(\.id)
     }
 

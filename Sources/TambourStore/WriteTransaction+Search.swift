@@ -8,6 +8,8 @@ struct SearchBacklog {
     var chats: Set<ChatKey> = []
     /// Chats above this key have not been looked at since the start; nil when all have.
     var sweptTo: ChatKey? = ChatKey(.min)
+    /// Whether there may be blocks to index anew.
+    var mayHaveStale = true
 }
 
 extension WriteTransaction {
@@ -18,12 +20,16 @@ extension WriteTransaction {
 
     /// Whether `indexWords` may find something to do.
     package var hasWordsToIndex: Bool {
-        !searchBacklog.chats.isEmpty || searchBacklog.sweptTo != nil
+        !searchBacklog.chats.isEmpty || searchBacklog.sweptTo != nil || searchBacklog.mayHaveStale
     }
 
     /// Brings the index of words forward by a step; called when the engine has time.
     package func indexWords() throws {
         try flushMessages()
+        if searchBacklog.mayHaveStale {
+            if try refreshIndex() { return }
+            searchBacklog.mayHaveStale = false
+        }
         if searchBacklog.chats.isEmpty { try sweep() }
         var left = Self.messagesPerStep
         while left > 0, let chat = searchBacklog.chats.first {
@@ -71,7 +77,8 @@ extension WriteTransaction {
         writes += 1
         var ends = try reader.ends(of: part, in: chat)
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
-        let (masks, last) = try masks(of: chat, after: start, count: count)
+        var words = BlockWords()
+        let last = try read(&words, of: chat, after: start, count)
         // Of rows whose numbers have gaps no block may be complete: the same step would be next for ever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
@@ -79,34 +86,34 @@ extension WriteTransaction {
         store.search.putPart.bind(2, part)
         store.search.putPart.bindBlob(3, ends.bytes)
         try store.search.putPart.run()
-        try add(masks, to: part, of: chat)
+        try add(words.masks, to: part, of: chat)
         if ends.isComplete { try complete(part, of: chat) }
         return (count, waiting - count < SearchIndex.blockMessages)
     }
 
-    /// The words of `count` messages after `start`, each with the mask of its blocks, and the last
-    /// ids of those blocks.
-    private func masks(
+    /// Adds the words of messages to those of their blocks.
+    ///
+    /// - Returns: the last ids of the blocks that end there.
+    private func read(
+        _ words: inout BlockWords,
         of chat: ChatKey,
         after start: MessageID,
         upTo end: MessageID = MessageID(.max),
-        count: Int64
-    ) throws -> (masks: [[UInt8]: Int64], ends: [MessageID]) {
+        _ count: Int64
+    ) throws -> [MessageID] {
         let statement = store.search.range
         defer { statement.reset() }
         statement.bind(1, chat.rawValue)
         statement.bind(2, start.rawValue)
         statement.bind(3, end.rawValue)
         statement.bind(4, count)
-        var words = BlockWords()
         var ends: [MessageID] = []
         while try statement.step() {
             let number = statement.int(1)
-            let bit = SearchIndex.bit(SearchIndex.block(of: number))
-            words.add(wordsAt: statement, to: bit)
+            words.add(wordsAt: statement, to: SearchIndex.bit(SearchIndex.block(of: number)))
             if number % SearchIndex.blockMessages == 0 { ends.append(MessageID(statement.int(0))) }
         }
-        return (words.masks, ends)
+        return ends
     }
 
     private func add(_ masks: [[UInt8]: Int64], to part: Int64, of chat: ChatKey) throws {
@@ -117,10 +124,9 @@ extension WriteTransaction {
     /// Tells the area of a part's words, once it is complete: there are many, and each lies on another
     /// page of the index.
     private func complete(_ part: Int64, of chat: ChatKey) throws {
-        let area = part / SearchIndex.fanOut
         let all = try words(of: part, in: chat)
         let words = all.count > SearchIndex.maxPartWords ? [SearchIndex.anyWord] : all
-        for word in words { try add(word, SearchIndex.bit(part), .area, area, of: chat) }
+        for word in words { try tellArea(word, of: part, in: chat) }
     }
 
     /// The words of a part in the order of the index.
@@ -153,87 +159,154 @@ extension WriteTransaction {
 
     // MARK: - What was changed
 
-    /// Takes the words of messages that are edited or removed out of the index, and puts those in that
-    /// they have now. To be called before the rows are written.
-    ///
-    /// - Parameter new: what a single message becomes; nil when all are removed.
-    func reindex(_ old: [MessageRecord], as new: MessageRecord?) throws {
-        guard let chat = old.first?.chat else { return }
-        let indexed = try indexedMessages(of: chat)
-        let blocks = Dictionary(grouping: old.filter { $0.number <= indexed }) {
-            SearchIndex.block(of: $0.number)
-        }
-        for (block, records) in blocks.sorted(by: { $0.key < $1.key }) {
-            let changed = Set(records.map(\.id))
-            let words = try words(of: block, in: chat, without: changed, with: new)
-            try set(words.after, insteadOf: words.before, in: block, of: chat)
-        }
-    }
-
-    /// The words of a block as they are, and as they will be.
-    private func words(
-        of block: Int64,
-        in chat: ChatKey,
-        without changed: Set<MessageID>,
-        with new: MessageRecord?
-    ) throws -> (before: Set<[UInt8]>, after: Set<[UInt8]>) {
+    /// Puts the words of an edited message in; those that it no longer has leave the index with the block.
+    func reindex(_ old: MessageRecord, as new: MessageRecord) throws {
+        let (chat, words) = (old.chat, new.searchWords)
+        guard words != old.searchWords, try old.number <= indexedMessages(of: chat) else { return }
+        let block = SearchIndex.block(of: old.number)
         let part = block / SearchIndex.fanOut
-        let index = block % SearchIndex.fanOut
-        let ends = try reader.ends(of: part, in: chat)
-        guard let end = ends.end(of: index) else {
-            throw ImpossibleRow("search_part of chat \(chat.rawValue): part", part)
+        let isComplete = try reader.ends(of: part, in: chat).isComplete
+        for word in words.count > SearchIndex.maxBlockWords ? [SearchIndex.anyWord] : words {
+            try add(word, SearchIndex.bit(block), .part, part, of: chat)
+            if isComplete { try tellArea(word, of: part, in: chat) }
         }
-        let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
-        let bit = SearchIndex.bit(block)
-        let isAny = try reader.mask(of: SearchIndex.anyWord, in: chat, .part, part) & bit != 0
-        // A block of an older store may have any number of words.
-        var before = BlockWords(limit: isAny ? SearchIndex.maxBlockWords : .max)
-        var after = BlockWords()
-        let statement = store.search.range
-        defer { statement.reset() }
-        statement.bind(1, chat.rawValue)
-        statement.bind(2, start.rawValue)
-        statement.bind(3, end.rawValue)
-        statement.bind(4, SearchIndex.blockMessages)
-        while try statement.step() {
-            before.add(wordsAt: statement, to: bit)
-            if !changed.contains(MessageID(statement.int(0))) {
-                after.add(wordsAt: statement, to: bit)
-            }
-        }
-        for word in new?.searchWords ?? [] { after.add(word, to: bit) }
-        return (Set(before.masks.keys), Set(after.masks.keys))
+        try noteStale([old.number], in: chat)
     }
 
-    private func set(
-        _ after: Set<[UInt8]>,
-        insteadOf before: Set<[UInt8]>,
-        in block: Int64,
+    /// Notes that messages were edited or removed: `refreshIndex` takes their words out. Until then the
+    /// index knows of words that are gone, and a search reads a block in vain.
+    ///
+    /// - Parameter numbers: of the messages.
+    func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
+        let indexed = try indexedMessages(of: chat)
+        for block in Set(numbers.filter { $0 <= indexed }.map(SearchIndex.block(of:))).sorted() {
+            store.search.putStale.bind(1, chat.rawValue)
+            store.search.putStale.bind(2, block)
+            try store.search.putStale.run()
+            searchBacklog.mayHaveStale = true
+        }
+    }
+
+    /// Indexes some blocks anew of which messages were edited or removed.
+    ///
+    /// - Parameter chat: nil for any.
+    /// - Returns: false when there were none.
+    package func refreshIndex(of chat: ChatKey? = nil) throws -> Bool {
+        let stale = try nextStale(of: chat)
+        guard let first = stale.first else { return false }
+        writes += 1
+        let part = first.block / SearchIndex.fanOut
+        let ends = try reader.ends(of: part, in: first.chat)
+        var bits: Int64 = 0
+        var words = BlockWords()
+        for (chat, block) in stale
+        where chat == first.chat && block / SearchIndex.fanOut == part {
+            store.search.dropStale.bind(1, chat.rawValue)
+            store.search.dropStale.bind(2, block)
+            try store.search.dropStale.run()
+            let index = block % SearchIndex.fanOut
+            // Where a chat was emptied there is no index any more.
+            guard let end = ends.end(of: index) else { continue }
+            let start = try ends.end(of: index - 1) ?? reader.end(before: part, in: chat)
+            bits |= SearchIndex.bit(block)
+            _ = try read(&words, of: chat, after: start, upTo: end, SearchIndex.blockMessages)
+        }
+        let isComplete = ends.isComplete
+        try replace(bits, with: words.masks, in: part, isComplete: isComplete, of: first.chat)
+        return true
+    }
+
+    /// Blocks to index anew, as many as one step takes.
+    private func nextStale(of chat: ChatKey?) throws -> [(chat: ChatKey, block: Int64)] {
+        let statement = store.search.nextStale
+        defer { statement.reset() }
+        statement.bind(1, chat?.rawValue ?? .min)
+        statement.bind(2, Self.messagesPerStep / SearchIndex.blockMessages)
+        var stale: [(chat: ChatKey, block: Int64)] = []
+        while try statement.step() { stale.append((ChatKey(statement.int(0)), statement.int(1))) }
+        return stale.filter { chat == nil || $0.chat == chat }
+    }
+
+    /// Gives blocks of a part the words that they have now.
+    private func replace(
+        _ bits: Int64,
+        with words: [[UInt8]: Int64],
+        in part: Int64,
+        isComplete: Bool,
         of chat: ChatKey
     ) throws {
-        guard before != after else { return }
-        let part = block / SearchIndex.fanOut
-        let bit = SearchIndex.bit(block)
+        let before = try masks(touching: bits, in: part, of: chat)
+        for (word, mask) in words where (before[word] ?? 0) & bits != mask {
+            try add(word, mask, .part, part, of: chat)
+            if before[word] == nil, isComplete { try tellArea(word, of: part, in: chat) }
+        }
         let area = part / SearchIndex.fanOut
-        let isComplete = try reader.ends(of: part, in: chat).isComplete
-        for word in after.subtracting(before) {
-            try add(word, bit, .part, part, of: chat)
-            if isComplete { try add(word, SearchIndex.bit(part), .area, area, of: chat) }
+        for (word, mask) in before {
+            let left = mask & ~bits | (words[word] ?? 0)
+            guard left != mask else { continue }
+            try set(word, to: left, in: part, of: chat)
+            if left == 0, isComplete, word != SearchIndex.anyWord {
+                try clear(word, SearchIndex.bit(part), .area, area, of: chat)
+            }
         }
-        for word in before.subtracting(after) where try clear(word, bit, .part, part, of: chat) {
-            guard isComplete else { continue }
-            _ = try clear(word, SearchIndex.bit(part), .area, area, of: chat)
+        guard isComplete,
+            try reader.mask(of: SearchIndex.anyWord, in: chat, .area, area)
+                & SearchIndex.bit(part) != 0
+        else { return }
+        // The area knows this part by `anyWord`, which it may not need any more.
+        let all = try self.words(of: part, in: chat)
+        guard all.count <= SearchIndex.maxPartWords, !all.contains(SearchIndex.anyWord) else {
+            return
         }
+        try clear(SearchIndex.anyWord, SearchIndex.bit(part), .area, area, of: chat)
+        for word in all { try tellArea(word, of: part, in: chat) }
     }
 
-    /// - Returns: true when the word is gone from these blocks altogether.
+    /// The words of a part that some of its blocks have, each with the mask of all its blocks.
+    private func masks(
+        touching bits: Int64,
+        in part: Int64,
+        of chat: ChatKey
+    ) throws -> [[UInt8]: Int64] {
+        let statement = store.search.wordsOfBlocks
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, SearchIndex.Scale.part.rawValue)
+        statement.bind(3, part)
+        statement.bind(4, bits)
+        var masks: [[UInt8]: Int64] = [:]
+        while try statement.step() { masks[statement.bytes(0)] = statement.int(1) }
+        return masks
+    }
+
+    private func tellArea(_ word: [UInt8], of part: Int64, in chat: ChatKey) throws {
+        let area = part / SearchIndex.fanOut
+        try add(word, SearchIndex.bit(part), .area, area, of: chat)
+    }
+
+    /// - Parameter mask: 0 takes the word out.
+    private func set(
+        _ word: [UInt8],
+        to mask: Int64,
+        in part: Int64,
+        of chat: ChatKey
+    ) throws {
+        let statement = mask == 0 ? store.search.dropWord : store.search.setWord
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, SearchIndex.Scale.part.rawValue)
+        statement.bind(3, part)
+        statement.bindBlob(4, word)
+        if mask != 0 { statement.bind(5, mask) }
+        try statement.run()
+    }
+
     private func clear(
         _ word: [UInt8],
         _ mask: Int64,
         _ scale: SearchIndex.Scale,
         _ part: Int64,
         of chat: ChatKey
-    ) throws -> Bool {
+    ) throws {
         let clear = store.search.clearWord
         let drop = store.search.dropEmpty
         for statement in [clear, drop] {
@@ -244,18 +317,7 @@ extension WriteTransaction {
         }
         clear.bind(5, mask)
         try clear.run()
-        return try drop.run() > 0
-    }
-
-    /// Indexes whole parts anew, after many of their messages were removed.
-    ///
-    /// - Parameter numbers: of messages that were removed.
-    func rebuildIndex(of chat: ChatKey, around numbers: [Int64]) throws {
-        guard let last = try reader.lastIndexedPart(of: chat) else { return }
-        for part in Set(numbers.map { ($0 - 1) / SearchIndex.partMessages }).sorted()
-        where part <= last.part {
-            try rebuild(part, of: chat)
-        }
+        try drop.run()
     }
 
     /// Drops the words of everything up to message `number`, all of which was removed.
@@ -281,51 +343,20 @@ extension WriteTransaction {
         mask.bind(4, Int64(bitPattern: ~(UInt64(bitPattern: SearchIndex.bit(part)) &- 1)))
         try mask.run()
         try drop.run()
-        try rebuild(part, of: chat)
-    }
-
-    private func rebuild(_ part: Int64, of chat: ChatKey) throws {
-        let old = Set(try words(of: part, in: chat))
-        let drop = store.search.dropPart
-        drop.bind(1, chat.rawValue)
-        drop.bind(2, SearchIndex.Scale.part.rawValue)
-        drop.bind(3, part)
-        try drop.run()
-        let ends = try reader.ends(of: part, in: chat)
-        let (masks, _) = try masks(
-            of: chat,
-            after: reader.end(before: part, in: chat),
-            upTo: ends.last,
-            count: SearchIndex.partMessages
-        )
-        try add(masks, to: part, of: chat)
-        guard ends.isComplete else { return }
-        let area = part / SearchIndex.fanOut
-        for word in old.subtracting(masks.keys) {
-            _ = try clear(word, SearchIndex.bit(part), .area, area, of: chat)
-        }
-        guard old.count > SearchIndex.maxPartWords else { return }
-        // The area knew this part by `anyWord`.
-        if masks.count <= SearchIndex.maxPartWords, masks[SearchIndex.anyWord] == nil {
-            _ = try clear(SearchIndex.anyWord, SearchIndex.bit(part), .area, area, of: chat)
-        }
-        try complete(part, of: chat)
+        let first = part * SearchIndex.partMessages + 1
+        let behind = min(number, first + SearchIndex.partMessages - 1)
+        let step = Int(clamping: SearchIndex.blockMessages)
+        try noteStale(Array(stride(from: first, through: behind, by: step)), in: chat)
     }
 }
 
 /// The distinct words of the blocks of a part, each with the mask of its blocks.
 private struct BlockWords {
-    private let limit: Int
     private var found: [[UInt8]: Int64] = [:]
     private var counts = [Int64: Int]()
     /// The blocks with more words than are indexed.
     private var full: Int64 = 0
     private var word: [UInt8] = []
-
-    /// - Parameter limit: how many words of a block are kept.
-    init(limit: Int = SearchIndex.maxBlockWords) {
-        self.limit = limit
-    }
 
     /// What the index has of them.
     var masks: [[UInt8]: Int64] {
@@ -344,10 +375,10 @@ private struct BlockWords {
         forward.shownText.bytes.withUnsafeBytes { add($0, to: bit) }
     }
 
-    mutating func add(_ word: [UInt8], to bit: Int64) {
+    private mutating func add(_ word: [UInt8], to bit: Int64) {
         guard full & bit == 0, found[word, default: 0] & bit == 0 else { return }
         counts[bit, default: 0] += 1
-        if counts[bit, default: 0] > limit {
+        if counts[bit, default: 0] > SearchIndex.maxBlockWords {
             full |= bit
         } else {
             found[word, default: 0] |= bit

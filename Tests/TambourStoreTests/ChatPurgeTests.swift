@@ -111,6 +111,7 @@ struct ChatPurgeTests {
         #expect(removed.count == (isOfTwo ? 813 : 1_221))
         let left = try store.numbers(of: "word", in: key, for: users[0])
         #expect(left.count == (isOfTwo ? 427 : 20))
+        try store.indexAll()
         #expect(try store.unexpectedWords() == [])
         #expect(try store.problems() == [])
     }

@@ -85,7 +85,10 @@ struct SearchStoreTests {
         #expect(all == all.sorted(by: >))
     }
 
-    @Test("what is edited or removed leaves the index at once", arguments: SQLEngine.available)
+    @Test(
+        "what is edited is found at once, and what is gone leaves the index later, also after a restart",
+        arguments: SQLEngine.available
+    )
     func changes(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)
         let sent = try store.batch { tx in
@@ -107,11 +110,17 @@ struct SearchStoreTests {
             _ = try tx.edit(sent[4], to: edited, in: chat)
             try tx.remove([sent[6], sent[7]], in: chat)
         }
+        func check() throws {
+            #expect(try store.numbers(of: "beta", in: key, for: users[1]) == [5])
+            #expect(try store.numbers(of: "y2e", in: key, for: users[1]) == [4])
+            #expect(try store.numbers(of: "y4e", in: key, for: users[1]) == [9])
+            #expect(try store.numbers(of: "alpha", in: key, for: users[1]).count == 77)
+        }
+        try check()
+        try store.reopen()
+        try store.indexAll()
         #expect(try store.unexpectedWords() == [])
-        #expect(try store.numbers(of: "beta", in: key, for: users[1]) == [5])
-        #expect(try store.numbers(of: "y2e", in: key, for: users[1]) == [4])
-        #expect(try store.numbers(of: "y4e", in: key, for: users[1]) == [9])
-        #expect(try store.numbers(of: "alpha", in: key, for: users[1]).count == 77)
+        try check()
     }
 
     @Test(
@@ -150,6 +159,7 @@ struct SearchStoreTests {
                 edited.text = text
                 _ = try tx.edit(old, to: edited, in: chat)
             }
+            try store.indexAll()
             #expect(try store.unexpectedWords() == [], "\(message)")
         }
         // A block comes above the bound, and below it again.
@@ -178,6 +188,7 @@ struct SearchStoreTests {
         }
         while try store.batch({ try $0.purgeMessages(limit: 500) }) != nil {}
         #expect(try store.numbers(of: "qws", in: key, for: users[0]) == [])
+        try store.indexAll()
         #expect(try store.unexpectedWords() == [])
         let connection = store.writer.connection.sql
         try connection.execute("VACUUM")
