@@ -17,7 +17,9 @@ struct ObjectPurgeStatements {
         )
         drop = try sql.prepare("DELETE FROM object_purge WHERE user_id = $1 AND parent = $2")
         let columns = "user_id, parent, version, modified, device"
-        next = try sql.prepare("SELECT \(columns) FROM object_purge LIMIT 1")
+        next = try sql.prepare(
+            "SELECT \(columns) FROM object_purge WHERE user_id > $1 ORDER BY user_id, parent LIMIT 1"
+        )
         any = try sql.prepare("SELECT 1 FROM object_purge WHERE user_id = $1 LIMIT 1")
         stamp = try sql.prepare(
             "SELECT \(columns) FROM object_purge WHERE user_id = $1 AND parent = $2"
@@ -71,13 +73,6 @@ extension ReadTransaction {
         }
         return nil
     }
-
-    /// Something that still has to be deleted.
-    package func nextObjectPurge() throws -> ObjectPurge? {
-        let statement = store.objectPurges.next
-        defer { statement.reset() }
-        return try statement.step() ? ObjectPurge(row: statement) : nil
-    }
 }
 
 extension WriteTransaction {
@@ -97,6 +92,21 @@ extension WriteTransaction {
 
     /// Notes that nothing has to be deleted any more; until `putObjectPurge`.
     package func noteNoPurges() { mayHavePurges = false }
+
+    /// Something that still has to be deleted, of another user each time.
+    package func nextObjectPurge() throws -> ObjectPurge? {
+        let statement = store.objectPurges.next
+        defer { statement.reset() }
+        for after in [purgedUser.rawValue, .min] {
+            statement.reset()
+            statement.bind(1, after)
+            guard try statement.step() else { continue }
+            let purge = ObjectPurge(row: statement)
+            purgedUser = purge.user
+            return purge
+        }
+        return nil
+    }
 
     /// Notes that nothing is left below an object.
     package func dropObjectPurge(of user: UserID, at parent: Int64) throws {

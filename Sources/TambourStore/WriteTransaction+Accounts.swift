@@ -124,7 +124,8 @@ extension WriteTransaction {
         try deleteSessions(sessions, of: user)
     }
 
-    /// Closes all sessions of `user` but one, and voids whatever would open another.
+    /// Closes all sessions of `user` but one, and voids whatever would open another. When there is only
+    /// that one, codes stay good: a thief of it could keep the owner out with them.
     ///
     /// - Returns: the sessions that were closed.
     @discardableResult
@@ -133,7 +134,11 @@ extension WriteTransaction {
         except kept: SessionID? = nil
     ) throws -> [SessionID] {
         let sessions = try reader.sessions(of: user).map(\.id).filter { $0 != kept }
-        try voidSignIns(of: user)
+        if let kept, sessions.isEmpty {
+            try voidSignIns(approvedBy: kept, of: user)
+        } else {
+            try voidSignIns(of: user)
+        }
         try deleteSessions(sessions, of: user)
         return sessions
     }

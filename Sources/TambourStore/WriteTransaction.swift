@@ -33,6 +33,8 @@ package final class WriteTransaction {
     var searchBacklog = SearchBacklog()
     /// The chat of the last step of `purgeMessages`.
     var purgedChat = ChatKey(.min)
+    /// Whose objects had their turn last.
+    var purgedUser = UserID(.min)
     /// Whether something may still have to be deleted, step by step; at the start nobody knows.
     package internal(set) var mayHavePurges = true
     var lastSessionID: Int64

@@ -192,8 +192,8 @@ extension ObjPullRequest: WireRequest {
 }
 
 /// Changes that a device made, perhaps long ago: first deletions, then creations, parents before children,
-/// then updates. Each is applied or not for itself, and all that are come together. Results come in the order
-/// of the operations.
+/// then updates. Each is applied or not for itself. Others see a long push in parts, each with whatever was
+/// applied before it. Results come in the order of the operations.
 package struct ObjPushRequest: WirePayload, Hashable {
     /// The device's clock as it sends.
     package var clientNow: Int64

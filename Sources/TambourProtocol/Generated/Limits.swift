@@ -414,7 +414,7 @@ package final class Limits: Sendable {
     package let maxObjectFields: Int
     /// 256 bytes. A value with its time and unit.
     package let maxSeriesElementBytes: Int
-    /// 200 operations. One transaction that keeps nobody waiting; a device with more sends them in turn.
+    /// 200 operations. A device with more sends them in turn.
     package let maxObjectOperations: Int
     /// 200 objects. A few round trips for a new device with thousands.
     package let objectsPageSize: Int
@@ -424,9 +424,13 @@ package final class Limits: Sendable {
     package let maxObjectReplies: Int
     /// 500 rows. What goes with something that was deleted must not keep others waiting.
     package let purgedRowsPerStep: Int
+    /// 50 operations. A large push goes in several transactions, others' requests between them.
+    package let objectOperationsPerStep: Int
+    /// 250 messages. The same of a deletion of many messages.
+    package let deletedPerStep: Int
     /// 7 days. A device that lost a reply asks again within days.
     package let objectRepliesDays: Int
-    /// 10_000 messages. Deleting what lies between two times must not keep others waiting.
+    /// 10_000 messages. One request may not make the store change more.
     package let maxDeletedRange: Int
     /// 500 messages. More scheduled messages than anybody plans.
     package let maxDelayed: Int
@@ -731,6 +735,8 @@ package final class Limits: Sendable {
         maxObjectsPage = overrides.value(of: "maxObjectsPage", standard: 1000)
         maxObjectReplies = overrides.value(of: "maxObjectReplies", standard: 10_000)
         purgedRowsPerStep = overrides.value(of: "purgedRowsPerStep", standard: 500)
+        objectOperationsPerStep = overrides.value(of: "objectOperationsPerStep", standard: 50)
+        deletedPerStep = overrides.value(of: "deletedPerStep", standard: 250)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)

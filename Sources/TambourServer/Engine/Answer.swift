@@ -1,4 +1,5 @@
 package import TambourProtocol
+package import TambourStore
 
 /// What came of a request, on its way back to the session that asked.
 package struct Answer: Sendable {
@@ -27,6 +28,8 @@ package struct Answer: Sendable {
     /// A dialog that is alive: the other side's presence is worth a push from now on.
     package var interest: ChatID?
     package var following: Following?
+    /// What is still to be done, in a transaction of its own, before there is an answer; the outcome says nothing then.
+    package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
 
     package static let done = Answer(.done)
 

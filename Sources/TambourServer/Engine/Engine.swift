@@ -109,8 +109,9 @@ package final class Engine: Sendable {
         /// So long nobody must have asked for anything before the engine does spare work: where all
         /// processors are busy an engine may wait for its next commands without being idle ...
         private static let pause: Duration = .milliseconds(50)
-        /// ... or so many times what its last step took: 1 % of the time of a busy engine.
-        private static let restPerWork = 99
+        /// ... or so many times what its last step took: 1 % of the time of a busy engine, and 10 % while
+        /// there is something to remove that users still see.
+        private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
             core: EngineCore,
@@ -152,7 +153,7 @@ package final class Engine: Sendable {
                 guard let events = core.runSpareWork(wall: environment.wallMs) else { return }
                 router.route(events)
                 let end = queue.now
-                workIsDueAt = end + (end - start) * Self.restPerWork
+                workIsDueAt = end + (end - start) * restPerWork
             }
             guard isIdle, core.hasSpareWork else { return workLater() }
             // Behind what was asked meanwhile.
@@ -203,7 +204,14 @@ package final class Engine: Sendable {
             // A batch that failed was left in the middle.
             finish()
             router.route(result.events)
-            for (command, answer) in zip(commands, result.answers) { command.done(answer) }
+            for (command, answer) in zip(commands, result.answers) {
+                if let rest = answer.rest {
+                    let further = Command(for: command.subject, rest, done: command.done)
+                    waiting.addFirst(further, of: command.subject)
+                } else {
+                    command.done(answer)
+                }
+            }
             lastRun = queue.now
             workLater()
             postNext()

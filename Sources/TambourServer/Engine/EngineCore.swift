@@ -64,12 +64,21 @@ package final class EngineCore {
         purger = ObjectPurger(limits: limits)
     }
 
-    /// Runs all commands in one transaction; if that fails, each in one of its own.
+    /// Runs all commands in one transaction, and what they leave in further ones; if that fails, each in
+    /// one of its own.
     ///
     /// - Parameter wall: reads the wall clock, Unix milliseconds.
     package func run(_ commands: ArraySlice<Command>, wall: () -> Int64) -> Result {
-        var rest = commands
-        return run(wall: wall) { rest.popFirst() }.result
+        var waiting = commands
+        var result = run(wall: wall) { waiting.popFirst() }.result
+        for index in result.answers.indices {
+            while let rest = result.answers[index].rest {
+                let further = run([Command(rest)], wall: wall)
+                result.answers[index] = further.answers.first ?? .refusal(.internalError)
+                result.events += further.events
+            }
+        }
+        return result
     }
 
     /// Runs commands in one transaction, one after the other, until `next` gives none; if that fails,
@@ -78,6 +87,7 @@ package final class EngineCore {
     /// - Parameters:
     ///   - wall: reads the wall clock, Unix milliseconds.
     ///   - next: called before each command. It need not give all there are: a batch may end early.
+    /// - Returns: the commands that ran, and what they came to; an answer may have a `rest` to run.
     package func run(
         wall: () -> Int64,
         next: () -> Command?
@@ -99,7 +109,10 @@ package final class EngineCore {
     }
 
     /// Whether there is something that can wait until nobody asks for anything.
-    package var hasSpareWork: Bool { writer.mayHavePurges || writer.hasWordsToIndex }
+    package var hasSpareWork: Bool { hasPurges || writer.hasWordsToIndex }
+
+    /// Whether something may still have to be removed that users see until then.
+    package var hasPurges: Bool { writer.mayHavePurges }
 
     /// Does a step of it, some milliseconds, in a transaction of its own.
     ///

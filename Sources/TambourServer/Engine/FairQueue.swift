@@ -7,6 +7,8 @@ import TambourProtocol
 /// round have cost the budget rests until the next round begins.
 struct FairQueue<Subject: Hashable, Job> {
     fileprivate struct Line {
+        /// Taken before the others.
+        var first: Job?
         var jobs = FIFO<Job>()
         var isOut = false
         /// What its jobs of the round `costRound` have cost.
@@ -38,6 +40,13 @@ struct FairQueue<Subject: Hashable, Job> {
         if lines[subject, default: Line()].add(job) { ready.append(subject) }
     }
 
+    /// Adds a job before all others of its subject, the rest of one that was taken.
+    mutating func addFirst(_ job: Job, of subject: Subject) {
+        guard lines[subject]?.isEmpty == false else { return add(job, of: subject) }
+        count += 1
+        lines[subject]?.first = job
+    }
+
     /// Takes the next job of the subject whose turn it is.
     mutating func take() -> (subject: Subject, job: Job)? {
         guard let subject = ready.popFirst() else { return nil }
@@ -52,7 +61,7 @@ struct FairQueue<Subject: Hashable, Job> {
     /// of all others.
     mutating func finish(_ subject: Subject, cost: Int64 = 0) {
         guard let index = lines.index(forKey: subject) else { return }
-        if lines.values[index].jobs.isEmpty {
+        if lines.values[index].isEmpty {
             lines.remove(at: index)
         } else if lines.values[index].isExhausted(by: cost, in: round, budget) {
             resting.append(subject)
@@ -70,15 +79,17 @@ struct FairQueue<Subject: Hashable, Job> {
 }
 
 extension FairQueue.Line {
+    fileprivate var isEmpty: Bool { first == nil && jobs.isEmpty }
+
     /// - Returns: whether its subject is to have a turn because of it.
     fileprivate mutating func add(_ job: Job) -> Bool {
         defer { jobs.append(job) }
-        return jobs.isEmpty && !isOut
+        return isEmpty && !isOut
     }
 
     fileprivate mutating func take() -> Job? {
         isOut = true
-        return jobs.popFirst()
+        return first.take() ?? jobs.popFirst()
     }
 
     /// The job that was out is done.

@@ -83,6 +83,27 @@ package struct Dispatcher: Sendable {
 
     // MARK: - Commands
 
+    /// A command that was under way when its session or its account ended comes too late.
+    private func requireOpen(_ requester: Requester, in tx: WriteTransaction) throws {
+        guard let caller = requester.caller else { return }
+        guard try tx.isListed(caller.userID), try tx.isOpen(caller.sessionID) else {
+            throw RequestError.protoState
+        }
+    }
+
+    private func answer(_ progress: Progress<some WirePayload>, to requester: Requester) -> Answer {
+        switch progress {
+        case .finished(let reply): return .reply(reply)
+        case .more(let rest):
+            var answer = Answer.done
+            answer.rest = { tx in
+                try requireOpen(requester, in: tx)
+                return self.answer(try rest(tx), to: requester)
+            }
+            return answer
+        }
+    }
+
     /// Runs a command in the engine's transaction.
     ///
     /// - Parameter password: the request's password, hashed; nil where none is to be hashed.
@@ -94,12 +115,7 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         // Some commands come before a login, and have none.
         var caller: Caller { requester.requireCaller() }
-        // A command that was under way when its session or its account ended comes too late.
-        if let caller = requester.caller,
-            try !tx.isListed(caller.userID) || !tx.isOpen(caller.sessionID)
-        {
-            throw RequestError.protoState
-        }
+        try requireOpen(requester, in: tx)
         switch request {
         case .authRequest(let request):
             return .reply(try auth.authRequest(request, from: requester, in: tx))
@@ -157,9 +173,9 @@ package struct Dispatcher: Sendable {
                 interest: isOpen ? reply.chatID : nil
             )
         case .msgDelete(let request):
-            return .reply(try messages.msgDelete(request, from: caller, in: tx))
+            return answer(try messages.msgDelete(request, from: caller, in: tx), to: requester)
         case .msgDeleteRange(let request):
-            return .reply(try messages.msgDeleteRange(request, from: caller, in: tx))
+            return answer(try messages.msgDeleteRange(request, from: caller, in: tx), to: requester)
         case .msgEdit(let request):
             return .reply(try messages.msgEdit(request, from: caller, in: tx))
         case .msgReaction(let request):
@@ -181,7 +197,7 @@ package struct Dispatcher: Sendable {
         case .foldersDelete(let request):
             return .reply(try folders.foldersDelete(request, from: caller, in: tx))
         case .objPush(let request):
-            return .reply(try entities.objPush(request, from: caller, in: tx))
+            return answer(try entities.objPush(request, from: caller, in: tx), to: requester)
         case .chatComplain(let request):
             try reports.chatComplain(request, from: requester.requireCaller(), in: tx)
             return .reply(ChatComplainReply())

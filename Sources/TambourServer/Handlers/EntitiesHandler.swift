@@ -131,12 +131,12 @@ struct EntitiesHandler: Sendable {
     /// Answers `OBJ_PUSH` (1041): changes of a device, each decided for itself.
     ///
     /// - Throws: `proto.payload` for an id or a value that is none; nothing is applied then.
-    /// - Note: A command.
+    /// - Note: A command, `objectOperationsPerStep` operations at a time.
     func objPush(
         _ request: ObjPushRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> ObjPushReply {
+    ) throws -> Progress<ObjPushReply> {
         var operations: [EntityOperation] = []
         for (index, operation) in request.ops.enumerated() {
             do throws(PayloadError) {
@@ -146,31 +146,53 @@ struct EntitiesHandler: Sendable {
                 throw RequestError.protoPayload(error.description)
             }
         }
+        let batch = Batch(
+            clientNow: request.clientNow,
+            waiting: operations[...],
+            // Every operation has an answer, also those that are not tried any more.
+            room: limits.maxReplyBytes - operations.count * EntityResult.leastWireSize
+        )
+        return try step(batch, from: caller, in: tx)
+    }
+
+    /// The operations of a device that came together, and what some of them have come to.
+    private struct Batch {
+        let clientNow: Int64
+        var waiting: ArraySlice<EntityOperation>
+        /// How much copies of objects may still take of the reply.
+        var room: Int
+        var order = ObjectBatch()
+        var results: [ObjectResult] = []
+    }
+
+    private func step(
+        _ batch: Batch,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<ObjPushReply> {
+        var batch = batch
         let before = try tx.reader.objectCounts(of: caller.userID)
         var push = Push(
             caller: caller,
-            clientNow: request.clientNow,
+            clientNow: batch.clientNow,
             budget: limits.purgedRowsPerStep,
             changes: ObjectChanges(counts: before)
         )
-        var batch = ObjectBatch()
-        var results: [ObjectResult] = []
-        // Every operation has an answer, also those that are not tried any more.
-        var room = limits.maxReplyBytes - operations.count * EntityResult.leastWireSize
-        for operation in operations {
+        for operation in batch.waiting.prefix(limits.objectOperationsPerStep) {
             let decision: ObjectDecision
-            switch batch.admit(operation) {
+            switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
-            case .tried where room < 0:
+            case .tried where batch.room < 0:
                 // Copies of what it meets would not fit the reply; the device sends it again.
                 decision = .skipped(because: operation.opID)
             case .tried(let resolved):
                 decision = try decide(resolved, sentAs: operation, in: &push, tx)
             }
-            batch.record(decision, of: operation)
-            room -= decision.result.copiesWireSize
-            results.append(ObjectResult(decision.result))
+            batch.order.record(decision, of: operation)
+            batch.room -= decision.result.copiesWireSize
+            batch.results.append(ObjectResult(decision.result))
         }
+        batch.waiting = batch.waiting.dropFirst(limits.objectOperationsPerStep)
         if push.changes.counts.replies > before.replies {
             let forgotten = try forgetReplies(push.changes.counts.replies, caller, tx)
             push.changes.counts.replies = max(0, push.changes.counts.replies - forgotten)
@@ -179,7 +201,10 @@ struct EntitiesHandler: Sendable {
             try tx.setObjectCounts(push.changes.counts, of: caller.userID)
         }
         tx.tell(push.changes.objects, of: caller.userID, except: caller.connectionID, limits)
-        return ObjPushReply(results: results)
+        guard !batch.waiting.isEmpty else {
+            return .finished(ObjPushReply(results: batch.results))
+        }
+        return .more { [batch] in try step(batch, from: caller, in: $0) }
     }
 
     /// Forgets answers that are too old or too many; of a long list a part each time.
@@ -304,6 +329,7 @@ struct EntitiesHandler: Sendable {
             twin: twin?.entity,
             hasRemainingChildren: try operation.kind == .delete
                 && hasRemainingChildren(operation.id, push, tx),
+            isPurging: try isPurging(current, of: user, reader),
             hasRoom: isElement
                 ? push.changes.counts.elements < Int64(limits.maxSeriesElements)
                 : push.changes.counts.live < Int64(limits.maxObjects),
@@ -313,6 +339,17 @@ struct EntitiesHandler: Sendable {
             now: tx.ct,
             clientNow: push.clientNow
         )
+    }
+
+    private func isPurging(
+        _ object: StoredObject?,
+        of user: UserID,
+        _ reader: ReadTransaction
+    ) throws -> Bool {
+        guard let object, object.entity.isDeleted, try reader.hasObjectPurges(of: user) else {
+            return false
+        }
+        return try reader.purge(of: user, at: object.entity.id.number) != nil
     }
 
     private func hasRemainingChildren(

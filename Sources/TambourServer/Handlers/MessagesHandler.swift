@@ -520,23 +520,38 @@ struct MessagesHandler: Sendable {
     /// For everybody one may delete one's own messages, and those of others as the role table says.
     /// What cannot be deleted is named in the reply; what is gone already counts as deleted.
     /// - Throws: `chat.not.found`.
-    /// - Note: A command.
+    /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDelete(
         _ request: MsgDeleteRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> MsgDeleteReply {
+    ) throws -> Progress<MsgDeleteReply> {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        if request.itemType == .delayed { return try deleteDelayed(request, from: caller, in: tx) }
+        if request.itemType == .delayed {
+            return .finished(try deleteDelayed(request, from: caller, in: tx))
+        }
+        var seen: Set<MessageID> = []
+        let ids = request.messageIDs.filter { seen.insert($0).inserted }
+        let none = MsgDeleteReply(chatID: request.chatID, messageIDs: [])
+        return try delete(ids[...], none, as: request, from: caller, in: tx)
+    }
+
+    /// - Parameter reply: what of the request has been done before.
+    private func delete(
+        _ ids: ArraySlice<MessageID>,
+        _ reply: MsgDeleteReply,
+        as request: MsgDeleteRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<MsgDeleteReply> {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         var done: [MessageRecord] = []
         var failed: [MessageID] = []
         var gone: [MessageID] = []
-        var seen: Set<MessageID> = []
         let floor = try tx.member(caller.userID, of: chat)?.floor ?? MessageID(0)
-        for id in request.messageIDs where seen.insert(id).inserted {
+        for id in ids.prefix(limits.deletedPerStep) {
             guard id > floor, let record = try tx.record(id, in: chat) else {
                 failed.append(id)
                 continue
@@ -574,11 +589,13 @@ struct MessagesHandler: Sendable {
                 )
             }
         }
-        return MsgDeleteReply(
-            chatID: chat.wireID,
-            messageIDs: deleted + gone,
-            failedMessageIDs: failed.isEmpty ? nil : failed
-        )
+        var reply = reply
+        reply.chatID = chat.wireID
+        reply.messageIDs += deleted + gone
+        if !failed.isEmpty { reply.failedMessageIDs = (reply.failedMessageIDs ?? []) + failed }
+        let rest = ids.dropFirst(limits.deletedPerStep)
+        guard !rest.isEmpty else { return .finished(reply) }
+        return .more { [reply] in try delete(rest, reply, as: request, from: caller, in: $0) }
     }
 
     /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
@@ -586,12 +603,12 @@ struct MessagesHandler: Sendable {
     /// Whoever may clear the history deletes everything, everybody else their own messages.
     /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for times that
     ///   are none, and for too many messages between them.
-    /// - Note: A command.
+    /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDeleteRange(
         _ request: MsgDeleteRangeRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> MsgDeleteRangeReply {
+    ) throws -> Progress<MsgDeleteRangeReply> {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard request.startTime > 0 else { throw RequestError.protoPayload("/startTime: none") }
         guard request.endTime >= request.startTime else {
@@ -611,23 +628,52 @@ struct MessagesHandler: Sendable {
                 "/endTime: \(count) messages, limit \(limits.maxDeletedRange)"
             )
         }
-        let deleted = try tx.remove(
-            after: first,
-            upTo: last,
-            sentBy: isAll ? nil : caller.userID,
-            in: chat
+        let range = NotifMsgDeleteRange(
+            chatID: chat.wireID,
+            startTime: max(request.startTime, floor.timeMs + 1),
+            endTime: min(request.endTime, last.timeMs)
         )
-        if isAll, !deleted.isEmpty {
-            let push = NotifMsgDeleteRange(
-                chatID: chat.wireID,
-                startTime: max(request.startTime, floor.timeMs + 1),
-                endTime: min(request.endTime, last.timeMs)
-            )
+        return try deleteRange(after: first, upTo: last, range, from: caller, in: tx)
+    }
+
+    /// - Parameters:
+    ///   - range: what is told when all of it is gone.
+    ///   - hasDeleted: whether something was deleted before.
+    private func deleteRange(
+        after first: MessageID,
+        upTo last: MessageID,
+        _ range: NotifMsgDeleteRange,
+        hasDeleted: Bool = false,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<MsgDeleteRangeReply> {
+        let chat = try tx.knownChat(range.chatID, to: caller.userID)
+        let isAll = try ChatRules.may(.clearForAll, caller.userID, in: chat, tx)
+        if !isAll { try ChatRules.require(.send, of: caller.userID, in: chat, tx) }
+        let part = try tx.part(of: chat, after: first, limit: limits.deletedPerStep)
+        let end = min(part?.last ?? last, last)
+        let sender = isAll ? nil : caller.userID
+        let deleted = try tx.remove(after: first, upTo: end, sentBy: sender, in: chat)
+        let hasDeleted = hasDeleted || !deleted.isEmpty
+        let isLast = part?.count != limits.deletedPerStep || end == last
+        if isAll, hasDeleted, isLast {
             let members = chat.memberIDs
-            tx.emit(.push(.notifMsgDeleteRange(push), to: members, except: caller.connectionID))
+            tx.emit(.push(.notifMsgDeleteRange(range), to: members, except: caller.connectionID))
         }
         try tx.tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
-        return MsgDeleteRangeReply(chat: try tx.seen(chat, by: caller.userID))
+        guard isLast else {
+            return .more {
+                try deleteRange(
+                    after: end,
+                    upTo: last,
+                    range,
+                    hasDeleted: hasDeleted,
+                    from: caller,
+                    in: $0
+                )
+            }
+        }
+        return .finished(MsgDeleteRangeReply(chat: try tx.seen(chat, by: caller.userID)))
     }
 
     private func mayRemove(

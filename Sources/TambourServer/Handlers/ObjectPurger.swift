@@ -25,7 +25,7 @@ struct ObjectPurger: Sendable {
     ///
     /// - Returns: false when there is nothing to do.
     func step(in tx: WriteTransaction) throws -> Bool {
-        guard let purge = try tx.reader.nextObjectPurge() else { return false }
+        guard let purge = try tx.nextObjectPurge() else { return false }
         guard let parent = try tx.reader.object(purge.parent, of: purge.user) else {
             try tx.dropObjectPurge(of: purge.user, at: purge.parent)
             return true

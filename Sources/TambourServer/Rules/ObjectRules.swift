@@ -24,6 +24,8 @@ package struct ObjectRules: Sendable {
         package var twin: Entity?
         /// Whether a live child stands below the object whose type does not go with its parent.
         package var hasRemainingChildren: Bool
+        /// Whether `current` is a tombstone below which something still has to be deleted.
+        package var isPurging: Bool
         /// Whether the user may have one more of such objects.
         package var hasRoom: Bool
         /// The first result of this `opID`: from the table of replies or, for a creation, from the
@@ -41,6 +43,7 @@ package struct ObjectRules: Sendable {
             parent: ParentState,
             twin: Entity? = nil,
             hasRemainingChildren: Bool = false,
+            isPurging: Bool = false,
             hasRoom: Bool = true,
             known: EntityResult? = nil,
             device: Int64,
@@ -52,6 +55,7 @@ package struct ObjectRules: Sendable {
             self.parent = parent
             self.twin = twin
             self.hasRemainingChildren = hasRemainingChildren
+            self.isPurging = isPurging
             self.hasRoom = hasRoom
             self.known = known
             self.device = device
@@ -189,6 +193,8 @@ package struct ObjectRules: Sendable {
         let conflict = ObjectDecision.conflict(.updateDelete, server: current.copy)
         // The natural key may have gone to another object meanwhile.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
+        // Back at once, it would lose what is put below it to the deletion; the device sends it again.
+        guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {
             return .rejected(flaw)

@@ -95,6 +95,33 @@ struct EngineTurnTests {
         try body(Bench(engine: engine, metrics: metrics, scheduler: scheduler))
     }
 
+    @Test(
+        "what a command leaves for later runs before its account's next one, and others' in between"
+    )
+    func rest() throws {
+        try withEngine(limits: ["maxBatchCommands": 1]) { bench in
+            let log = bench.log
+            @Sendable func step(_ number: Int) -> Answer {
+                log.add("a\(number)", bench.scheduler.now)
+                guard number < 3 else { return .done }
+                var answer = Answer.done
+                answer.rest = { _ in step(number + 1) }
+                return answer
+            }
+            bench.engine.post(
+                Command(for: .user(UserID(1))) { _ in
+                    step(1)
+                } done: { answer in
+                    log.add(answer.rest == nil ? "answered" : "rest", .zero)
+                }
+            )
+            bench.post("next", for: 1, taking: .zero)
+            for _ in 0..<2 { bench.post("b", for: 2, taking: .zero) }
+            bench.scheduler.runAll()
+            #expect(log.names == ["a1", "b", "a2", "b", "a3", "answered", "next"])
+        }
+    }
+
     @Test("128 large commands of one account keep another one's send waiting for one of them")
     func largeCommands() throws {
         try withEngine { bench in

@@ -25,6 +25,22 @@ struct FairQueueTests {
         #expect(queue.isEmpty && !queue.hasReady)
     }
 
+    @Test("takes the rest of a job before the other jobs of its subject, and others in between")
+    func rest() {
+        var queue = FairQueue<String, Int>()
+        queue.add(1, of: "a")
+        queue.add(2, of: "a")
+        queue.add(1, of: "b")
+        #expect(queue.take()?.job == 1)
+        queue.finish("a")
+        queue.addFirst(9, of: "a")
+        #expect(queue.count == 3)
+        #expect(takeAll(&queue) == ["b1", "a9", "a2"])
+        queue.addFirst(7, of: "c")
+        #expect(takeAll(&queue) == ["c7"])
+        #expect(queue.isEmpty && !queue.hasReady)
+    }
+
     @Test("has one job of a subject out at a time")
     func oneOut() throws {
         var queue = FairQueue<String, Int>()

@@ -97,7 +97,18 @@ struct ObjectPurgeTests {
             )
             let (handler, caller) = (handler, caller)
             let result = core.run(
-                [Command { .reply(try handler.objPush(request, from: caller, in: $0)) }],
+                [
+                    Command {
+                        guard
+                            case .finished(let reply) = try handler.objPush(
+                                request,
+                                from: caller,
+                                in: $0
+                            )
+                        else { throw RequestError.internalError }
+                        return .reply(reply)
+                    }
+                ],
                 wall: { self.wall }
             )
             note(result.events)
@@ -233,6 +244,33 @@ struct ObjectPurgeTests {
         let counts = try machine.stored().counts
         #expect(counts.live == 5 && counts.elements == 5)
         #expect(try machine.push([delete]) == [.replayed(first)])
+    }
+
+    @Test(
+        "does not come back before all that stood below it is gone, and then takes children again"
+    )
+    func undeleted() throws {
+        let machine = try Machine()
+        defer { machine.remove() }
+        let account = try machine.create(.account, below: nil, count: 1)[0]
+        _ = try machine.create(.profile, below: account, count: 60)
+        let delete = EntityOperation.delete(.account, account, base: 1, opID: machine.operation())
+        #expect(try machine.push([delete]).first?.applied?.version == 2)
+        let update = EntityOperation.update(
+            .account,
+            account,
+            base: 1,
+            ["name": .string("back")],
+            opID: machine.operation()
+        )
+        #expect(try machine.push([update]) == [.skipped(because: update.opID)])
+        var steps = 0
+        while machine.core.hasSpareWork, steps < 300 {
+            _ = try machine.step()
+            steps += 1
+        }
+        #expect(try machine.push([update]).first?.applied?.version == 3)
+        #expect(try machine.create(.profile, below: account, count: 3).count == 3)
     }
 
     @Test("what was refused leaves nothing behind, and is judged again")

@@ -31,6 +31,49 @@ struct MsgDeleteTests {
         }
     }
 
+    @Test("many go in parts, with one reply", arguments: [3, 4, 10])
+    func parts(step: Int) throws {
+        try withServer(limits: ["deletedPerStep": step]) { server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let group = try alice.createGroup("Group", with: [bob], cid: 1)
+            let ids = try (2..<12).map {
+                try ($0 == 5 ? bob : alice).send("\($0)", to: group, cid: Int64($0)).message.id
+            }
+            let unknown = MessageID(ids[9].rawValue + 1)
+            func told() throws -> [WireClient.Push] {
+                try alice.takePushes() + bob.takePushes()
+            }
+            func gone(_ pushes: [WireClient.Push]) throws -> [MessageID] {
+                try pushes.filter { $0.opcode == .notifMsgDelete }
+                    .flatMap { try $0.decode(as: NotifMsgDelete.self).messageIDs }
+            }
+            _ = try told()
+            let reply = try bob.delete(ids.prefix(7) + [ids[3], unknown], in: group)
+            #expect(reply.messageIDs == [ids[3]])
+            #expect(
+                Set(reply.failedMessageIDs ?? [])
+                    == Set(ids.prefix(7)).subtracting([ids[3]]).union([unknown])
+            )
+            #expect(try gone(told()) == [ids[3]])
+            let first = try alice.delete(Array(ids.prefix(6)), in: group)
+            #expect(Set(first.messageIDs) == Set(ids.prefix(6)))
+            #expect(try gone(told()).sorted() == ids.prefix(6).filter { $0 != ids[3] })
+            try alice.call(
+                MsgDeleteRangeRequest(
+                    chatID: group,
+                    startTime: ids[0].timeMs,
+                    endTime: ids[8].timeMs
+                )
+            )
+            let pushes = try told()
+            #expect(pushes.filter { $0.opcode == .notifMsgDeleteRange }.count == 1)
+            #expect(try gone(pushes) == Array(ids[6...8]))
+            #expect(try bob.texts(group).contains("11"))
+            #expect(try bob.texts(group).contains { ["8", "9", "10"].contains($0) } == false)
+        }
+    }
+
     @Test("members who begin at many places share pushes, and none of them misses an id")
     func sharedPushes() throws {
         try withServer(limits: ["fanOutMembers": 2]) { server in

@@ -37,6 +37,8 @@ struct SignInsUnderWayTests {
     func dead(way: Way, taking: Taking) throws {
         // Who logs out of one device distrusts neither the phone nor the password.
         if taking == .logout, [.challengeByCode, .code].contains(way) { return }
+        // Without another session to close, it may be the owner who is coming in.
+        if taking == .closedByTheApprover, [.challengeByCode, .code].contains(way) { return }
         try withServer { server in
             let thief = try server.connect(device: "thief")
             let phone = server.freshPhone()
@@ -66,6 +68,27 @@ struct SignInsUnderWayTests {
             thief.token = try #require(try enter().login?.token)
             _ = try server.login(thief)
             #expect(thief.userID == alice.userID)
+        }
+    }
+
+    @Test("of an owner whose only session was stolen cannot be kept from succeeding by the thief")
+    func owner() throws {
+        try withServer { server in
+            let stolen = try server.signUp("Alice")
+            let phone = try stolen.phone
+            let owner = try server.connect(device: "new")
+            try stolen.setPassword(Self.password)
+            let asked = try owner.call(AuthRequestRequest(phone: PhoneNumber.format(phone)))
+            let code = try server.receivedCode(of: phone)
+            try stolen.call(SessionsCloseRequest())
+            let entered = try owner.call(AuthCodeRequest(token: asked.token, verifyCode: code))
+            let track = try #require(entered.passwordChallenge?.trackID)
+            try stolen.call(SessionsCloseRequest())
+            let answer = AuthLoginCheckPasswordRequest(trackID: track, password: Self.password)
+            owner.token = try #require(try owner.call(answer).tokenAttrs.login?.token)
+            _ = try server.login(owner)
+            try owner.call(SessionsCloseRequest())
+            #expect(try owner.call(SessionsInfoRequest()).sessions.count == 1)
         }
     }
 
