@@ -40,6 +40,7 @@ struct MessageStatements {
     let inRange: any SQLStatement
     let removeInRange: any SQLStatement
     let hide: any SQLStatement
+    let hiddenCount: any SQLStatement
     let changes: any SQLStatement
     let isHidden: any SQLStatement
     let hiders: any SQLStatement
@@ -147,6 +148,9 @@ struct MessageStatements {
             WHERE user_id = $5 AND chat = $1 AND (ct, message) > ($2, $3) AND message > $4
             ORDER BY 1, 2 LIMIT $6
             """
+        )
+        hiddenCount = try sql.prepare(
+            "SELECT count(*) FROM message_hidden WHERE user_id = $1 AND chat = $2"
         )
         hide = try sql.prepare(
             """

@@ -99,6 +99,7 @@ struct ObjectStatements {
             """
         )
         // As `ObjectRules.cascade` has it, without reading what the objects hold.
+        // Ordered by `id` alone, or with an equal type, SQLite would read all objects of the user.
         deleteChildren = try sql.prepare(
             """
             UPDATE object SET
@@ -108,9 +109,9 @@ struct ObjectStatements {
               stamps = CASE WHEN $7 = 1 THEN stamps ELSE NULL END
             WHERE user_id = $1 AND id IN (
               SELECT id FROM object
-              WHERE user_id = $1 AND parent = $2 AND type = $3 AND position IS NULL
+              WHERE user_id = $1 AND parent = $2 AND type BETWEEN $3 AND $3 AND position IS NULL
                 AND deleted = 0
-              ORDER BY id LIMIT $9
+              ORDER BY type, id LIMIT $9
             )
             RETURNING id, version, modified, created_by
             """

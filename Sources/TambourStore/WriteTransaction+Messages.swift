@@ -256,6 +256,15 @@ extension WriteTransaction {
         return removed
     }
 
+    /// How many messages of a chat `user` has deleted for themselves.
+    package func hiddenCount(in chat: ChatState, of user: UserID) throws -> Int {
+        let statement = store.messages.hiddenCount
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        return try statement.step() ? statement.count(0) : 0
+    }
+
     /// Deletes for `user` alone.
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }

@@ -18,7 +18,8 @@ package final class WriteTransaction {
     package internal(set) var writes = 0
 
     var counter: UInt16
-    private var events: [Event] = []
+    /// What others will hear of the batch.
+    package private(set) var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
     /// Users known to be there and not blocked.

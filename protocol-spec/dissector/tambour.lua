@@ -210,6 +210,7 @@ local spec = {
         deletedPerStep = 250,
         objectRepliesDays = 7,
         maxDeletedRange = 10000,
+        maxHiddenPerChat = 2000,
         maxDelayed = 500,
         maxDelayedPerChat = 100,
         maxDelayMs = 31622400000,

@@ -432,6 +432,9 @@ package final class Limits: Sendable {
     package let objectRepliesDays: Int
     /// 10_000 messages. One request may not make the store change more.
     package let maxDeletedRange: Int
+    /// 2000 messages. Unread messages are counted without those that one has deleted for oneself; whoever
+    /// wants all of them gone clears the chat.
+    package let maxHiddenPerChat: Int
     /// 500 messages. More scheduled messages than anybody plans.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
@@ -739,6 +742,7 @@ package final class Limits: Sendable {
         deletedPerStep = overrides.value(of: "deletedPerStep", standard: 250)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
+        maxHiddenPerChat = overrides.value(of: "maxHiddenPerChat", standard: 2000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
         maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)

@@ -42,6 +42,23 @@ package struct Answer: Sendable {
         Answer(.reply(payload))
     }
 
+    /// - Parameter check: asked before each further step; refuses by throwing.
+    static func stepped(
+        _ progress: Progress<some WirePayload>,
+        check: @escaping @Sendable (WriteTransaction) throws -> Void = { _ in }
+    ) -> Answer {
+        switch progress {
+        case .finished(let reply): return .reply(reply)
+        case .more(let rest):
+            var answer = Answer.done
+            answer.rest = { tx in
+                try check(tx)
+                return .stepped(try rest(tx), check: check)
+            }
+            return answer
+        }
+    }
+
     static func page(_ payload: some WirePayload, for requester: Requester) -> Answer {
         Answer(.encoded(payload.encoded(for: requester.capabilities)))
     }

@@ -8,7 +8,8 @@ import TambourStore
 ///
 /// The commands of one subject run in the order in which they were posted; subjects have their turns one
 /// after the other. A batch ends at `maxBatchCommands` or after `maxBatchMs`; a subject whose commands
-/// took more than `maxBatchMsPerUser` of it waits for the next one.
+/// took more than `maxBatchMsPerUser` of it waits for the next one, and one whose command many must hear of
+/// (`FanOut`) waits until they have: lanes serve others in between.
 package final class Engine: Sendable {
     package let queue: SerialQueue
     private let mailbox: Mailbox<Command>
@@ -19,7 +20,8 @@ package final class Engine: Sendable {
         limits: Limits,
         environment: Environment,
         router: PushRouter,
-        queueTimes: QueueTimes
+        queueTimes: QueueTimes,
+        whenDelivered: (@Sendable (@escaping @Sendable () -> Void) -> Void)? = nil
     ) {
         let queue = SerialQueue(label: "tambour.engine", simulated: environment.scheduler)
         let loop = Loop(
@@ -27,6 +29,7 @@ package final class Engine: Sendable {
             limits: limits,
             environment: environment,
             router: router,
+            whenDelivered: whenDelivered ?? { router.whenDelivered($0) },
             queueTimes: queueTimes,
             queue: queue
         )
@@ -94,10 +97,13 @@ package final class Engine: Sendable {
         private let limits: Limits
         private let environment: Environment
         private let router: PushRouter
+        private let whenDelivered: @Sendable (@escaping @Sendable () -> Void) -> Void
         private let queueTimes: QueueTimes
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
+        /// The subjects that wait until lanes have delivered, and what their last commands have cost.
+        private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch stands in the queue.
         private var isNextPosted = false
         private var isWorkDue = false
@@ -118,6 +124,7 @@ package final class Engine: Sendable {
             limits: Limits,
             environment: Environment,
             router: PushRouter,
+            whenDelivered: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             queueTimes: QueueTimes,
             queue: SerialQueue
         ) {
@@ -125,6 +132,7 @@ package final class Engine: Sendable {
             self.limits = limits
             self.environment = environment
             self.router = router
+            self.whenDelivered = whenDelivered
             self.queueTimes = queueTimes
             self.queue = queue
             maxBatchUs = .microseconds(ofMs: limits.maxBatchMs)
@@ -172,7 +180,18 @@ package final class Engine: Sendable {
 
         /// Runs all that waits.
         func runAll() {
-            while !waiting.isEmpty { runBatch() }
+            while !waiting.isEmpty {
+                release(Array(held.keys))
+                runBatch()
+            }
+        }
+
+        /// Gives subjects their next turns.
+        private func release(_ subjects: [WorkSubject]) {
+            for subject in subjects {
+                guard let cost = held.removeValue(forKey: subject) else { continue }
+                waiting.finish(subject, cost: cost)
+            }
         }
 
         /// Runs a batch, and posts the next one behind what was asked meanwhile.
@@ -182,11 +201,19 @@ package final class Engine: Sendable {
             var now = start
             var count = 0
             var running: WorkSubject?
+            var telling: [WorkSubject] = []
             /// The command before has run, if there was one.
             func finish() {
                 let before = now
                 now = queue.nowUs
-                if let running { waiting.finish(running, cost: now - before) }
+                if let running {
+                    if core.toldBytes > FanOut.most {
+                        held[running] = now - before
+                        telling.append(running)
+                    } else {
+                        waiting.finish(running, cost: now - before)
+                    }
+                }
                 running = nil
             }
             let (commands, result) = core.run(wall: environment.wallMs) {
@@ -204,6 +231,14 @@ package final class Engine: Sendable {
             // A batch that failed was left in the middle.
             finish()
             router.route(result.events)
+            if !telling.isEmpty {
+                whenDelivered { [weak self, queue, telling] in
+                    queue.async { [weak self] in
+                        self?.release(telling)
+                        self?.postNext()
+                    }
+                }
+            }
             for (command, answer) in zip(commands, result.answers) {
                 if let rest = answer.rest {
                     let further = Command(for: command.subject, rest, done: command.done)
@@ -218,12 +253,12 @@ package final class Engine: Sendable {
         }
 
         private func postNext() {
-            guard !waiting.isEmpty, !isNextPosted else { return }
+            guard waiting.hasReadyNext, !isNextPosted else { return }
             isNextPosted = true
             queue.async { [weak self] in
                 guard let self else { return }
                 isNextPosted = false
-                if !waiting.isEmpty { runBatch() }
+                if waiting.hasReadyNext { runBatch() }
             }
         }
     }

@@ -45,6 +45,8 @@ package final class EngineCore {
     private let purger: ObjectPurger
     private let limits: Limits
     private var spareTurn = 0
+    /// What it takes to tell others of the command that ran last, by `FanOut`.
+    private(set) var toldBytes = 0
 
     private enum SpareWork: CaseIterable {
         case objects, messages, words
@@ -163,6 +165,8 @@ package final class EngineCore {
             while answers.count < commands.count {
                 let command = commands[answers.count]
                 let writes = tx.writes
+                let told = tx.events.count
+                toldBytes = 0
                 do {
                     answers.append(try command.body(tx))
                 } catch let refusal as RequestError {
@@ -176,6 +180,7 @@ package final class EngineCore {
                     }
                     answers.append(.refusal(refusal))
                 }
+                toldBytes = FanOut.bytes(of: tx.events[told...])
                 if let following = next() { commands.append(following) }
             }
             guard tx.writes > 0 else {

@@ -35,6 +35,9 @@ struct FairQueue<Subject: Hashable, Job> {
     /// Whether `take` returns a job.
     var hasReady: Bool { !ready.isEmpty }
 
+    /// Whether it does in the next round.
+    var hasReadyNext: Bool { !ready.isEmpty || !resting.isEmpty }
+
     mutating func add(_ job: Job, of subject: Subject) {
         count += 1
         if lines[subject, default: Line()].add(job) { ready.append(subject) }

@@ -92,16 +92,7 @@ package struct Dispatcher: Sendable {
     }
 
     private func answer(_ progress: Progress<some WirePayload>, to requester: Requester) -> Answer {
-        switch progress {
-        case .finished(let reply): return .reply(reply)
-        case .more(let rest):
-            var answer = Answer.done
-            answer.rest = { tx in
-                try requireOpen(requester, in: tx)
-                return self.answer(try rest(tx), to: requester)
-            }
-            return answer
-        }
+        .stepped(progress) { try requireOpen(requester, in: $0) }
     }
 
     /// Runs a command in the engine's transaction.

@@ -16,6 +16,8 @@ enum LaneMessage: Sendable {
     case superseded(Session)
     /// A connection without a login that has to go, as others need its place.
     case makeRoom(Session)
+    /// Says that the events posted before are delivered.
+    case delivered(DeliveryReceipt)
     /// Features are decided by other rules from now on.
     case features(FeatureReload)
     /// Sessions that have still to hear of it, and how many have.
@@ -152,6 +154,8 @@ final class LaneGateway: @unchecked Sendable {
             session.close(reason: "more connections of this token or account than allowed")
         case .makeRoom(let session):
             session.makeRoom()
+        case .delivered(let receipt):
+            receipt.laneIsDone()
         case .features(let reload):
             rules = reload.rules
             tellFeatures(reload, Array(withFeatures.values)[...], told: 0)

@@ -137,33 +137,62 @@ struct EntitiesHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> Progress<ObjPushReply> {
-        var operations: [EntityOperation] = []
-        for (index, operation) in request.ops.enumerated() {
-            do throws(PayloadError) {
-                operations.append(try EntityOperation(operation, limits))
-            } catch {
-                let error = error.within(index: index).within("ops")
-                throw RequestError.protoPayload(error.description)
-            }
-        }
         let batch = Batch(
             clientNow: request.clientNow,
-            waiting: operations[...],
+            unread: request.ops.enumerated().map { ($0, $1) }[...],
             // Every operation has an answer, also those that are not tried any more.
-            room: limits.maxReplyBytes - operations.count * EntityResult.leastWireSize
+            room: limits.maxReplyBytes - request.ops.count * EntityResult.leastWireSize
         )
-        return try step(batch, from: caller, in: tx)
+        return try read(batch, from: caller, in: tx)
     }
 
     /// The operations of a device that came together, and what some of them have come to.
     private struct Batch {
         let clientNow: Int64
-        var waiting: ArraySlice<EntityOperation>
+        var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
+        var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
         /// How much copies of objects may still take of the reply.
         var room: Int
         var order = ObjectBatch()
         var results: [ObjectResult] = []
     }
+
+    /// Reads what fields hold, of all operations before the first is tried.
+    private func read(
+        _ batch: Batch,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> Progress<ObjPushReply> {
+        var batch = batch
+        let part = batch.unread.prefix(
+            stepLength(of: batch.unread.lazy.map(\.operation.fieldBytes))
+        )
+        for (index, operation) in part {
+            do throws(PayloadError) {
+                batch.waiting.append((try EntityOperation(operation, limits), operation.fieldBytes))
+            } catch {
+                let error = error.within(index: index).within("ops")
+                throw RequestError.protoPayload(error.description)
+            }
+        }
+        batch.unread = batch.unread.dropFirst(part.count)
+        return .more { [batch] in
+            batch.unread.isEmpty
+                ? try step(batch, from: caller, in: $0) : try read(batch, from: caller, in: $0)
+        }
+    }
+
+    /// How many of these operations one transaction takes.
+    private func stepLength(of bytes: some Sequence<Int>) -> Int {
+        var left = Self.bytesPerStep
+        return bytes.prefix(limits.objectOperationsPerStep).prefix { bytes in
+            defer { left -= bytes }
+            return left > 0
+        }.count
+    }
+
+    /// Large fields take as long as many operations.
+    private static let bytesPerStep = 32_768
 
     private func step(
         _ batch: Batch,
@@ -178,7 +207,8 @@ struct EntitiesHandler: Sendable {
             budget: limits.purgedRowsPerStep,
             changes: ObjectChanges(counts: before)
         )
-        for operation in batch.waiting.prefix(limits.objectOperationsPerStep) {
+        let part = batch.waiting.prefix(stepLength(of: batch.waiting.lazy.map(\.bytes)))
+        for (operation, _) in part {
             let decision: ObjectDecision
             switch batch.order.admit(operation) {
             case .settled(let settled): decision = settled
@@ -192,7 +222,7 @@ struct EntitiesHandler: Sendable {
             batch.room -= decision.result.copiesWireSize
             batch.results.append(ObjectResult(decision.result))
         }
-        batch.waiting = batch.waiting.dropFirst(limits.objectOperationsPerStep)
+        batch.waiting = batch.waiting.dropFirst(part.count)
         if push.changes.counts.replies > before.replies {
             let forgotten = try forgetReplies(push.changes.counts.replies, caller, tx)
             push.changes.counts.replies = max(0, push.changes.counts.replies - forgotten)
@@ -410,6 +440,13 @@ struct EntitiesHandler: Sendable {
         var writer = MessagePackWriter()
         ObjectOperation(operation).write(to: &writer)
         return Bytes(Array(SHA256.hash(data: writer.finish())))
+    }
+}
+
+extension ObjectOperation {
+    /// About how many bytes its fields take.
+    fileprivate var fieldBytes: Int {
+        fields?.pairs.reduce(0) { $0 + $1.0.bytes.count + $1.1.bytes.count } ?? 0
     }
 }
 

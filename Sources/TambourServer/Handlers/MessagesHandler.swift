@@ -566,6 +566,15 @@ struct MessagesHandler: Sendable {
         }
         let deleted = done.map(\.id)
         if request.forMe {
+            let fresh = try deleted.filter {
+                try !tx.reader.isHidden($0, in: chat.key, for: caller.userID)
+            }
+            let count = try tx.hiddenCount(in: chat, of: caller.userID)
+            guard fresh.isEmpty || count + fresh.count <= limits.maxHiddenPerChat else {
+                throw RequestError.protoPayload(
+                    "/forMe: limit \(limits.maxHiddenPerChat) messages of a chat; clear it"
+                )
+            }
             try tx.hide(deleted, in: chat, for: caller.userID)
         } else {
             try tx.remove(done, in: chat)

@@ -2,6 +2,22 @@ import Synchronization
 import TambourNet
 import TambourStore
 
+/// Counts the lanes that have delivered something.
+final class DeliveryReceipt: Sendable {
+    private let left: Atomic<Int>
+    private let body: @Sendable () -> Void
+
+    init(lanes: Int, _ body: @escaping @Sendable () -> Void) {
+        left = Atomic(lanes)
+        self.body = body
+    }
+
+    /// Called by each lane once.
+    func laneIsDone() {
+        if left.subtract(1, ordering: .relaxed).newValue == 0 { body() }
+    }
+}
+
 /// Hands events to every lane, and login codes to whoever delivers them.
 ///
 /// The only place that pushes come from: the engine calls it after each commit, readers for what is
@@ -48,6 +64,14 @@ package final class PushRouter: Sendable {
         }
         guard !pushes.isEmpty else { return }
         for gateway in gateways.withLock({ $0 }) { gateway.post(.events(pushes)) }
+    }
+
+    /// Calls `body` when every lane has delivered what was routed before; on any queue.
+    func whenDelivered(_ body: @escaping @Sendable () -> Void) {
+        let gateways = gateways.withLock { $0 }
+        guard !gateways.isEmpty else { return body() }
+        let receipt = DeliveryReceipt(lanes: gateways.count, body)
+        for gateway in gateways { gateway.post(.delivered(receipt)) }
     }
 
     /// Posts other rules of features to all lanes: behind every push that was routed before.

@@ -15,6 +15,7 @@ struct EngineTurnTests {
         let engine: Engine
         let metrics: ServerMetrics
         let scheduler: StepScheduler
+        let lanes: Lanes
         let log = Log()
 
         func post(
@@ -39,6 +40,30 @@ struct EngineTurnTests {
                     if case .refusal(let error) = answer.outcome { log.refuse(name, error) }
                 }
             )
+        }
+    }
+
+    /// Stands for lanes that say later that they have delivered.
+    private final class Lanes: Sendable {
+        private let waiting = Mutex<[@Sendable () -> Void]?>(nil)
+
+        /// From now on deliveries wait.
+        func rest() { waiting.withLock { $0 = [] } }
+
+        func whenDelivered(_ body: @escaping @Sendable () -> Void) {
+            let isResting = waiting.withLock { waiting in
+                waiting?.append(body)
+                return waiting != nil
+            }
+            if !isResting { body() }
+        }
+
+        func deliver() {
+            let delivered = waiting.withLock { waiting in
+                defer { waiting = waiting == nil ? nil : [] }
+                return waiting ?? []
+            }
+            for body in delivered { body() }
         }
     }
 
@@ -84,15 +109,50 @@ struct EngineTurnTests {
             metrics: metrics,
             report: { _ in }
         )
+        let lanes = Lanes()
         let engine = Engine(
             core: core,
             limits: limits,
             environment: environment,
             router: PushRouter(codes: LoginCodeSource { _, _ in }, environment: environment),
-            queueTimes: metrics.queueTimes
+            queueTimes: metrics.queueTimes,
+            whenDelivered: { lanes.whenDelivered($0) }
         )
         scheduler.runAll()
-        try body(Bench(engine: engine, metrics: metrics, scheduler: scheduler))
+        try body(Bench(engine: engine, metrics: metrics, scheduler: scheduler, lanes: lanes))
+    }
+
+    @Test("an account whose command many hear of waits until they have, others do not")
+    func fanOut() throws {
+        try withEngine { bench in
+            bench.lanes.rest()
+            let log = bench.log
+            func post(_ name: String, for user: Int64, toldTo count: Int64) {
+                bench.engine.post(
+                    Command(for: .user(UserID(user))) { tx in
+                        log.add(name, .zero)
+                        let push = Push.notifTyping(
+                            NotifTyping(chatID: ChatID(-1), userID: UserID(user), type: "TEXT")
+                        )
+                        tx.emit(.push(push, to: (1...count).map { UserID($0) }, except: nil))
+                        return .done
+                    }
+                )
+            }
+            for number in 1...3 { post("a\(number)", for: 1, toldTo: 400) }
+            for number in 1...3 { post("b\(number)", for: 2, toldTo: 3) }
+            bench.scheduler.runAll()
+            #expect(log.names == ["a1", "b1", "b2", "b3"])
+            bench.lanes.deliver()
+            bench.scheduler.runAll()
+            post("b4", for: 2, toldTo: 3)
+            bench.scheduler.runAll()
+            #expect(log.names == ["a1", "b1", "b2", "b3", "a2", "b4"])
+            // A stop waits for nobody.
+            bench.engine.whenIdle {}
+            bench.scheduler.runAll()
+            #expect(log.names.last == "a3")
+        }
     }
 
     @Test(

@@ -38,10 +38,7 @@ struct ObjectPurgeTests {
             user = UserID(1)
             _ = core.run(
                 [
-                    Command { tx in
-                        _ = try tx.createAccount(phone: 1, firstName: "A", lastName: nil)
-                        return .done
-                    }
+                    Command { .stepped(try handler.objPush(request, from: caller, in: $0)) }
                 ],
                 wall: { 1_700_000_000_000 }
             )

@@ -193,6 +193,25 @@ struct MsgDeleteTests {
         }
     }
 
+    @Test("so many messages of a chat one deletes for oneself, and clears it then")
+    func hiddenQuota() throws {
+        try withServer(limits: ["maxHiddenPerChat": 3]) { server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let group = try alice.createGroup("Group", with: [bob], cid: 1)
+            let ids = try (2..<8).map {
+                try alice.send("\($0)", to: group, cid: Int64($0)).message.id
+            }
+            try bob.delete(Array(ids[0...2]), in: group, forMe: true)
+            try bob.delete([ids[1]], in: group, forMe: true)
+            let more = MsgDeleteRequest(chatID: group, messageIDs: [ids[2], ids[3]], forMe: true)
+            #expect(try bob.code(of: more) == .protoPayload)
+            #expect(try bob.texts(group).contains("5"))
+            try bob.call(ChatClearRequest(chatID: group, lastEventTime: ids[3].timeMs))
+            #expect(try bob.texts(group) == ["6", "7"])
+        }
+    }
+
     @Test("hidden and then removed counts once in unread")
     func unreadOfBoth() throws {
         try withPair { _, alice, bob, dialog in

@@ -5,7 +5,7 @@ import TambourNet
 final class BlockingConnection {
     private(set) var bytesIn = 0
     private(set) var bytesOut = 0
-    private let descriptor: Int32
+    let descriptor: Int32
     private var buffer: [UInt8]
     private var begin = 0
     private var end = 0

@@ -37,7 +37,7 @@ final class Attacker: @unchecked Sendable {
         connection = try BlockingConnection(address)
         for packet in opening {
             try connection.write(packet)
-            try answer()
+            try connection.readAnswer()
         }
         Thread { [self] in
             do { try attack() } catch { lock.withLock { failure = error } }
@@ -49,11 +49,11 @@ final class Attacker: @unchecked Sendable {
         try sendWindow()
         while !lock.withLock({ isOver }) {
             if isBurst {
-                for _ in 0..<window { try answer() }
+                for _ in 0..<window { try connection.readAnswer() }
                 lock.withLock { answers += window }
                 try sendWindow()
             } else {
-                try answer()
+                try connection.readAnswer()
                 lock.withLock { answers += 1 }
                 try connection.write(nextPacket())
             }
@@ -79,12 +79,14 @@ final class Attacker: @unchecked Sendable {
         if let failure { throw failure }
         return answers
     }
+}
 
+extension BlockingConnection {
     /// Reads one answer, a refusal or not; pushes are passed over.
-    private func answer() throws {
+    func readAnswer() throws {
         var decoder = FrameDecoder(limits: .standard)
         decoder.authenticated = true
-        try connection.read { bytes, offset -> Void? in
+        try read { bytes, offset -> Void? in
             while let frame = try decoder.next(in: bytes, from: &offset) {
                 if frame.header.command != PacketCommand.request.rawValue { return () }
             }
@@ -120,6 +122,14 @@ enum Attack {
 
     static func packet(_ request: some WireRequest) -> [UInt8] {
         packet(type(of: request).opcode, request.encoded())
+    }
+
+    /// Other messages each time.
+    static func messages(to chat: ChatID, _ count: Int, text: Text) -> [[UInt8]] {
+        (0..<count).map { number in
+            let message = NewMessage(cid: Int64(number) + 1, text: text)
+            return packet(MsgSendRequest(chatID: chat, message: message))
+        }
     }
 
     /// LOG with 99 events of 60 empty spans: some 84 bytes that inflate to 7.7 KB.

@@ -8,7 +8,8 @@ import TambourTesting
 struct FairnessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fairness",
-        abstract: "Attacks a server of its own in five ways and says how long somebody else waits.",
+        abstract:
+            "Attacks a server of its own in several ways and says how long somebody else waits.",
         discussion: """
             One user sends PING, MSG_SEND, CHAT_HISTORY and LOGIN in turn while the attack goes on, beside the \
             same on an idle server. Times are those of the client, so they include the network, the work \
@@ -35,6 +36,7 @@ struct FairnessCommand: ParsableCommand {
     private struct Scenario: Sendable {
         let name: String
         let boundMs: Double
+        var hasAudience = false
         let attackers: @Sendable (Stage) throws -> [Attacker]
     }
 
@@ -45,6 +47,9 @@ struct FairnessCommand: ParsableCommand {
         let bob: Account
         let mallory: Account
         let searcher: Account
+        /// Whose writer is mallory, and all of whose other members are online.
+        let group: ChatID
+        let members: [Account]
         /// Of the dialog of mallory and alice.
         let messages: [MessageID]
         /// Saved messages of mallory that fill a page.
@@ -94,6 +99,18 @@ struct FairnessCommand: ParsableCommand {
                 )
             }
         },
+        Scenario(name: "128 texts in flight to 400 members", boundMs: 100, hasAudience: true) {
+            stage in
+            [
+                try Attacker(
+                    stage.address,
+                    opening: Attack.login(stage.mallory),
+                    packets: Attack.messages(to: stage.group, 5_000, text: "a short text"),
+                    window: 128,
+                    isBurst: false
+                )
+            ]
+        },
         Scenario(name: "searching one's own messages", boundMs: 50) { stage in
             let query = Text(stage.words.joined(separator: " "))
             let search = Attack.packet(ChatSearchRequest(query: query))
@@ -129,9 +146,12 @@ struct FairnessCommand: ParsableCommand {
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         var isMet = true
         for scenario in Self.scenarios {
+            let audience =
+                scenario.hasAudience ? try Audience(stage.address, stage.members) : nil
             let attackers = try scenario.attackers(stage)
             let figures = try probe(stage)
             let answered = try attackers.reduce(0) { $0 + (try $1.stop()) }
+            audience?.leave()
             let worst = figures.map(\.p99).max() ?? 0
             let mark = worst <= scenario.boundMs ? "" : " missed"
             if !mark.isEmpty { isMet = false }
@@ -144,7 +164,7 @@ struct FairnessCommand: ParsableCommand {
     }
 
     private func prepare(_ server: TambourServer) throws -> Stage {
-        let accounts = try server.makeUsers(4, firstPhone: 79_990_000_000)
+        let accounts = try server.makeUsers(404, firstPhone: 79_990_000_000)
         let address = server.process.address
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let words = (0..<157).map { String([letters[$0 / 26], letters[$0 % 26]]) }
@@ -164,6 +184,19 @@ struct FairnessCommand: ParsableCommand {
         let long = try write(60, from: mallory, to: saved) { number in
             String(repeating: UnicodeScalar(0x4E00 + number).map { "\($0)" } ?? "", count: 4_000)
         }
+        let members = Array(accounts[4...])
+        let book = members.map { (Text($0.phone), PhoneBookEntry()) }
+        _ = try mallory.call(SyncRequest(contactList: NameMap(book)))
+        let control = NewAttach(
+            type: .control,
+            title: "Group",
+            event: "new",
+            chatType: "CHAT",
+            userIDs: members.map(\.userID)
+        )
+        let group = try mallory.call(
+            MsgSendRequest(message: NewMessage(cid: 1, attaches: [control]))
+        )
         let alice = try client(address, accounts[0])
         try write(50, from: alice, to: accounts[0].dialog(with: accounts[1])) { "hello \($0)" }
         return Stage(
@@ -172,6 +205,8 @@ struct FairnessCommand: ParsableCommand {
             bob: accounts[1],
             mallory: accounts[2],
             searcher: accounts[3],
+            group: group.chatID,
+            members: members,
             messages: ids,
             longMessages: long,
             words: words
