@@ -36,20 +36,27 @@ def mutated(mutants):
 
 
 @contextlib.contextmanager
-def switched(mutants, module):
+def switched(mutants, module=None):
     """Puts all mutants into the sources, and at the end the sources back.
 
-    `module` is the folder that gets the switch: a module that all mutated files import.
+    `module` is the folder that gets the switch: a module that all mutated files import. Without it each
+    module that is mutated gets a switch of its own.
     """
     if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "Sources"], cwd=ROOT).returncode:
         sys.exit("commit the changes in Sources first: they are put back at the end")
-    switch = ROOT / module / "Mutant.swift"
     sources = mutated(mutants)
+    if module:
+        switches = {ROOT / module / "Mutant.swift": SWITCH}
+    else:
+        modules = {pathlib.Path(*pathlib.Path(file).parts[:2]) for file in sources}
+        switches = {ROOT / module / "Mutant.swift": SWITCH.replace("package ", "") for module in modules}
     try:
         for file, source in sources.items():
             (ROOT / file).write_text(source)
-        switch.write_text(SWITCH)
+        for switch, text in switches.items():
+            switch.write_text(text)
         yield
     finally:
-        switch.unlink(missing_ok=True)
+        for switch in switches:
+            switch.unlink(missing_ok=True)
         subprocess.run(["git", "checkout", "--quiet", "--", *sources], cwd=ROOT, check=True)

@@ -1,0 +1,622 @@
+#!/usr/bin/env python3
+"""Takes away what mends the findings of an attack, one mend at a time, and runs the test written for it.
+
+    Tests/mutants/findings.py            all mutants
+    Tests/mutants/findings.py 1 4        these two
+
+Works on the sources where they are: they must be committed, and are put back at the end. All mutants
+are built at once and chosen by TAMBOUR_MUTANT, so there is one build and one run for each.
+The result is the table for README.md; the exit code is 1 when one was not noticed.
+"""
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from switch import ROOT, Mutant, switched
+
+NET = "Sources/TambourNet/"
+PROTOCOL = "Sources/TambourProtocol/"
+STORE = "Sources/TambourStore/"
+SERVER = "Sources/TambourServer/"
+HANDLERS = SERVER + "Handlers/"
+GATEWAY = SERVER + "Gateway/"
+RULES = SERVER + "Rules/"
+TAMBOURD = "Sources/tambourd/"
+#: How long one run may take, in seconds.
+TIMEOUT = 180
+
+
+@dataclass
+class Finding:
+    #: As `README.md` lists them.
+    id: str
+    name: str
+    #: What is run: a regular expression of tests.
+    tests: str
+    file: str
+    #: What stands there, once.
+    old: str
+    #: What the mutant makes of it; @ is its number.
+    new: str
+    #: Whether a test that does not end notices this mutant.
+    hangs: bool = False
+
+
+MUTANTS = [
+    # C1: one search request ends the process.
+    Finding("C1", "the marker of a search is counted down without a look", r"ServerTests.ChatSearchTests/anyMarker",
+            STORE + "Search.swift",
+            "        return Swift.max(marker, MessageID(1)).before\n",
+            "        if mutant == @ { precondition(marker.rawValue > .min) }\n"
+            "        return Swift.max(marker, MessageID(1)).before\n"),
+    Finding("C1", "before the smallest id comes the largest", r"ProtocolTests.SaturatingTests",
+            PROTOCOL + "Ids.swift",
+            "    package var before: MessageID { MessageID(rawValue - 1) }\n",
+            "    package var before: MessageID { MessageID(mutant == @ ? rawValue &- 1 : rawValue - 1) }\n"),
+    # C2: CONFIG with one chat named many times.
+    Finding("C2", "a chat that CONFIG names again is answered again", r"ServerTests.ConfigSizeTests",
+            HANDLERS + "ProfileHandler.swift",
+            "            if changes[id] == nil { order.append(id) }\n",
+            "            if changes[id] == nil || mutant == @ { order.append(id) }\n"),
+    Finding("C2", "the settings that CONFIG answers have no bound", r"ServerTests.ConfigSizeTests",
+            HANDLERS + "ProfileHandler.swift",
+            "            guard bytes <= limits.maxConfigReplyBytes else {\n",
+            "            guard bytes <= limits.maxConfigReplyBytes || mutant == @ else {\n"),
+    Finding("C2", "a map in a request may have any number of entries", r"ProtocolTests.BoundedReaderTests",
+            PROTOCOL + "MessagePack/IDMap.swift",
+            "        if let maxItems, count > maxItems { throw .tooManyItems(count, limit: maxItems) }\n",
+            "        if let maxItems, count > maxItems, mutant != @ {\n"
+            "            throw .tooManyItems(count, limit: maxItems)\n"
+            "        }\n"),
+    Finding("C2", "a push may be of any length", r"ServerTests.EncodedPushTests/tooLong",
+            SERVER + "Push/EncodedPush.swift",
+            "            guard payload.count <= mostBytes else { return .tooLong(payload.count) }\n",
+            "            guard payload.count <= mostBytes || mutant == @ else {\n"
+            "                return .tooLong(payload.count)\n"
+            "            }\n"),
+    # C3: anybody locks any account out for ever.
+    Finding("C3", "the content of a message may be of any size", r"ServerTests.MessageSizeTests",
+            RULES + "MessageSizeRules.swift",
+            "        guard bytes <= limits.maxMessageContentBytes else {\n",
+            "        guard bytes <= limits.maxMessageContentBytes || mutant == @ else {\n"),
+    Finding("C3", "a forwarded message may be of any size", r"ServerTests.MessageSizeTests",
+            RULES + "MessageSizeRules.swift",
+            "        guard forward.bytes.count <= most else {\n",
+            "        guard forward.bytes.count <= most || mutant == @ else {\n"),
+    Finding("C3", "attributes of a range may be of any size", r"ServerTests.ElementAttributesTests",
+            RULES + "ElementRules.swift",
+            "            guard let bytes = element.attributes?.bytes.count, bytes > most,\n",
+            "            guard mutant != @, let bytes = element.attributes?.bytes.count, bytes > most,\n"),
+    Finding("C3", "a too large message of an older store is served whole", r"StoreTests.LargeMessageTests",
+            STORE + "Messages.swift",
+            "        let record = record.fitting(limits)\n",
+            "        let record = mutant == @ ? record : record.fitting(limits)\n"),
+    Finding("C3", "a too large message of an older store is whole in answers to it", r"StoreTests.LargeMessageTests",
+            STORE + "Messages.swift",
+            "        guard let original = known?.fitting(limits), original.status != .removed\n",
+            "        guard let original = mutant == @ ? known : known?.fitting(limits),\n"
+            "            original.status != .removed\n"),
+    # C4: strangers without an account stop everybody.
+    Finding("C4", "strangers do not pay", r"ServerTests.FloodTests/(ofConnection|ofAddress)",
+            GATEWAY + "Session.swift",
+            "        guard caller == nil, info.kind != .login else { return nil }\n",
+            "        guard caller == nil, info.kind != .login, mutant != @ else { return nil }\n"),
+    Finding("C4", "a turn has no end", r"ServerTests.FairnessTests",
+            GATEWAY + "Turn.swift",
+            "    var isOver: Bool { bytes <= 0 || frames <= 0 }\n",
+            "    var isOver: Bool { mutant != @ && (bytes <= 0 || frames <= 0) }\n"),
+    Finding("C4", "a frame counts as it travels, not as it inflates", r"ServerTests.FairnessTests",
+            GATEWAY + "Turn.swift",
+            "        guard count > 0 else { return }\n",
+            "        guard count > 0, mutant != @ else { return }\n"),
+    Finding("C4", "strangers do not wait for turns of their own", r"NetTests.TurnTests",
+            NET + "Lane.swift",
+            "                if connection.isLowPriority, connection.phase == .open {\n",
+            "                if connection.isLowPriority, connection.phase == .open, mutant != @ {\n"),
+    Finding("C4", "strangers of a round have no budget", r"NetTests.TurnTests",
+            NET + "Lane.swift",
+            "        while left > 0, roundWork < end {\n",
+            "        while left > 0, roundWork < end || mutant == @ {\n"),
+    # H1: a 1.3 KB frame closes every connection of a user or a group.
+    Finding("H1", "one long push closes a client that reads", r"ServerTests.ConnectionLimitsTests/longPush",
+            GATEWAY + "Session.swift",
+            "        if pending > 0, queuedPushBytes > limits.maxOutboundPushBytes,\n",
+            "        if pending > 0 || mutant == @, queuedPushBytes > limits.maxOutboundPushBytes,\n"),
+    # H2: opaque attributes lock clients out.
+    Finding("H2", "any value is a key", r"ServerTests.ElementAttributesTests|ProtocolTests.BoundedReaderTests",
+            PROTOCOL + "MessagePack/MessagePackReader+Decodable.swift",
+            "                guard key == .string else { throw Self.undecodableKey(key) }\n",
+            "                guard key == .string || mutant == @ else { throw Self.undecodableKey(key) }\n"),
+    Finding("H2", "extensions are kept", r"ServerTests.ElementAttributesTests|ProtocolTests.BoundedReaderTests",
+            PROTOCOL + "MessagePack/MessagePackReader+Decodable.swift",
+            "        case .extension: throw Self.undecodableExtension()\n",
+            "        case .extension:\n"
+            "            if mutant == @ { return try skip() }\n"
+            "            throw Self.undecodableExtension()\n"),
+    Finding("H2", "lists lie in lists as deep as a request may", r"ServerTests.ElementAttributesTests|ProtocolTests.BoundedReaderTests",
+            PROTOCOL + "MessagePack/AnyValue.swift",
+            "        let levels = reader.limits.maxAnyDepth\n",
+            "        let levels = mutant == @ ? 64 : reader.limits.maxAnyDepth\n"),
+    # H3: one account blocks all reads by searching its own messages.
+    Finding("H3", "a search in a chat has no budget", r"StoreTests.ScanBudgetTests",
+            STORE + "Search.swift",
+            "            if budget.isSpent { break }\n",
+            "            if budget.isSpent, mutant != @ { break }\n"),
+    Finding("H3", "a search everywhere has no budget", r"StoreTests.ScanBudgetTests",
+            STORE + "Search.swift",
+            "            if isEnough || budget.isSpent && first.position != start { break }\n",
+            "            if isEnough || budget.isSpent && first.position != start && mutant != @ { break }\n"),
+    Finding("H3", "all words are read that begin as a query's", r"StoreTests.ScanBudgetTests",
+            STORE + "Search.swift",
+            "        var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))\n",
+            "        var left = budget.share(atMost: min(SearchIndex.maskRows, limits.maxScannedRows / 8))\n"
+            "        if mutant == @ { left = 1_000_000 }\n"),
+    Finding("H3", "a query may have any number of words", r"StoreTests.SearchWordsTests",
+            STORE + "SearchWords.swift",
+            "                return words.count < maxWords\n",
+            "                return words.count < maxWords || mutant == @\n"),
+    Finding("H3", "all queries wait in one line", r"ServerTests.ReaderPoolTests/turns",
+            SERVER + "Engine/ReaderPool.swift",
+            "            case .query: state.queries.add(job, of: subject)\n",
+            "            case .query: state.queries.add(job, of: mutant == @ ? .server : subject)\n",
+            hangs=True),
+    # H4: what is in no bucket.
+    Finding("H4", "commands are in no bucket", r"ServerTests.FloodTests/ofUser",
+            GATEWAY + "Session.swift",
+            "        case .command(let command): refusal(of: RateRules.charges(for: command, limits: limits))\n",
+            "        case .command(let command):\n"
+            "            mutant == @ ? nil : refusal(of: RateRules.charges(for: command, limits: limits))\n"),
+    Finding("H4, M6", "queries are in no bucket", r"ServerTests.(FloodTests/ofUser|SightTests/scan)",
+            GATEWAY + "Session.swift",
+            "        case .query(let query): refusal(of: RateRules.charges(for: query, limits: limits))\n",
+            "        case .query(let query):\n"
+            "            mutant == @ ? nil : refusal(of: RateRules.charges(for: query, limits: limits))\n"),
+    Finding("H4", "a request costs one unit, however much it asks for", r"ServerTests.RateRulesTests",
+            RULES + "RateRules.swift",
+            "        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))\n",
+            "        if mutant == @ { return Charge(bucket: cost.bucket, units: 1) }\n"
+            "        return Charge(bucket: cost.bucket, units: max(1, cost.units + cost.itemUnits * items))\n"),
+    Finding("H4", "commands of all wait in one line", r"ServerTests.EngineTurnTests",
+            SERVER + "Engine/Engine.swift",
+            "            for command in commands { waiting.add(command, of: command.subject) }\n",
+            "            for command in commands {\n"
+            "                waiting.add(command, of: mutant == @ ? .server : command.subject)\n"
+            "            }\n"),
+    Finding("H4", "CHAT_MEDIA reads on until it finds", r"StoreTests.ScanBudgetTests/media",
+            STORE + "AttachedMessages.swift",
+            "                if page.messages.count == limit || budget.isSpent { return page }\n",
+            "                if page.messages.count == limit || budget.isSpent && mutant != @ { return page }\n"),
+    Finding("H4", "a search of members has no budget", r"StoreTests.MemberScanTests",
+            STORE + "Chats.swift",
+            "            if scan.isSpent, let lastSeen { return (members, lastSeen) }\n",
+            "            if scan.isSpent, mutant != @, let lastSeen { return (members, lastSeen) }\n"),
+    # H5: disk by the hundred megabytes.
+    Finding("H5", "answers to refused operations are kept", r"ServerTests.ObjectPurgeTests",
+            HANDLERS + "EntitiesHandler.swift",
+            "            try apply(object, in: &push, tx)\n"
+            "            push.changes.counts.replies += 1\n",
+            "            try apply(object, in: &push, tx)\n"
+            "        }\n"
+            "        var isKept = mutant == @\n"
+            "        if case .apply = decision { isKept = true }\n"
+            "        if isKept {\n"
+            "            push.changes.counts.replies += 1\n"),
+    Finding("H5", "answers to operations are kept without a bound", r"ServerTests.ObjectPurgeTests",
+            HANDLERS + "EntitiesHandler.swift",
+            "        let surplus = max(0, count - Int64(old) - Int64(limits.maxObjectReplies))\n",
+            "        let surplus =\n"
+            "            mutant == @ ? 0 : max(0, count - Int64(old) - Int64(limits.maxObjectReplies))\n"),
+    Finding("H5", "a series goes in one step", r"ServerTests.ObjectPurgeTests",
+            HANDLERS + "ObjectPurger.swift",
+            "            let count = try tx.deleteElements(below: purge.parent, limit: budget, of: purge.user)\n",
+            "            let count = try tx.deleteElements(\n"
+            "                below: purge.parent,\n"
+            "                limit: mutant == @ ? 1_000_000 : budget,\n"
+            "                of: purge.user\n"
+            "            )\n"),
+    Finding("H5", "reports have no bound", r"ServerTests.(ReportTests|QuotaTests)",
+            HANDLERS + "ReportsHandler.swift",
+            "            guard count + new <= limits.maxReports else {\n",
+            "            guard count + new <= limits.maxReports || mutant == @ else {\n"),
+    # H6: passwords are hashed before anything is checked.
+    Finding("H6", "a new password is hashed before its track is looked at", r"ServerTests.PasswordCostTests/notHashed",
+            HANDLERS + "AuthHandler+Password.swift",
+            "                _ = try change(by: request, from: caller, in: snapshot, now: now)\n",
+            "                if mutant != @ {\n"
+            "                    _ = try change(by: request, from: caller, in: snapshot, now: now)\n"
+            "                }\n"),
+    Finding("H6", "a guess is hashed after the tries are used up", r"ServerTests.PasswordCostTests",
+            HANDLERS + "AuthHandler+Password.swift",
+            "            _ = try tries(of: second, now: now)\n",
+            "            if mutant != @ { _ = try tries(of: second, now: now) }\n"),
+    Finding("H6", "one account fills the line of passwords", r"ServerTests.PasswordLineTests",
+            SERVER + "Auth/PasswordLine.swift",
+            "        guard held < share else { return .refused }\n",
+            "        guard held < share || mutant == @ else { return .refused }\n"),
+    # M1: history that was withheld leaks.
+    Finding("M1", "an answer brings what its reader does not see", r"ServerTests.WithheldReplyTests",
+            STORE + "Messages.swift",
+            "            if let viewpoint {\n",
+            "            if let viewpoint, mutant != @ {\n"),
+    Finding("M1", "a push brings what its reader does not see", r"ServerTests.WithheldReplyTests",
+            HANDLERS + "ChatNews.swift",
+            "        guard !outsiders.isEmpty else { return emit(to: readers) }\n",
+            "        guard !outsiders.isEmpty, mutant != @ else { return emit(to: readers) }\n"),
+    # M2: descriptors.
+    Finding("M2", "an acceptor without descriptors does not rest", r"ServerTests.ExhaustedAcceptorTests",
+            NET + "Acceptor.swift",
+            "                rest()\n",
+            "                if mutant != @ { rest() }\n"),
+    Finding("M2", "no descriptors are kept for those who are there", r"ServerTests.StrangersTests/room",
+            GATEWAY + "Admission.swift",
+            "        guard used >= crowdedFrom else { return true }\n",
+            "        guard used >= crowdedFrom, mutant != @ else { return true }\n"),
+    Finding("M2", "one address may hold any number of connections", r"ServerTests.StrangersTests/bound",
+            GATEWAY + "Strangers.swift",
+            "                let line = state.byAddress[address], line.count > perAddress,\n",
+            "                let line = state.byAddress[address], line.count > perAddress, mutant != @,\n"),
+    Finding("M2", "nobody learns that accepting pauses", r"ServerTests.StrangersTests",
+            GATEWAY + "Admission.swift",
+            "        metrics.acceptPauses.add(1)\n",
+            "        if mutant == @ { return }\n"
+            "        metrics.acceptPauses.add(1)\n"),
+    # M3: an admin command ends the server.
+    Finding("M3", "any number of days is asked for", r"ServerTests.AdminNumberTests",
+            SERVER + "Admin/AdminFilter.swift",
+            "        guard Self.dayRange.contains(days) else {\n",
+            "        guard Self.dayRange.contains(days) || mutant == @ else {\n"),
+    # M4: programs for codes.
+    Finding("M4", "any number of code programs runs at once", r"SystemTests.CodeProgramTests/hanging",
+            TAMBOURD + "CodeProgram.swift",
+            "                state.running.count < limits.maxCodeProgramsRunning\n",
+            "                state.running.count < limits.maxCodeProgramsRunning || mutant == @\n"),
+    Finding("M4", "code programs outlive the server", r"SystemTests.CodeProgramTests/hanging",
+            TAMBOURD + "CodeProgram.swift",
+            "            if !state.running.isEmpty { state.ended = body }\n"
+            "            return (dropped, state.running.isEmpty)\n",
+            "            if !state.running.isEmpty, mutant != @ { state.ended = body }\n"
+            "            return (dropped, state.running.isEmpty || mutant == @)\n"),
+    Finding("M4", "any number of codes goes to one e-mail address", r"ServerTests.TwoFactorTests",
+            HANDLERS + "AuthHandler+Email.swift",
+            "        guard codes < limits.maxCodesPerEmailPerHour else { throw RequestError.authBlocked }\n",
+            "        guard codes < limits.maxCodesPerEmailPerHour || mutant == @ else {\n"
+            "            throw RequestError.authBlocked\n"
+            "        }\n"),
+    Finding("M4", "one account has any number of e-mails sent", r"ServerTests.TwoFactorTests",
+            HANDLERS + "AuthHandler+Email.swift",
+            "            try tx.reader.emailCodes(of: user, since: hourAgo) < limits.maxEmailCodesPerUserPerHour\n",
+            "            try mutant == @\n"
+            "                || tx.reader.emailCodes(of: user, since: hourAgo)\n"
+            "                    < limits.maxEmailCodesPerUserPerHour\n"),
+    # M5: an account shuts itself out within the limits.
+    Finding("M5", "settings have no bound of bytes", r"ServerTests.LoginSettingsTests",
+            HANDLERS + "ProfileHandler.swift",
+            "            guard bytes <= limits.maxSettingsBytes else {\n",
+            "            guard bytes <= limits.maxSettingsBytes || mutant == @ else {\n"),
+    Finding("M5", "LOGIN brings all settings of an older store", r"ServerTests.LoginSettingsTests",
+            STORE + "Settings.swift",
+            "            guard size <= room else { continue }\n",
+            "            guard size <= room || mutant == @ else { continue }\n"),
+    # M6: the whole directory for the asking.
+    Finding("M6", "CONTACT_INFO shows everybody", r"ServerTests.SightTests",
+            HANDLERS + "ContactsHandler.swift",
+            "            guard try sight.sees(id, as: known, in: snapshot), let contact = known else { continue }\n",
+            "            guard try mutant == @ || sight.sees(id, as: known, in: snapshot), let contact = known\n"
+            "            else { continue }\n"),
+    Finding("M6", "CONTACT_PRESENCE shows everybody", r"ServerTests.SightTests",
+            HANDLERS + "ContactsHandler.swift",
+            "            guard try sight.seesPresence(id, as: contact, in: snapshot),\n",
+            "            guard try mutant == @ || sight.seesPresence(id, as: contact, in: snapshot),\n"),
+    Finding("M6", "strangers are invited by an id alone", r"ServerTests.SightTests",
+            HANDLERS + "ChatNews.swift",
+            "            try sight.sees(user, in: self)\n",
+            "            try mutant == @ || sight.sees(user, in: self)\n"),
+    Finding("M6", "user ids count from 1", r"StoreTests.UserIDTests",
+            STORE + "UserIDSource.swift",
+            "        let id = next() & (1 << Self.bits - 1)\n",
+            "        let id = next() & (1 << (mutant == @ ? 20 : Self.bits) - 1)\n"),
+    Finding("M6", "a random id is taken twice", r"StoreTests.UserIDTests",
+            STORE + "UserIDSource.swift",
+            "            guard let id = userIDs.candidate(), try reader.account(id) == nil else { continue }\n",
+            "            guard let id = userIDs.candidate(), try mutant == @ || reader.account(id) == nil else {\n"
+            "                continue\n"
+            "            }\n"),
+    Finding("M6", "readers of a channel meet each other", r"StoreTests.MeetingStoreTests",
+            STORE + "Meetings.swift",
+            "        statement.bind(4, wanted == .near ? 1 : 0)\n",
+            "        statement.bind(4, mutant == @ ? 0 : wanted == .near ? 1 : 0)\n"),
+    Finding("M6", "comparing whom one has met has no bound", r"StoreTests.MeetingStoreTests",
+            STORE + "Meetings.swift",
+            "        guard rows > 0 else { return false }\n",
+            "        guard rows > 0 || mutant == @ else { return false }\n"),
+    Finding("M6", "who is named in a chat is not remembered", r"StoreTests.MeetingStoreTests",
+            STORE + "Introductions.swift",
+            "        guard record.attaches != nil || record.forward != nil else { return }\n",
+            "        guard record.attaches != nil || record.forward != nil, mutant != @ else { return }\n"),
+    Finding("M6", "what somebody has found is kept without a bound", r"ServerTests.FoundPeopleTests",
+            RULES + "FoundPeople.swift",
+            "                if ring.people.count < perFinder {\n",
+            "                if ring.people.count < perFinder || mutant == @ {\n"),
+    # Low.
+    Finding("L1", "a throttle admits every line", r"ServerTests.(LogThrottleTests|FairnessTests/brokenFrames)",
+            SERVER + "Config/LogThrottle.swift",
+            "            if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n",
+            "            if mutant != @, let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n"),
+    Finding("L1", "each reply and push that is too long writes a line", r"ServerTests.(LogThrottleTests|LargePageTests|ConnectionLimitsTests)",
+            GATEWAY + "SharedServices.swift",
+            "        longReplies = ThrottledLog(logger, nowMs: environment.wallMs)\n"
+            "        longPushes = ThrottledLog(logger, nowMs: environment.wallMs)\n",
+            "        longReplies = ThrottledLog(logger, nowMs: mutant == @ ? { @Sendable in .random(in: 0 ... Int64.max) } : environment.wallMs)\n"
+            "        longPushes = ThrottledLog(logger, nowMs: mutant == @ ? { @Sendable in .random(in: 0 ... Int64.max) } : environment.wallMs)\n"),
+    Finding("L1", "each batch that a full disk refuses writes a line", r"ServerTests.(LogThrottleTests|EngineTurnTests)",
+            SERVER + "Server.swift",
+            "            guard let suppressed = reports.admit(nowMs: environment.wallMs()) else { return }\n",
+            "            guard let suppressed = mutant == @ ? 0 : reports.admit(nowMs: environment.wallMs())\n"
+            "            else { return }\n"),
+    Finding("L2", "NULs behind a password change nothing", r"ServerTests.PasswordCollisionTests",
+            SERVER + "Auth/PasswordHasher.swift",
+            "        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))\n",
+            "        case .digested where mutant == @: Array(password.password.utf8)\n"
+            "        case .digested: Array(SHA256.hash(data: Array(password.password.utf8)))\n"),
+    Finding("L3", "any lease is believed", r"ServerTests.ImpossibleRowTests/starts",
+            STORE + "StoreWriter.swift",
+            "        guard MessageID.times.contains(time) else { throw ImpossibleRow(\"meta \\(key)\", time) }\n",
+            "        guard MessageID.times.contains(time) || mutant == @ else {\n"
+            "            throw ImpossibleRow(\"meta \\(key)\", time)\n"
+            "        }\n"),
+    Finding("L3", "ids count on from any id", r"ServerTests.ImpossibleRowTests/starts",
+            STORE + "WriteTransaction.swift",
+            "            guard id <= StoreCheck.ids.upperBound else { throw ImpossibleRow(\"\\(table): id\", id) }\n",
+            "            guard id <= StoreCheck.ids.upperBound || mutant == @ else {\n"
+            "                throw ImpossibleRow(\"\\(table): id\", id)\n"
+            "            }\n"),
+    Finding("L3", "the number of a message need not rise", r"(StoreTests.MessageStoreTests|ServerTests.ImpossibleRowTests)",
+            STORE + "WriteTransaction+Messages.swift",
+            "        guard record.id > chat.head.id, record.number > chat.head.number else {\n",
+            "        guard record.id > chat.head.id, record.number > chat.head.number || mutant == @ else {\n"),
+    Finding("L3", "the check knows no ranges", r"StoreTests.StoreCheckTests",
+            STORE + "StoreCheck+Numbers.swift",
+            "        for table in numbers { problems += try impossible(table, in: store.sql) }\n",
+            "        for table in numbers where mutant != @ {\n"
+            "            problems += try impossible(table, in: store.sql)\n"
+            "        }\n"),
+    Finding("L3", "the check looks at the first column of each table", r"ServerTests.ImpossibleRowTests/sweep",
+            STORE + "StoreCheck+Numbers.swift",
+            "            for (index, (column, range)) in table.ranges.enumerated() {\n",
+            "            for (index, (column, range)) in table.ranges.enumerated()\n"
+            "            where mutant != @ || index == 0 {\n"),
+    Finding("L3", "the id of the next object counts on from any id", r"StoreTests.ObjectStoreTests",
+            STORE + "Objects.swift",
+            "        guard StoreCheck.messages.contains(statement.int(2)) else {\n",
+            "        guard StoreCheck.messages.contains(statement.int(2)) || mutant == @ else {\n"),
+    Finding("L4", "an admin command waits for a silent one", r"ServerTests.AdminSocketTests/silent",
+            SERVER + "Admin/AdminSocket.swift",
+            "        connections.append(connection)\n",
+            "        var byte: UInt8 = 0\n"
+            "        if mutant == @, recv(descriptor, &byte, 1, Int32(MSG_PEEK)) <= 0 {\n"
+            "            return connection.refuse(\"not an admin command\")\n"
+            "        }\n"
+            "        connections.append(connection)\n"),
+    Finding("L4", "silent connections hold all places of the admin socket", r"ServerTests.AdminSocketTests/bound",
+            SERVER + "Admin/AdminSocket.swift",
+            "            guard let silent = connections.first(where: \\.isReading) else {\n",
+            "            guard mutant != @, let silent = connections.first(where: \\.isReading) else {\n"),
+    Finding("L5", "a clock that is set back empties buckets", r"ServerTests.RateLimiterTests",
+            GATEWAY + "RateLimiter.swift",
+            "            if wallMs < lastWall { ahead += lastWall - wallMs }\n",
+            "            if wallMs < lastWall, mutant != @ { ahead += lastWall - wallMs }\n"),
+    Finding("L6", "what comes behind LOGOUT is carried out", r"ServerTests.SessionEndTests",
+            GATEWAY + "Dispatcher.swift",
+            "            try !tx.isListed(caller.userID) || !tx.isOpen(caller.sessionID)\n",
+            "            try !tx.isListed(caller.userID) || !tx.isOpen(caller.sessionID) && mutant != @\n"),
+    Finding("L6", "what waits behind LOGOUT is begun", r"ServerTests.SessionEndTests",
+            GATEWAY + "Session.swift",
+            "            if isTokenDead {\n",
+            "            if isTokenDead, mutant != @ {\n"),
+    Finding("L7", "a REGISTER token logs into an account that came later", r"ServerTests.PhoneChangeTests",
+            HANDLERS + "AuthHandler.swift",
+            "        if let owner = try tx.reader.account(phone: phone) {\n",
+            "        if mutant != @, let owner = try tx.reader.account(phone: phone) {\n"),
+    Finding("L7", "codes for a phone outlive its change of hands", r"ServerTests.PhoneChangeTests",
+            STORE + "Erasure.swift",
+            "        try store.sessions.voidCodesOfPhone.run()\n",
+            "        if mutant != @ { try store.sessions.voidCodesOfPhone.run() }\n"),
+    Finding("L8", "codes of all addresses count against each", r"ServerTests.AuthRequestTests",
+            HANDLERS + "AuthHandler.swift",
+            "        let fromHere = try tx.reader.loginCodes(phone: phone, address: subject, since: windowStart)\n",
+            "        let fromHere =\n"
+            "            try mutant == @\n"
+            "            ? tx.reader.loginCodes(phone: phone, since: windowStart)\n"
+            "            : tx.reader.loginCodes(phone: phone, address: subject, since: windowStart)\n"),
+    Finding("L9", "a file for codes that cannot be written is taken", r"SystemTests.CommandLineTests/refusals",
+            TAMBOURD + "LoginCodeSource+Parsing.swift",
+            "                try append(\"\", to: path)\n",
+            "                if mutant != @ { try append(\"\", to: path) }\n"),
+    Finding("L10", "a store that cannot be written is opened as one that can", r"ServerTests.ReadOnlyAdminTests",
+            SERVER + "Admin/ReadOnlyAdminBackend.swift",
+            "            SQLiteConnection(path: path, mode: .immutable),\n",
+            "            SQLiteConnection(path: path, mode: mutant == @ ? .readWrite : .immutable),\n"),
+    # Suspicions.
+    Finding("S1", "each address of a network has its own bucket", r"NetTests.PeerAddressTests|ServerTests.RateLimiterTests",
+            NET + "PeerAddress.swift",
+            "        self = isMapped ? .ipv4(UInt32(truncatingIfNeeded: low)) : .ipv6(prefix: high)\n",
+            "        self =\n"
+            "            isMapped ? .ipv4(UInt32(truncatingIfNeeded: low)) : mutant == @ ? .other(text) : .ipv6(prefix: high)\n"),
+    Finding("S2", "each address of a network gets codes of its own", r"ServerTests.CodesPerNetworkTests",
+            HANDLERS + "AuthHandler.swift",
+            "        let subject = address.description\n",
+            "        let subject = mutant == @ ? requester.origin.address : address.description\n"),
+    # Mended since: pages and logins inside one millisecond.
+    Finding("pages", "a page that ends inside a millisecond goes on after it", r"StoreTests.ChatPageTests",
+            STORE + "ChatPages.swift",
+            "        return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)\n",
+            "        return (chats, mutant == @ ? cut : ChatCursor(at: cut, remaining: Int64(remaining)).marker)\n"),
+    Finding("pages", "a page forgets what earlier ones had of its millisecond", r"StoreTests.ChatPageTests",
+            STORE + "ChatPages.swift",
+            "        let taken = cut == cursor.time ? skipped + chats.count : chats.count\n",
+            "        let taken = cut == cursor.time && mutant != @ ? skipped + chats.count : chats.count\n"),
+    Finding("pages", "chats of one millisecond have no bound of bytes", r"ServerTests.SharedMillisecondTests/chats",
+            STORE + "ChatPages.swift",
+            "            if budget < 0, !chats.isEmpty { break }\n",
+            "            if budget < 0, !chats.isEmpty, mutant != @ { break }\n"),
+    Finding("pages", "contacts of one commit come whole", r"ServerTests.SharedMillisecondTests/contacts",
+            SERVER + "Sync/ContactSync.swift",
+            "            guard more <= room else { return contact.bareUser }\n",
+            "            guard more <= room || mutant == @ else { return contact.bareUser }\n"),
+    Finding("pages", "LOGIN2 does not say what it leaves out", r"ServerTests.(ReplyRoomTests/login2|SharedMillisecondTests/contacts)",
+            SERVER + "Sync/LoginRoom.swift",
+            "        leave(kind, since: mark, upTo: cut)\n        return fitting",
+            "        if mutant != @ { leave(kind, since: mark, upTo: cut) }\n        return fitting"),
+    Finding("pages", "drafts of one millisecond have no bound", r"ServerTests.SharedMillisecondTests/drafts",
+            HANDLERS + "DraftsHandler.swift",
+            "        guard saved > limits.maxReplyBytes / 8 else { return }\n",
+            "        guard saved > limits.maxReplyBytes / 8, mutant != @ else { return }\n"),
+    # Large replies.
+    Finding("replies", "all large pages go out at once", r"ServerTests.LargePageTests/onePing",
+            GATEWAY + "PageTurns.swift",
+            "        bytesPerRound = max(1, limits.maxReplyBytesPerRound)\n",
+            "        bytesPerRound = mutant == @ ? .max : max(1, limits.maxReplyBytesPerRound)\n"),
+    Finding("replies", "large pages of all accounts wait in one line", r"ServerTests.LargePageTests/accounts",
+            GATEWAY + "PageTurns.swift",
+            "        pages.add(Page(session: session, request: request, answer: answer), of: session.subject)\n",
+            "        let subject = mutant == @ ? .server : session.subject\n"
+            "        pages.add(Page(session: session, request: request, answer: answer), of: subject)\n"),
+    Finding("replies", "a reply costs the same whatever its size", r"ServerTests.LargePageTests/price",
+            RULES + "RateRules.swift",
+            "        return rows > 0 ? Charge(bucket: .read, units: rows) : nil\n",
+            "        return rows > 0 && mutant != @ ? Charge(bucket: .read, units: rows) : nil\n"),
+    Finding("replies", "pages are made for a client that does not read", r"ServerTests.LargePageTests/backpressure",
+            GATEWAY + "Session.swift",
+            "        machine.hold()\n",
+            "        if mutant != @ { machine.hold() }\n"),
+    Finding("replies", "a client that never reads stays", r"ServerTests.LargePageTests/stalled",
+            GATEWAY + "ReaderBacklog.swift",
+            "    var deadlineMs: Int64? { lag.map { $0.sinceMs + timeoutMs } }\n",
+            "    var deadlineMs: Int64? { mutant == @ ? nil : lag.map { $0.sinceMs + timeoutMs } }\n"),
+    # Bad LOGINs of strangers.
+    Finding("logins", "a stranger has any number of LOGINs at once", r"ServerTests.StrangersTests",
+            GATEWAY + "Session.swift",
+            "        return machine.hasLogin && header.opcode == Opcode.login.rawValue\n",
+            "        return machine.hasLogin && mutant != @ && header.opcode == Opcode.login.rawValue\n"),
+    Finding("logins", "a refused LOGIN keeps its place before others", r"ServerTests.(StrangersTests|StrangerLinesTests)",
+            GATEWAY + "Strangers.swift",
+            "        if stage == .loggingIn, stranger.wasRefused { return }\n",
+            "        if stage == .loggingIn, stranger.wasRefused, mutant != @ { return }\n"),
+    Finding("logins", "each move of a stranger looks at all others", r"ServerTests.StrangerLinesTests",
+            GATEWAY + "Strangers.swift",
+            "        guard length > 2 * count + Self.keptDead else { return }\n",
+            "        guard length > 2 * count + Self.keptDead || mutant == @ else { return }\n"),
+    Finding("logins", "logins and queries share readers", r"ServerTests.ReaderPoolTests",
+            SERVER + "Engine/ReaderPool.swift",
+            "            if !forLoginsOnly, let (subject, job) = queries.take() { return (.query, subject, job) }\n",
+            "            if !forLoginsOnly || mutant == @, let (subject, job) = queries.take() {\n"
+            "                return (.query, subject, job)\n"
+            "            }\n"),
+    # Logins under way when sessions are taken away.
+    Finding("sign-ins", "a QR code outlives the session that approved it", r"ServerTests.SignInsUnderWayTests",
+            STORE + "WriteTransaction+Accounts.swift",
+            "        for session in sessions { try voidSignIns(approvedBy: session, of: user) }\n",
+            "        for session in sessions where mutant != @ {\n"
+            "            try voidSignIns(approvedBy: session, of: user)\n"
+            "        }\n"),
+    Finding("sign-ins", "logins under way outlive the end of all sessions", r"ServerTests.SignInsUnderWayTests",
+            STORE + "WriteTransaction+Accounts.swift",
+            "        try voidSignIns(of: user)\n",
+            "        if mutant != @ { try voidSignIns(of: user) }\n"),
+    # Room for votes, blocked dialogs.
+    Finding("votes", "a poll has no room for its votes", r"ServerTests.LaterAdditionsTests",
+            RULES + "MessageSizeRules.swift",
+            "            poll == nil\n",
+            "            poll == nil || mutant == @\n"),
+    Finding("blocks", "read marks reach whoever has blocked", r"ServerTests.BlockedDialogTests",
+            STORE + "WriteTransaction+Messages.swift",
+            "        if time > member.shownTime, !chat.isShut,\n",
+            "        if time > member.shownTime, !chat.isShut || mutant == @,\n"),
+    Finding("blocks", "a pin reaches whoever has blocked", r"ServerTests.BlockedDialogTests",
+            HANDLERS + "GroupsHandler.swift",
+            "        try ChatRules.requireOpen(chat, for: caller.userID)\n",
+            "        if mutant != @ { try ChatRules.requireOpen(chat, for: caller.userID) }\n"),
+    Finding("blocks", "a new name reaches whoever has blocked", r"ServerTests.BlockedDialogTests",
+            HANDLERS + "ProfileHandler.swift",
+            "        where !contact.contact.isBlocked {\n",
+            "        where !contact.contact.isBlocked || mutant == @ {\n"),
+    Finding("blocks", "a retry follows the presence of whoever has blocked", r"ServerTests.BlockedDialogTests",
+            GATEWAY + "Dispatcher.swift",
+            "                interest: isOpen ? reply.chatID : nil\n",
+            "                interest: isOpen || mutant == @ ? reply.chatID : nil\n"),
+    # Quotas.
+    Finding("quotas", "what is kept of a chat that was left cannot be taken away", r"ServerTests.QuotaTests",
+            HANDLERS + "ProfileHandler.swift",
+            "                try before != nil && takesAway\n",
+            "                try before != nil && takesAway && mutant != @\n"),
+    Finding("quotas", "a request to join cannot be taken back", r"ServerTests.(QuotaTests|ChannelTests|ChatJoinTests)",
+            HANDLERS + "GroupsHandler.swift",
+            "        if try tx.takeBackRequest(of: caller.userID, in: request.chatID) {\n",
+            "        if try mutant != @ && tx.takeBackRequest(of: caller.userID, in: request.chatID) {\n"),
+    Finding("quotas", "a user has any number of sessions", r"ServerTests.SessionQuotaTests",
+            HANDLERS + "AuthHandler.swift",
+            "        if surplus > 0 {\n",
+            "        if surplus > 0, mutant != @ {\n"),
+    Finding("quotas", "a token has any number of connections", r"ServerTests.StrangersTests/perAccount",
+            GATEWAY + "AccountConnections.swift",
+            "            excess += rest.prefix(max(0, rest.count - perToken))\n",
+            "            if mutant != @ { excess += rest.prefix(max(0, rest.count - perToken)) }\n"),
+    # Deletions, steps.
+    Finding("deletions", "members hear of deleted messages that were not there for them", r"ServerTests.MsgDeleteTests",
+            HANDLERS + "ChatNews.swift",
+            "        guard !floors.isEmpty else { return emit(deleted, to: chat.memberIDs) }\n",
+            "        guard !floors.isEmpty, mutant != @ else { return emit(deleted, to: chat.memberIDs) }\n"),
+    Finding("deletions", "each beginning of a chat has a push of its own", r"ServerTests.MsgDeleteTests",
+            HANDLERS + "ChatNews.swift",
+            "        let cutsPerPush = (cuts.count - 1) / limits.fanOutMembers + 1\n",
+            "        let cutsPerPush = mutant == @ ? 1 : (cuts.count - 1) / limits.fanOutMembers + 1\n"),
+    Finding("deletions", "all messages of a cleared chat go in one step", r"StoreTests.ChatPurgeTests",
+            STORE + "ChatPurge.swift",
+            "        return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)\n",
+            "        let limit = mutant == @ ? 1_000_000 : store.limits.purgedRowsPerStep\n"
+            "        return try removePart(upTo: last, of: chat, limit: limit)\n"),
+]
+
+
+def mutants():
+    return [Mutant(finding.name, [], finding.file, finding.old, finding.new) for finding in MUTANTS]
+
+
+def noticed(number, tests):
+    """What turned red with this mutant; None when nothing did, and "timeout" when a test did not end."""
+    command = ["swift", "test", "--skip-build", "--disable-xctest", "--traits", "PostgreSQL", "--filter", tests]
+    try:
+        run = subprocess.run(
+            command, cwd=ROOT, env=dict(os.environ, TAMBOUR_MUTANT=str(number)), text=True, timeout=TIMEOUT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    if run.returncode == 0:
+        return None
+    found = re.search(r"recorded an issue.* at (\w+)\.swift", run.stdout)
+    return found[1] if found else "a crash"
+
+
+def main():
+    chosen = sorted({int(number) for number in sys.argv[1:]} or range(1, len(MUTANTS) + 1))
+    missed = 0
+    with switched(mutants()):
+        subprocess.run(["swift", "build", "--build-tests", "--traits", "PostgreSQL"], cwd=ROOT, check=True, stdout=sys.stderr)
+        for tests in sorted({MUTANTS[number - 1].tests for number in chosen}):
+            if alone := noticed(0, tests):
+                sys.exit(f"{tests} is red without any mutant: {alone}")
+        print("| finding | mutant: what is broken | noticed by |\n| --- | --- | --- |", flush=True)
+        for number in chosen:
+            finding = MUTANTS[number - 1]
+            how = noticed(number, finding.tests)
+            if how == "timeout" and not finding.hangs:
+                how = None
+            missed += not how
+            print(f"| {finding.id} | {number}. {finding.name} | {how or 'NOTHING'} |", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
