@@ -92,6 +92,26 @@ struct ObjectStoreTests {
     }
 
     /// Bytes that are no fields tell whether somebody looked into them.
+    @Test("an id that nothing can follow is refused", arguments: SQLEngine.available)
+    func lastID(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let user = try store.users(1)[0]
+        func put(_ id: Int64) throws {
+            try store.batch { tx in
+                var counts = try tx.reader.objectCounts(of: user)
+                counts.lastID = id
+                try tx.setObjectCounts(counts, of: user)
+            }
+        }
+        let last = Int64.max - 0xFFFF
+        try put(last)
+        #expect(try store.read { try $0.objectCounts(of: user) }.lastID == last)
+        try put(.max)
+        #expect(throws: ImpossibleRow("object_count \(user): last_id", .max)) {
+            try store.read { try $0.objectCounts(of: user) }
+        }
+    }
+
     @Test("behind the room of a page are not looked into", arguments: SQLEngine.available)
     func room(engine: SQLEngine) throws {
         let store = try TestStore(engine)

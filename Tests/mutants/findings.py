@@ -344,13 +344,12 @@ MUTANTS = [
             SERVER + "Config/LogThrottle.swift",
             "            if let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n",
             "            if mutant != @, let last = state.lastMs, nowMs >= last, nowMs - last < intervalMs {\n"),
-    Finding("L1", "each reply and push that is too long writes a line", r"ServerTests.(LogThrottleTests|LargePageTests|ConnectionLimitsTests)",
-            GATEWAY + "SharedServices.swift",
-            "        longReplies = ThrottledLog(logger, nowMs: environment.wallMs)\n"
-            "        longPushes = ThrottledLog(logger, nowMs: environment.wallMs)\n",
-            "        longReplies = ThrottledLog(logger, nowMs: mutant == @ ? { @Sendable in .random(in: 0 ... Int64.max) } : environment.wallMs)\n"
-            "        longPushes = ThrottledLog(logger, nowMs: mutant == @ ? { @Sendable in .random(in: 0 ... Int64.max) } : environment.wallMs)\n"),
-    Finding("L1", "each batch that a full disk refuses writes a line", r"ServerTests.(LogThrottleTests|EngineTurnTests)",
+    Finding("L1", "each reply and push that is too long writes a line", r"ServerTests.ThrottledLinesTests/tooLong",
+            SERVER + "Config/ThrottledLog.swift",
+            "        guard let suppressed = throttle.admit(nowMs: nowMs()) else { return }\n",
+            "        let admitted = mutant == @ && level == .error ? 0 : throttle.admit(nowMs: nowMs())\n"
+            "        guard let suppressed = admitted else { return }\n"),
+    Finding("L1", "each batch that a full disk refuses writes a line", r"ServerTests.ThrottledLinesTests/refusedBatches",
             SERVER + "Server.swift",
             "            guard let suppressed = reports.admit(nowMs: environment.wallMs()) else { return }\n",
             "            guard let suppressed = mutant == @ ? 0 : reports.admit(nowMs: environment.wallMs())\n"

@@ -33,6 +33,18 @@ struct StrangersTests {
         return clients.indices.filter { clients[$0].isClosed }
     }
 
+    /// Whoever lets connections in at 1,000 descriptors.
+    private func admission(of server: SteppedServer) -> Admission {
+        Admission(
+            descriptors: 1000,
+            limits: .standard,
+            strangers: server.server.shared.strangers,
+            metrics: server.server.metrics,
+            logger: server.server.configuration.logger,
+            nowMs: { [queue = server.server.lanes[0].queue] in queue.nowMs }
+        )
+    }
+
     @Test("of one address are bounded: the oldest that has said nothing goes first")
     func bound() throws {
         let limits = ["maxStrangersPerAddress": 4, "strangerGraceMs": 1]
@@ -122,18 +134,10 @@ struct StrangersTests {
     @Test("make room when descriptors run out, those that have said least first")
     func room() throws {
         try withSteppedServer(limits: [:], users: 1) { server in
-            let strangers = server.server.shared.strangers
             let silent = try (0..<2).map { _ in try server.connect(saysHello: false) }
             let talking = try server.connect()
             let member = try server.logIn()
-            let admission = Admission(
-                descriptors: 1000,
-                limits: .standard,
-                strangers: strangers,
-                metrics: server.server.metrics,
-                logger: server.server.configuration.logger,
-                nowMs: { [queue = server.server.lanes[0].queue] in queue.nowMs }
-            )
+            let admission = admission(of: server)
             let clients = silent + [talking, member]
             // 64 are kept free.
             #expect(admission.admits(935))
@@ -151,6 +155,21 @@ struct StrangersTests {
             #expect(server.server.metrics.connectionsRefused.count == 2)
             #expect(server.server.metrics.strangersClosedForRoom.count == 3)
             #expect(server.lines.all.count { $0.hasPrefix("descriptors are nearly") } == 1)
+        }
+    }
+
+    @Test("make room when nothing can be accepted, which a metric and one line say")
+    func exhausted() throws {
+        try withSteppedServer(limits: [:], users: 1) { server in
+            let silent = try (0..<40).map { _ in try server.connect(saysHello: false) }
+            let clients = silent + [try server.logIn()]
+            let admission = admission(of: server)
+            admission.exhausted()
+            #expect(closed(clients, on: server) == Array(0..<32))
+            admission.exhausted()
+            #expect(closed(clients, on: server) == Array(0..<40))
+            #expect(server.server.metrics.acceptPauses.count == 2)
+            #expect(server.lines.all.count { $0.hasPrefix("accepting pauses") } == 1)
         }
     }
 
