@@ -16,6 +16,18 @@ struct MessageStoreTests {
         return (store, users, key)
     }
 
+    @Test("after the largest number nothing is stored", arguments: SQLEngine.available)
+    func lastNumber(engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let users = try store.users(2)
+        let sent = try store.send("x", from: users[0], to: users[1])
+        try store.database.connect().execute("UPDATE message SET n = 9223372036854775807")
+        try store.reopen()
+        #expect(throws: ImpossibleRow("message 1 \(sent.id): n", .max)) {
+            try store.send("y", from: users[0], to: users[1])
+        }
+    }
+
     @Test("what is sent is stored as it is", arguments: SQLEngine.available)
     func append(engine: SQLEngine) throws {
         let (store, users, key) = try dialog(engine)

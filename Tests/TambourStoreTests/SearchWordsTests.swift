@@ -73,4 +73,14 @@ struct SearchWordsTests {
         #expect(!query.matches("Ёжик"))
         #expect(!query.matches("вежа в тумане"))
     }
+
+    @Test("words of a query beyond the limit are not looked for")
+    func limit() throws {
+        let query = try #require(SearchQuery("one two one three four", maxWords: 3))
+        #expect(query.words.count == 3)
+        #expect(query.matches("three two one"))
+        #expect(!query.matches("four three two"))
+        let long = Text((0..<100).map { "word\($0)" }.joined(separator: " "))
+        #expect(SearchQuery(long)?.words.count == 32)
+    }
 }

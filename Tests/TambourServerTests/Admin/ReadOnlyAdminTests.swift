@@ -9,9 +9,14 @@ struct ReadOnlyAdminTests {
     private func withStore(_ body: (_ directory: String) throws -> Void) throws {
         let directory = try TestServer.temporaryDirectory()
         defer { TestServer.removeDirectory(directory) }
+        try makeUsers(in: directory)
+        try body(directory)
+    }
+
+    /// Nobody holds the store when it returns, so that its log is empty.
+    private func makeUsers(in directory: String) throws {
         let admin = AdminService(try OfflineAdminBackend(dataDirectory: directory))
         try admin.run(.createUsers(count: 3, firstPhone: 79_990_000_001)) { _ in }
-        try body(directory)
     }
 
     private func answer(to request: AdminService.Request, in directory: String) throws -> [String] {

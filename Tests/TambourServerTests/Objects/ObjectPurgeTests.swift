@@ -23,8 +23,8 @@ struct ObjectPurgeTests {
         private var lastOperation: Int64 = 0
         private(set) var told: [Entity] = []
 
-        init() throws {
-            limits = try Limits(overrides: ["purgedRowsPerStep": 7])
+        init(limits overrides: [String: Int] = [:]) throws {
+            limits = try Limits(overrides: overrides.merging(["purgedRowsPerStep": 7]) { $1 })
             directory = try SyncMachine.scratchDirectory("purge")
             let path = directory.appendingPathComponent("tambour.db").path
             let connection = try SQLiteConnection(path: path, mode: .readWrite)
@@ -163,6 +163,17 @@ struct ObjectPurgeTests {
             }
         }
 
+        /// The answers that are kept for devices, to operations from a number on.
+        func replies(from operation: Int64 = 0) throws -> Int64 {
+            let statement = try reading.sql.prepare(
+                "SELECT count(*) FROM object_reply WHERE op_id >= $1"
+            )
+            defer { statement.reset() }
+            statement.bind(1, operation)
+            _ = try statement.step()
+            return statement.int(0)
+        }
+
         func stored() throws -> (live: Int64, counts: ObjectCounts) {
             let statement = try reading.sql.prepare(
                 "SELECT count(*) FROM object WHERE deleted = 0"
@@ -274,12 +285,6 @@ struct ObjectPurgeTests {
     func refused() throws {
         let machine = try Machine()
         defer { machine.remove() }
-        func replies() throws -> Int64 {
-            let statement = try machine.reading.sql.prepare("SELECT count(*) FROM object_reply")
-            defer { statement.reset() }
-            _ = try statement.step()
-            return statement.int(0)
-        }
         for round in 0..<5 {
             let nonsense = (0..<100).map { number in
                 [
@@ -302,7 +307,7 @@ struct ObjectPurgeTests {
             }
             for result in try machine.push(deletions) { #expect(result.first.applied != nil) }
         }
-        #expect(try replies() == 0)
+        #expect(try machine.replies() == 0)
         // Refused at first, because the parent is not there; then there is one.
         let lost = EntityOperation.create(.profile, below: .server(77), opID: 9_000)
         #expect(try machine.push([lost])[0].isRejected(because: .parentDeleted))
@@ -310,8 +315,26 @@ struct ObjectPurgeTests {
         let account = try machine.create(.account, below: nil, count: 1)[0]
         let found = EntityOperation.create(.profile, below: account, opID: 9_000)
         #expect(try machine.push([found])[0].applied != nil)
-        #expect(try replies() == 2)
+        #expect(try machine.replies() == 2)
         #expect(try machine.stored().counts.replies == 2)
+    }
+
+    @Test("of the answers that are kept the oldest are forgotten")
+    func forgotten() throws {
+        let machine = try Machine(limits: ["maxObjectReplies": 10])
+        defer { machine.remove() }
+        let name: [String: FieldValue] = ["name": .string("first")]
+        let first = EntityOperation.create(.account, .local(1), below: nil, name, opID: 9_000)
+        #expect(try machine.push([first])[0].applied != nil)
+        #expect(try machine.replies(from: 9_000) == 1)
+        for _ in 0..<6 {
+            #expect(try machine.create(.account, below: nil, count: 5).count == 5)
+            let replies = try machine.replies()
+            #expect(replies <= 10)
+            #expect(try machine.stored().counts.replies == replies)
+        }
+        #expect(try machine.replies() == 10)
+        #expect(try machine.replies(from: 9_000) == 0)
     }
 }
 
