@@ -6,6 +6,7 @@ import client
 import commands
 import delta
 import entities
+import findings
 import photos
 import simulation
 import wire
@@ -14,6 +15,7 @@ from switch import mutated
 mutated(commands.mutants())
 mutated(delta.mutants())
 mutated(entities.mutants())
+mutated(findings.mutants())
 mutated(photos.mutants())
 mutated(simulation.mutants())
 mutated(wire.MUTANTS)
@@ -21,5 +23,5 @@ unfit = list(client.unfit())
 if unfit:
     sys.exit("\n".join(unfit))
 of_client = sum(len(mutants) for _, mutants in client.PARTS.values())
-switched = sum(len(part.MUTANTS) for part in (commands, delta, entities, photos, simulation, wire))
+switched = sum(len(part.MUTANTS) for part in (commands, delta, entities, findings, photos, simulation, wire))
 print(f"{of_client + switched} mutants fit the sources")
