@@ -68,10 +68,10 @@ MUTANTS = [
      "            if mutant == @ { return }\n            heldPushBytes += packet.count\n"),
     ("server: replies leave before the events of their batch", SERVER + "Engine/Engine.swift",
      "            router.route(result.events)\n"
-     "            for (command, answer) in zip(commands, result.answers) { command.done(answer) }\n",
+     "            for (command, answer) in zip(commands, result.answers) {\n",
      "            if mutant != @ { router.route(result.events) }\n"
-     "            for (command, answer) in zip(commands, result.answers) { command.done(answer) }\n"
-     "            if mutant == @ { router.route(result.events.reversed()) }\n"),
+     "            defer { if mutant == @ { router.route(result.events.reversed()) } }\n"
+     "            for (command, answer) in zip(commands, result.answers) {\n"),
     ("server: the time of a login runs ahead", SERVER + "Gateway/Session.swift",
      "            let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)",
      "            let answer = shared.dispatcher.login(\n                login, from: requester, "

@@ -186,7 +186,17 @@ package final class Engine: Sendable {
             }
         }
 
-        /// Gives subjects their next turns.
+        /// Gives subjects their next turns when lanes have told all others what their commands did.
+        private func releaseLater(_ subjects: [WorkSubject]) {
+            guard !subjects.isEmpty else { return }
+            whenDelivered { [weak self, queue] in
+                queue.async { [weak self] in
+                    self?.release(subjects)
+                    self?.postNext()
+                }
+            }
+        }
+
         private func release(_ subjects: [WorkSubject]) {
             for subject in subjects {
                 guard let cost = held.removeValue(forKey: subject) else { continue }
@@ -231,14 +241,6 @@ package final class Engine: Sendable {
             // A batch that failed was left in the middle.
             finish()
             router.route(result.events)
-            if !telling.isEmpty {
-                whenDelivered { [weak self, queue, telling] in
-                    queue.async { [weak self] in
-                        self?.release(telling)
-                        self?.postNext()
-                    }
-                }
-            }
             for (command, answer) in zip(commands, result.answers) {
                 if let rest = answer.rest {
                     let further = Command(for: command.subject, rest, done: command.done)
@@ -247,6 +249,7 @@ package final class Engine: Sendable {
                     command.done(answer)
                 }
             }
+            releaseLater(telling)
             lastRun = queue.now
             workLater()
             postNext()

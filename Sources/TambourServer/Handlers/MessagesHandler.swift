@@ -565,16 +565,8 @@ struct MessagesHandler: Sendable {
             }
         }
         let deleted = done.map(\.id)
+        if request.forMe { try requireRoom(toHide: deleted, in: chat, for: caller, tx) }
         if request.forMe {
-            let fresh = try deleted.filter {
-                try !tx.reader.isHidden($0, in: chat.key, for: caller.userID)
-            }
-            let count = try tx.hiddenCount(in: chat, of: caller.userID)
-            guard fresh.isEmpty || count + fresh.count <= limits.maxHiddenPerChat else {
-                throw RequestError.protoPayload(
-                    "/forMe: limit \(limits.maxHiddenPerChat) messages of a chat; clear it"
-                )
-            }
             try tx.hide(deleted, in: chat, for: caller.userID)
         } else {
             try tx.remove(done, in: chat)
@@ -605,6 +597,24 @@ struct MessagesHandler: Sendable {
         let rest = ids.dropFirst(limits.deletedPerStep)
         guard !rest.isEmpty else { return .finished(reply) }
         return .more { [reply] in try delete(rest, reply, as: request, from: caller, in: $0) }
+    }
+
+    private func requireRoom(
+        toHide ids: [MessageID],
+        in chat: ChatState,
+        for caller: Caller,
+        _ tx: WriteTransaction
+    ) throws {
+        let fresh = try ids.filter {
+            try !tx.reader.isHidden($0, in: chat.key, for: caller.userID)
+        }
+        guard !fresh.isEmpty else { return }
+        let count = try tx.hiddenCount(in: chat, of: caller.userID)
+        guard count + fresh.count <= limits.maxHiddenPerChat else {
+            throw RequestError.protoPayload(
+                "/forMe: limit \(limits.maxHiddenPerChat) messages of a chat; clear it"
+            )
+        }
     }
 
     /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
