@@ -38,7 +38,10 @@ struct ObjectPurgeTests {
             user = UserID(1)
             _ = core.run(
                 [
-                    Command { .stepped(try handler.objPush(request, from: caller, in: $0)) }
+                    Command { tx in
+                        _ = try tx.createAccount(phone: 1, firstName: "A", lastName: nil)
+                        return .done
+                    }
                 ],
                 wall: { 1_700_000_000_000 }
             )
@@ -95,16 +98,7 @@ struct ObjectPurgeTests {
             let (handler, caller) = (handler, caller)
             let result = core.run(
                 [
-                    Command {
-                        guard
-                            case .finished(let reply) = try handler.objPush(
-                                request,
-                                from: caller,
-                                in: $0
-                            )
-                        else { throw RequestError.internalError }
-                        return .reply(reply)
-                    }
+                    Command { .stepped(try handler.objPush(request, from: caller, in: $0)) }
                 ],
                 wall: { self.wall }
             )
