@@ -257,6 +257,7 @@ extension WriteTransaction {
 
     /// Voids the QR logins that a session approved, and the challenges these led to.
     func voidSignIns(approvedBy session: SessionID, of user: UserID) throws {
+        writes += 1
         let statement = store.tracks.endSignInsOfSession
         statement.bind(1, user.rawValue)
         statement.bind(2, session.rawValue)

@@ -271,7 +271,8 @@ struct ObjectPurgeTests {
             _ = try machine.step()
             steps += 1
         }
-        #expect(try machine.push([update]).first?.applied?.version == 3)
+        let back = try #require(try machine.push([update]).first)
+        #expect(back.applied?.version == 3, "\(back)")
         #expect(try machine.create(.profile, below: account, count: 3).count == 3)
     }
 
