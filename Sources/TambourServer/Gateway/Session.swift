@@ -25,12 +25,21 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let sequence: UInt16
         /// When its bytes were read, microseconds of the lane's clock.
         let arrivalUs: Int64
+        /// Whether it arrived during a LOGIN, whose outcome decides who pays for it.
+        let isUnpaid: Bool
 
-        init(_ work: Work, _ sequence: UInt16, _ opcode: Opcode, arrivalUs: Int64) {
+        init(
+            _ work: Work,
+            _ sequence: UInt16,
+            _ opcode: Opcode,
+            arrivalUs: Int64,
+            isUnpaid: Bool
+        ) {
             self.work = work
             self.opcode = opcode
             self.sequence = sequence
             self.arrivalUs = arrivalUs
+            self.isUnpaid = isUnpaid
         }
 
         var turn: SessionStateMachine.Turn {
@@ -462,7 +471,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Requests that run elsewhere
 
     private func admit(_ work: Request.Work, _ sequence: UInt16, _ opcode: Opcode) {
-        let request = Request(work, sequence, opcode, arrivalUs: connection.arrivalUs)
+        let request = Request(
+            work,
+            sequence,
+            opcode,
+            arrivalUs: connection.arrivalUs,
+            isUnpaid: machine.phase == .loggingIn
+        )
         let (ticket, starts) = machine.arrived(request.turn)
         if !starts {
             waiting[ticket] = request
@@ -503,7 +518,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     ///
     /// LOGIN is free, and SESSION_INIT before it is paid by the connection alone: nobody behind an
     /// address can keep others there from logging in. Requests that wait for the outcome of a LOGIN are
-    /// paid by its user.
+    /// charged when they start: to its user, or to the stranger if it was refused.
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
         guard caller == nil, info.kind != .login else { return nil }
         if machine.phase == .loggingIn, info.kind != .session { return nil }
@@ -532,13 +547,18 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             } else if isOff(info) {
                 send(.protoOpcode, request.sequence, request.opcode)
                 tickets += machine.finished(request.turn)
-            } else if let refusal = refusalOfRate(request) {
+            } else if let refusal = refusalOfUnpaid(request, info) ?? refusalOfRate(request) {
                 send(refusal, request.sequence, request.opcode)
                 tickets += machine.finished(request.turn)
             } else {
                 start(request)
             }
         }
+    }
+
+    /// Charges the stranger for a request that arrived during a LOGIN, now that the LOGIN is refused.
+    private func refusalOfUnpaid(_ request: Request, _ info: OpInfo) -> RequestError? {
+        request.isUnpaid ? refusalOfStranger(info) : nil
     }
 
     private func start(_ request: Request) {

@@ -232,6 +232,65 @@ struct StrangersTests {
         }
     }
 
+    @Test(
+        "pay for requests pipelined after a LOGIN once it is refused",
+        arguments: ["stranger", "address"]
+    )
+    func pipelinedAfterRefusedLogin(bucket: String) throws {
+        // Of the connection's units SESSION_INIT takes one.
+        let burst = bucket == "stranger" ? 5 : 4
+        let limits = ["\(bucket)Burst": burst, "\(bucket)RequestsPerMinute": 1]
+        try withSteppedServer(limits: limits) { server in
+            let stranger = try server.connect()
+            let login = SteppedClient.packet(LoginRequest(token: "none"), 1000)
+            let query = SteppedClient.packet(GetQrStatusRequest(trackID: "none"), 1)
+            let command = SteppedClient.packet(GetQrRequest(), 2)
+            for round in 1...2 {
+                try stranger.send(raw: login + (0..<10).flatMap { _ in query + command })
+                server.settle()
+                server.scheduler.advance(by: .seconds(1))
+                server.settle()
+                let refusals = server.server.metrics.refusalCounts
+                #expect(refusals["login.token"] == round)
+                #expect(refusals["too.many.requests"] == round * 20 - 4)
+            }
+        }
+    }
+
+    @Test("pay once for a request that waits behind another of theirs")
+    func paidOnce() throws {
+        let limits = ["strangerBurst": 4, "strangerRequestsPerMinute": 1]
+        try withSteppedServer(limits: limits) { server in
+            let stranger = try server.connect()
+            let command = SteppedClient.packet(GetQrRequest(), 1)
+            let query = SteppedClient.packet(GetQrStatusRequest(trackID: "none"), 2)
+            let login = SteppedClient.packet(LoginRequest(token: "none"), 3)
+            try stranger.send(raw: command + query + login + query)
+            server.settle()
+            server.scheduler.advance(by: .seconds(1))
+            server.settle()
+            let refusals = server.server.metrics.refusalCounts
+            #expect(refusals["track.not.found"] == 2)
+            #expect(refusals["login.token"] == 1)
+            #expect(refusals["too.many.requests"] == nil)
+        }
+    }
+
+    @Test("pay nothing for what follows a LOGIN that is accepted: its user pays")
+    func pipelinedAfterLogin() throws {
+        let limits = ["strangerBurst": 1, "strangerRequestsPerMinute": 1]
+        try withSteppedServer(limits: limits, users: 1) { server in
+            let token = try server.logIn().token
+            let client = try server.connect()
+            let login = SteppedClient.packet(LoginRequest(token: token), 1000)
+            let query = SteppedClient.packet(FoldersGetRequest(), 1)
+            try client.send(raw: login + (0..<10).flatMap { _ in query })
+            server.settle()
+            #expect(client.hasReply(to: 1))
+            #expect(server.server.metrics.refusalCounts == [:])
+        }
+    }
+
     @Test("whose LOGIN was refused are no longer spared, while the refusal is held back either")
     func refusedLogin() throws {
         let limits = ["maxStrangersPerAddress": 1, "strangerGraceMs": 1]
