@@ -275,8 +275,8 @@ package final class Limits: Sendable {
     package let addressBurst: Int
     /// 1200 requests a minute. Twenty a second, for all who are not logged in behind one address.
     package let addressRequestsPerMinute: Int
-    /// 100_000 buckets. Some 5 MB for users, and as much for addresses; a full bucket is not kept, and above
-    /// the limit the oldest are forgotten.
+    /// 100_000 buckets. Some 12 MB for users, and as much for addresses; full buckets are not kept, and above
+    /// the limit those nearest to full are forgotten first.
     package let maxRateBuckets: Int
     /// 50 dialogs an hour. Nobody meets so many people; a spammer must.
     package let maxNewDialogsPerHour: Int

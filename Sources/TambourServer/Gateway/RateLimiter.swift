@@ -4,10 +4,10 @@ package import TambourProtocol
 
 /// The token buckets of users and addresses.
 ///
-/// A bucket is one number: the time at which it is full again. A full bucket needs no memory, so only
-/// buckets in use are kept, at most `maxRateBuckets` of users and as many of addresses: a stranger with
-/// many addresses cannot have the buckets of users forgotten. Lanes ask before a request starts, so a
-/// flood costs the engine nothing.
+/// A bucket is one number: the time at which it is full again. Full buckets are not kept. At most
+/// `maxRateBuckets` are kept for users and as many for addresses, so that a stranger with many
+/// addresses cannot displace the buckets of users. Above the limit, buckets that are nearly full are
+/// forgotten before drained ones. Lanes ask before a request starts, so a flood costs the engine nothing.
 package final class RateLimiter: Sendable {
     /// Whose bucket it is.
     package enum Subject: Hashable, Sendable {
@@ -24,8 +24,8 @@ package final class RateLimiter: Sendable {
     }
 
     private struct Key: Hashable {
-        let bucket: RateBucket
         let subject: Subject
+        let bucket: RateBucket
     }
 
     private struct Rate {
@@ -67,18 +67,85 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// Two generations: the buckets touched since the last turn, and those touched in the one before.
-    private struct Generations {
-        var young: [Key: Int64] = [:]
-        var old: [Key: Int64] = [:]
-        var turnedAt: Int64 = 0
+    /// The buckets that are not full. Every operation looks at a few of them and no more.
+    private struct Buckets {
+        private struct Slot {
+            let key: Key
+            /// Steady time, microseconds.
+            var fullAt: Int64
+        }
 
-        var count: Int { young.count + old.count }
+        private let capacity: Int
+        private var slots: [Slot] = []
+        private var places: [Key: Int32] = [:]
+        /// The next slot that `sweep` or `makeRoom` looks at.
+        private var hand = 0
+
+        /// The number of slots that each use of a bucket checks for full buckets to forget.
+        private static let sweptPerUse = 2
+        /// The number of slots of which the nearest to full is forgotten at capacity.
+        private static let sampledForRoom = 16
+
+        init(capacity: Int) {
+            self.capacity = max(1, capacity)
+        }
+
+        var count: Int { slots.count }
+
+        mutating func lend<R: Sendable>(
+            _ key: Key,
+            _ now: Int64,
+            _ body: (_ fullAt: inout Int64) -> R
+        ) -> R {
+            for _ in 0..<Self.sweptPerUse { sweep(now) }
+            if let place = places[key] { return body(&slots[Int(place)].fullAt) }
+            var fullAt: Int64 = 0
+            let result = body(&fullAt)
+            if fullAt > now {
+                if slots.count >= capacity { makeRoom() }
+                places[key] = Int32(slots.count)
+                slots.append(Slot(key: key, fullAt: fullAt))
+            }
+            return result
+        }
+
+        /// Forgets the bucket at the hand if it is full, or moves the hand on.
+        private mutating func sweep(_ now: Int64) {
+            guard let place = nextPlace() else { return }
+            if slots[place].fullAt <= now { forget(place) } else { hand = place + 1 }
+        }
+
+        /// Forgets the one of the next slots that is full first: forgetting it gives least away.
+        private mutating func makeRoom() {
+            var nearest: Int?
+            for _ in 0..<Self.sampledForRoom {
+                guard let place = nextPlace() else { return }
+                hand = place + 1
+                if slots[place].fullAt < nearest.map({ slots[$0].fullAt }) ?? .max {
+                    nearest = place
+                }
+            }
+            if let nearest { forget(nearest) }
+        }
+
+        /// Where the hand is; nil when there are no slots.
+        private func nextPlace() -> Int? {
+            slots.isEmpty ? nil : hand < slots.count ? hand : 0
+        }
+
+        /// The last slot takes the place of the forgotten one.
+        private mutating func forget(_ place: Int) {
+            places[slots[place].key] = nil
+            let last = slots.removeLast()
+            guard place < slots.count else { return }
+            slots[place] = last
+            places[last.key] = Int32(place)
+        }
     }
 
     private struct State {
-        var users = Generations()
-        var addresses = Generations()
+        var users: Buckets
+        var addresses: Buckets
         var clock = SteadyClock()
     }
 
@@ -99,19 +166,16 @@ package final class RateLimiter: Sendable {
     private static let longestDepth: Int64 = 9_467_280_000_000_000
 
     private let rates: [Rate]
-    private let capacity: Int
-    /// After so many microseconds without a touch every bucket is full.
-    private let longest: Int64
     private let wallMs: @Sendable () -> Int64
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     package init(limits: Limits, wallMs: @escaping @Sendable () -> Int64) {
         rates = RateBucket.allCases.map {
             Rate(burst: $0.burst(in: limits), perMinute: $0.perMinute(in: limits))
         }
-        capacity = limits.maxRateBuckets
-        longest = rates.map(\.depth).max() ?? 0
         self.wallMs = wallMs
+        let buckets = Buckets(capacity: limits.maxRateBuckets)
+        state = Mutex(State(users: buckets, addresses: buckets))
     }
 
     /// Takes units out of a bucket, or all it can ever hold if that is less.
@@ -143,10 +207,10 @@ package final class RateLimiter: Sendable {
         if rate.interval == 0 { return nil }
         return state.withLock { state in
             let now = state.clock.time(wallMs: wallMs())
-            let key = Key(bucket: bucket, subject: subject)
+            let key = Key(subject: subject, bucket: bucket)
             return switch subject {
-            case .user: lend(key, of: &state.users, now) { body(rate, &$0, now) }
-            case .address: lend(key, of: &state.addresses, now) { body(rate, &$0, now) }
+            case .user: state.users.lend(key, now) { body(rate, &$0, now) }
+            case .address: state.addresses.lend(key, now) { body(rate, &$0, now) }
             }
         }
     }
@@ -161,28 +225,6 @@ package final class RateLimiter: Sendable {
         if rate.interval == 0 { return nil }
         let now = state.withLock { $0.clock.time(wallMs: wallMs()) }
         return rate.take(units, from: &own.fullAt, now: now)
-    }
-
-    private func lend<R: Sendable>(
-        _ key: Key,
-        of buckets: inout Generations,
-        _ now: Int64,
-        _ body: (_ fullAt: inout Int64) -> R
-    ) -> R {
-        turnIfDue(&buckets, now)
-        var fullAt = buckets.young[key] ?? buckets.old.removeValue(forKey: key) ?? 0
-        defer { buckets.young[key] = fullAt }
-        return body(&fullAt)
-    }
-
-    /// Forgets buckets that were not touched for a whole generation: they are full, unless there were
-    /// too many.
-    private func turnIfDue(_ buckets: inout Generations, _ now: Int64) {
-        let age = now - buckets.turnedAt
-        guard buckets.young.count >= max(1, capacity / 2) || age > longest else { return }
-        buckets.old = buckets.young
-        buckets.young = [:]
-        buckets.turnedAt = now
     }
 
     /// The number of buckets that are kept.
