@@ -193,14 +193,25 @@ package final class WireClient {
         }
     }
 
-    /// The error a request is refused with.
+    /// The error a request is refused with; one about its payload must name a field of it.
     package func refusal(of request: some WireRequest) throws -> RequestError {
         do {
             _ = try call(request)
         } catch Failure.refused(let error) {
+            if error.code == .protoPayload, !Self.namesField(error, of: request) {
+                throw Failure.unexpected("no field of \(type(of: request)): \(error)")
+            }
             return error
         }
         throw Failure.unexpected("\(type(of: request)) was not refused")
+    }
+
+    /// Whether the message starts with the path of a field of the request, or `/:` for all of it.
+    private static func namesField(_ error: RequestError, of request: some WireRequest) -> Bool {
+        guard error.message.hasPrefix("/") else { return false }
+        let name = error.message.dropFirst().prefix { $0 != "/" && $0 != ":" }.lowercased()
+        return name.isEmpty
+            || Mirror(reflecting: request).children.contains { $0.label?.lowercased() == name }
     }
 
     // MARK: - Pushes

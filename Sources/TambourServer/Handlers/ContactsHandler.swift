@@ -189,7 +189,9 @@ struct ContactsHandler: Sendable {
         case .block: change = ContactChange(isBlocked: true)
         case .unblock: change = ContactChange(isBlocked: false)
         }
-        if change.isAdded == true, !known.isAdded { try requireRoom(of: caller, in: tx) }
+        if change.isAdded == true, !known.isAdded {
+            try requireRoom(of: caller, at: "/contactId", in: tx)
+        }
         if change.isBlocked == true, !known.isBlocked,
             try tx.reader.blockedContactCount(of: caller.userID) >= limits.maxContacts
         {
@@ -217,7 +219,7 @@ struct ContactsHandler: Sendable {
         else { throw RequestError.userNotFound }
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let known = try tx.reader.contact(account, of: caller.userID)
-        if !known.isAdded { try requireRoom(of: caller, in: tx) }
+        if !known.isAdded { try requireRoom(of: caller, at: "/phone", in: tx) }
         let change = ContactChange(
             isAdded: true,
             names: Self.given(request.firstName, request.lastName)
@@ -268,9 +270,10 @@ struct ContactsHandler: Sendable {
         Sight(of: caller.userID, found: found, limits: limits)
     }
 
-    private func requireRoom(of caller: Caller, in tx: WriteTransaction) throws {
+    /// - Parameter path: the field of the request that names the new contact.
+    private func requireRoom(of caller: Caller, at path: String, in tx: WriteTransaction) throws {
         guard try tx.reader.addedContactCount(of: caller.userID) < limits.maxContacts else {
-            throw RequestError.protoPayload("/contactId: limit \(limits.maxContacts) contacts")
+            throw RequestError.protoPayload("\(path): limit \(limits.maxContacts) contacts")
         }
     }
 

@@ -510,7 +510,7 @@ struct MessagesHandler: Sendable {
             attaches: content.attaches,
             poll: content.poll,
             limits: limits,
-            at: ""
+            at: "/"
         )
         return content
     }

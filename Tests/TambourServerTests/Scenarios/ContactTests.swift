@@ -77,6 +77,26 @@ struct ContactUpdateTests {
     }
 }
 
+@Suite("CONTACT_CREATE (41)")
+struct ContactCreateTests {
+    @Test("a contact too many is refused, and the refusal names a field of the request")
+    func limit() throws {
+        try withServer(limits: ["maxContacts": 1]) { server in
+            let alice = try server.signUp("Alice")
+            let phones = try ["Bob", "Carol"].map { name in
+                let other = try server.signUp(name)
+                let own = try other.call(ContactInfoRequest(contactIDs: [other.userID])).contacts
+                return "+\(try #require(own.first?.phone))"
+            }
+            try alice.call(ContactCreateRequest(phone: phones[0], firstName: "Bob"))
+            let create = ContactCreateRequest(phone: phones[1], firstName: "Carol")
+            #expect(
+                try alice.refusal(of: create) == .protoPayload("/phone: limit 1 contacts")
+            )
+        }
+    }
+}
+
 @Suite("NOTIF_PRESENCE (132)")
 struct PresenceTests {
     @Test("a dialog partner's coming is told at once, its going after a delay")
