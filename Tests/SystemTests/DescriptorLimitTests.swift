@@ -55,7 +55,7 @@ struct DescriptorLimitTests {
             lines = []
             _ = try admin.run(.stats(sinceDays: 1)) { lines.append($0) }
             #expect(lines.count > 5)
-            #expect(server.errors.contains("descriptors are nearly used up"))
+            #expect(server.errors.contains("file descriptors are nearly exhausted"))
             withExtendedLifetime((strangers, more)) {}
         }
     }

@@ -109,7 +109,7 @@ package final class Limits: Sendable {
     package let passwordHashLogRounds: Int
     /// 10 tries an hour. Who forgot it asks for the e-mail after fewer.
     package let maxPasswordTriesPerHour: Int
-    /// 64 passwords. Hashing is slow on purpose; who comes behind so many is told to come again.
+    /// 64 passwords. Hashing is slow on purpose; later requests are refused with `overloaded`.
     package let maxPasswordsWaiting: Int
     /// 8 passwords. One account, or one address before login, holds a small share of the line; callers take
     /// turns.

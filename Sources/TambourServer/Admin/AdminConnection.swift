@@ -9,7 +9,7 @@ import TambourProtocol
 final class AdminConnection: @unchecked Sendable {
     private enum Reading {
         case goesOn
-        /// With nil when there is no line to be had.
+        /// nil if no complete line arrived.
         case ended(String?)
     }
 

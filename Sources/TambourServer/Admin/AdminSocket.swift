@@ -60,9 +60,14 @@ final class AdminSocket: @unchecked Sendable {
         let connection = AdminConnection(descriptor)
         if connections.count >= maxConnections {
             guard let silent = connections.first(where: \.isReading) else {
-                return connection.refuse("too many admin commands run at once")
+                return connection.refuse(
+                    "too many admin commands are running; try again when one has finished"
+                )
             }
-            silent.refuse("somebody else needs the place of a silent connection")
+            silent.refuse(
+                "this connection sent no command and another administrator is waiting; "
+                    + "connect again"
+            )
             leave(silent)
         }
         connections.append(connection)

@@ -3,21 +3,22 @@ import Logging
 import Synchronization
 import TambourProtocol
 
-/// Decides at the door whether there is a descriptor for another connection, and who makes room for it.
+/// Admits or refuses an accepted socket by the descriptors left, and closes unauthenticated connections
+/// to make room.
 ///
-/// The system gives out the lowest free number. So the number of an accepted socket says how many
-/// descriptors are in use at least, whatever for; with gaps below, the connections say it.
+/// The system gives out the lowest free descriptor. So the number of an accepted socket is a lower bound
+/// for the descriptors in use, and the number of connections is another, for when there are gaps.
 final class Admission: Sendable {
     private let strangers: Strangers
     private let metrics: ServerMetrics
     private let logger: Logger
     private let nowMs: @Sendable () -> Int64
     private let throttle = LogThrottle()
-    /// From this descriptor on the oldest stranger goes for each connection that comes.
+    /// From this descriptor on, each accepted connection closes the oldest stranger.
     private let crowdedFrom: Int
-    /// From this one on nobody is let in: strangers have not left as fast as others came.
+    /// From this descriptor on, connections are refused: strangers close more slowly than others arrive.
     private let fullFrom: Int
-    /// The number of descriptors that are no connections.
+    /// The number of descriptors that are not connections.
     private let ownDescriptors = Atomic<Int>(0)
 
     /// The number of strangers to close when no descriptor is left.
@@ -68,15 +69,20 @@ final class Admission: Sendable {
         guard used >= crowdedFrom else { return true }
         let hasRoom = closeOldest() && used < fullFrom
         if !hasRoom { metrics.connectionsRefused.add(1) }
-        warn("descriptors are nearly used up: strangers are closed for those who come")
+        warn(
+            """
+            file descriptors are nearly exhausted; closing connections that have not logged in. \
+            Raise LimitNOFILE.
+            """
+        )
         return hasRoom
     }
 
-    /// Descriptors or memory have run out: strangers go, and accepting goes on in a moment.
+    /// Closes strangers because descriptors or memory have run out; accepting resumes in a moment.
     func exhausted() {
         metrics.acceptPauses.add(1)
         for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }
-        warn("accepting pauses: no descriptors or no memory are left")
+        warn("out of file descriptors or memory; accepting pauses for 100 ms. Raise LimitNOFILE.")
     }
 
     private func closeOldest() -> Bool {

@@ -154,7 +154,7 @@ struct StrangersTests {
             #expect(closed(clients, on: server) == [0, 1, 2])
             #expect(server.server.metrics.connectionsRefused.count == 2)
             #expect(server.server.metrics.strangersClosedForRoom.count == 3)
-            #expect(server.lines.all.count { $0.hasPrefix("descriptors are nearly") } == 1)
+            #expect(server.lines.all.count { $0.hasPrefix("file descriptors are nearly") } == 1)
         }
     }
 
