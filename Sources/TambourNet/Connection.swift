@@ -63,7 +63,7 @@ package final class Connection {
     var lastSegment: Int32 = -1
     var collectedBytes: Int32 = 0
     var isDirty = false
-    // These three stand here because the layout has room for them.
+    // Placed here to fill padding in the layout.
     /// Whether the lane serves this connection after all others of a round.
     package var isLowPriority = false
     /// Whether the connection stands in one of the lane's queues of turns.

@@ -4,32 +4,33 @@ import Glibc
 
 /// A serial queue that serves many sockets: one epoll descriptor under one dispatch source.
 ///
-/// The source's handler asks epoll once, serves what is ready and returns, so that timers,
-/// mailboxes and other blocks of the queue get their turn. What happens between two returns is a
-/// *round*: bytes written during a round leave at its end, one system call per connection, and
-/// connections closed during a round are reported at its end.
+/// The source's handler polls epoll once, serves the ready sockets and returns, so that timers,
+/// mailboxes and other blocks of the queue get their turn. One such call is a *round*: bytes written
+/// during a round are sent at its end, with one system call per connection, and connections closed
+/// during a round are reported at its end.
 ///
 /// A connection gets one *turn* a round: one read, or the bytes it left unconsumed when it ended its
 /// turn early. Connections of low priority get theirs after all others, and only as many of them as
 /// `LowPriority.workPerRound` allows.
 ///
-/// `@unchecked Sendable`: every stored property but the constants is touched on `queue` only, which
-/// `preconditionOnLane` checks; `start`, `stop` and `adopt` do no more than post to it.
+/// `@unchecked Sendable`: every stored property but the constants is accessed on `queue` only, which
+/// `preconditionOnLane` checks; `start`, `stop` and `adopt` only post to it.
 package final class Lane: @unchecked Sendable {
     private static let eventCapacity: Int32 = 256
     private static let readCapacity = 64 * 1024
     private static let outputCapacity = 256 * 1024
-    /// A connection's output is sent, not collected, from this size up.
+    /// Output of this size or more is sent at once instead of being collected.
     private static let directBytes = 64 * 1024
     private static let poison: UInt8 = 0xDB
-    /// The number of sockets that a lane takes over in one round. The others are served between two crowds.
+    /// How many new sockets a lane takes over in one round, so that a crowd does not delay the others.
     private static let arrivalsPerRound = 16
-    /// The number of timers that fire in one round. The others that are due fire between two crowds.
+    /// How many timers fire in one round; further due timers fire in the next.
     private static let timersPerRound = 64
-    /// The work of a turn of low priority in which nothing is read.
+    /// The work charged for a low-priority turn, even if nothing is read.
     private static let workPerTurn = 256
 
-    /// Debug builds overwrite what a delegate was shown, so that keeping it shows up in a test.
+    /// Debug builds overwrite bytes after showing them to a delegate, so that a test notices a delegate
+    /// that keeps them.
     package static var poisonsByDefault: Bool {
         #if DEBUG
             true
@@ -38,11 +39,11 @@ package final class Lane: @unchecked Sendable {
         #endif
     }
 
-    /// What connections of low priority get.
+    /// The share of connections of low priority.
     package struct LowPriority: Sendable {
-        /// The bytes one of them is read at once, at most.
+        /// The most bytes read from one of them at once.
         package var readBytes: Int
-        /// The work that starts no further turn in the same round; see `Connection.charge`.
+        /// After this much work no further turn starts in the same round; see `Connection.charge`.
         package var workPerRound: Int
 
         package init(readBytes: Int = 64 * 1024, workPerRound: Int = 64 * 1024) {
@@ -80,9 +81,9 @@ package final class Lane: @unchecked Sendable {
     private var isInRound = false
     private var isRoundPosted = false
     private var roundTimeUs: Int64 = 0
-    /// When the bytes at hand were read from the socket, microseconds.
+    /// When the bytes being presented were read from the socket; microseconds.
     private(set) var arrivalUs: Int64 = 0
-    /// What the delegates of this round have charged.
+    /// The work that delegates have charged in this round.
     private var roundWork = 0
 
     private var arrivals = TurnQueue<Arrival>()
@@ -101,9 +102,9 @@ package final class Lane: @unchecked Sendable {
     /// - Parameters:
     ///   - label: The queue's label, for debuggers.
     ///   - timerTick: Deadlines are rounded up to a multiple of this, so that timers share wake-ups.
-    ///   - lowPriority: What connections of low priority get.
-    ///   - poisonAfterCallback: Whether the bytes shown to a delegate are overwritten afterwards.
-    ///   - simulated: Runs the queue in place of Dispatch; it has to call `serve` when sockets are ready.
+    ///   - lowPriority: The share of connections of low priority.
+    ///   - poisonAfterCallback: Whether bytes are overwritten after they were shown to a delegate.
+    ///   - simulated: Replaces Dispatch; it must call `serve` when sockets are ready.
     package init(
         index: Int,
         label: String,
@@ -140,16 +141,16 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Life
 
-    /// Begins to serve; sockets adopted before are served from now on.
+    /// Starts serving, including sockets adopted earlier.
     ///
     /// A started lane lives until `stop`.
     package func start() {
         queue.async { self.startOnLane() }
     }
 
-    /// Closes every connection, tells their delegates and gives up the queue's sources.
+    /// Closes every connection, notifies their delegates and cancels the queue's sources.
     ///
-    /// Sockets adopted later are closed unseen. `completion` is called on the lane when all is done.
+    /// Sockets adopted later are closed without notice. `completion` is called on the lane at the end.
     package func stop(completion: (@Sendable () -> Void)? = nil) {
         queue.async {
             self.stopOnLane()
@@ -157,9 +158,9 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// Takes over a connected socket; the delegate hears of it on the lane.
+    /// Takes over a connected socket; the delegate is notified on the lane.
     ///
-    /// A socket that the lane cannot watch is closed unseen: its delegate hears nothing.
+    /// A socket that epoll refuses is closed, and its delegate is not notified.
     package func adopt(
         fileDescriptor: Int32,
         peer: String,
@@ -172,7 +173,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// How many connections the lane serves; on the lane only.
+    /// The number of connections; on the lane only.
     package var connectionCount: Int {
         preconditionOnLane()
         return connections.count
@@ -180,7 +181,7 @@ package final class Lane: @unchecked Sendable {
 
     /// Carries a socket and its delegate to their lane.
     ///
-    /// `@unchecked Sendable`: the delegate was given away by `sending` and only the lane looks inside.
+    /// `@unchecked Sendable`: `sending` gave the delegate away, and only the lane accesses it.
     private final class Arrival: @unchecked Sendable {
         let descriptor: Int32
         let peer: String
@@ -198,7 +199,7 @@ package final class Lane: @unchecked Sendable {
         if !queue.isSimulated {
             let source = DispatchSource.makeReadSource(fileDescriptor: epoll, queue: queue.dispatch)
             source.setEventHandler { self.serve() }
-            // The handler holds the lane; cancelling drops it and with it the last such reference.
+            // The handler retains the lane until the source is cancelled.
             source.setCancelHandler { withExtendedLifetime(self) {} }
             self.source = source
             source.activate()
@@ -210,7 +211,7 @@ package final class Lane: @unchecked Sendable {
     private func stopOnLane() {
         guard !isStopped else { return }
         round {
-            // Those that came before the end are told of it.
+            // Sockets that arrived before the stop are opened first, so that their delegates see the close.
             while !arrivals.isEmpty { welcome(arrivals.removeFirst()) }
             isStopped = true
             for connection in connections.reversed() { retire(connection, .laneStopped) }
@@ -234,7 +235,7 @@ package final class Lane: @unchecked Sendable {
         makeNonBlocking(arrival.descriptor)
         connection.watched = EPOLLIN.rawValue
         guard !isStopped, control(EPOLL_CTL_ADD, connection) else {
-            // Its delegate was never told of it, so there is no end to tell either.
+            // Its delegate was never told of the connection, so do not report its close either.
             Glibc.close(arrival.descriptor)
             return
         }
@@ -245,10 +246,10 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Rounds
 
-    /// Runs `body` as a round, or as part of the one that is under way.
+    /// Runs `body` as a round, or as part of the current one.
     ///
-    /// Blocks of the queue that write to many connections do it in a round to send without a detour;
-    /// outside of one, what was written leaves in a round of its own a little later.
+    /// Blocks of the queue that write to many connections use a round to send at its end; bytes written
+    /// outside of one are sent in a round that is posted for them.
     package func round<R>(_ body: () throws -> R) rethrows -> R {
         preconditionOnLane()
         if isInRound { return try body() }
@@ -259,14 +260,14 @@ package final class Lane: @unchecked Sendable {
         return try body()
     }
 
-    /// Milliseconds of a clock that never goes back and has no other meaning; one value a round.
+    /// Milliseconds of a monotonic clock; constant during a round.
     package var now: Int64 {
         preconditionOnLane()
         return isInRound ? roundTimeUs / 1000 : queue.nowMs
     }
 
     private func endRound() {
-        // Telling one delegate of its end may write to others or close them.
+        // A delegate told of its close may write to other connections or close them.
         while !dirty.isEmpty || !retired.isEmpty {
             flushAll()
             let gone = retired
@@ -278,7 +279,7 @@ package final class Lane: @unchecked Sendable {
         if !resumed.isEmpty || hasTurns { postRound() }
     }
 
-    /// Makes sure that a round ends after what was just recorded.
+    /// Ensures that a round ends after this, to send and report what was recorded.
     private func postRound() {
         guard !isInRound, !isRoundPosted else { return }
         isRoundPosted = true
@@ -286,34 +287,34 @@ package final class Lane: @unchecked Sendable {
             self.isRoundPosted = false
             self.round {
                 self.presentResumed()
-                // Between two turns of what waits here, those who are ready get theirs.
+                // Ready sockets get their turns between those of waiting connections.
                 if self.hasTurns { self.giveTurns(to: self.poll()) }
             }
         }
     }
 
-    /// Serves what is ready; on the lane only.
+    /// Serves the ready sockets; on the lane only.
     package func serve() {
         let count = poll()
         guard count > 0 || hasTurns else { return }
         round { giveTurns(to: count) }
     }
 
-    /// Asks epoll who is ready.
+    /// Polls epoll without waiting.
     ///
     /// - Returns: how many of `events` are filled in.
     private func poll() -> Int {
         max(0, Int(epoll_wait(epoll, events.baseAddress, Self.eventCapacity, 0)))
     }
 
-    /// Gives a turn to the first `count` of `events`, then to those who wait for theirs.
+    /// Gives a turn to the first `count` of `events`, then to waiting connections.
     private func giveTurns(to count: Int) {
         // A connection that ends its turn early goes to the end of its queue, for the next round.
         let waiting = turns.count
         for position in 0..<count {
             let event = events[position]
             guard let pointer = event.data.ptr else { continue }
-            // A connection closed earlier in this batch is kept by `retired` until the round ends.
+            // `retired` keeps a connection that was closed earlier in this batch until the round ends.
             Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
                 serve($0, event.events)
             }
@@ -331,7 +332,7 @@ package final class Lane: @unchecked Sendable {
 
     private func giveTurn(to connection: Connection) {
         connection.awaitsTurn = false
-        // A pause ends with a turn of its own.
+        // A paused connection gets its turn when it resumes.
         guard connection.phase == .open, !connection.isReadingPaused else { return }
         if connection.hasEndedTurn, let kept = connection.input {
             presentKept(kept, to: connection)
@@ -353,7 +354,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// Adds to the work of the round at hand.
+    /// Adds to the work of the current round.
     func charge(_ work: Int) {
         roundWork += work
     }
@@ -365,7 +366,7 @@ package final class Lane: @unchecked Sendable {
             if failed { fail(connection) }
         } else if ready & EPOLLIN.rawValue != 0 || failed {
             if connection.awaitsTurn, connection.phase == .open {
-                // Noted only now, so that a short wait costs no system call.
+                // Stop watching only now, so that a short wait costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             } else if !connection.isReadingPaused || connection.isClosing {
                 if connection.isLowPriority, connection.phase == .open {
@@ -376,14 +377,14 @@ package final class Lane: @unchecked Sendable {
             } else if failed {
                 fail(connection)
             } else {
-                // Noted only now, so that a short pause costs no system call.
+                // Stop watching only now, so that a short pause costs no system call.
                 watch(connection, connection.watched & ~EPOLLIN.rawValue)
             }
         }
         if ready & EPOLLOUT.rawValue != 0, connection.phase != .closed { sendBacklog(connection) }
     }
 
-    /// Ends a connection from which nothing is read, as the socket says it is broken.
+    /// Closes a connection whose socket reports an error or a hang-up.
     private func fail(_ connection: Connection) {
         let error = socketError(of: connection.descriptor)
         let reason: CloseReason = error == 0 ? .peerClosed : .reset(error)
@@ -401,7 +402,7 @@ package final class Lane: @unchecked Sendable {
         return token
     }
 
-    /// Forgets a timer; one that has fired is forgotten already.
+    /// Cancels a timer; does nothing if it has fired.
     package func cancel(_ token: TimerToken) {
         preconditionOnLane()
         timers.cancel(token)
@@ -426,12 +427,12 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Input
 
-    /// One read; never more, so that a busy peer does not keep the others waiting.
+    /// Reads once, so that a busy peer does not keep the others waiting.
     private func readOnce(_ connection: Connection) {
         guard connection.phase == .open else { return discardOnce(connection) }
         arrivalUs = roundTimeUs
         if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
-            // A frame longer than half the buffer grows where it is kept.
+            // A frame longer than half the buffer is read into its own store.
             let count = read(connection, into: waiting.room(Self.readCapacity))
             if count == 0 { return }
             waiting.grew(by: count)
@@ -464,12 +465,12 @@ package final class Lane: @unchecked Sendable {
         return 0
     }
 
-    /// The peer sends nothing more; what is written for it still leaves.
+    /// Notes that the peer has closed its side; pending output is still sent.
     private func endInput(_ connection: Connection) {
         connection.hasInputEnded = true
         switch connection.phase {
         case .open:
-            // What was left over in a pause, or at the end of a turn, comes first.
+            // Bytes left over from a pause or an ended turn are presented first.
             if connection.isResuming || connection.hasEndedTurn {
                 connection.isEndUntold = true
             } else {
@@ -512,11 +513,11 @@ package final class Lane: @unchecked Sendable {
         } else {
             if connection.hasEndedTurn { awaitTurn(connection) }
             if connection.hasEndedTurn, !poisons {
-                // What is left is presented soon: moving it once for each turn is not worth it.
+                // The rest is presented soon; do not move it for each turn.
                 return kept.dropFirst(consumed)
             }
             guard consumed > 0 || poisons else { return }
-            // A fresh store: the large one is given back as soon as its frame is through.
+            // A fresh store, so that a large one is freed as soon as its frame is complete.
             connection.input = ByteStore(
                 .init(rebasing: kept.bytes[consumed...]),
                 arrivalUs: kept.arrivalUs
@@ -541,10 +542,10 @@ package final class Lane: @unchecked Sendable {
         postRound()
     }
 
-    /// In a round of its own: what is read again must find the same order as what comes from the
-    /// socket, and the round at hand may be the delivery of things that have to come first.
+    /// Presents kept bytes to connections that resumed; in a round of its own, because the current one may
+    /// be delivering replies and pushes that have to come first.
     private func presentResumed() {
-        // Those that resume while the list is served get their turn in the next round.
+        // Connections that resume meanwhile get their turn in the next round.
         let resuming = resumed
         resumed.removeAll(keepingCapacity: true)
         for connection in resuming { presentAgain(connection) }
@@ -554,7 +555,7 @@ package final class Lane: @unchecked Sendable {
         connection.isResuming = false
         guard connection.phase == .open, !connection.isReadingPaused else { return }
         if connection.isLowPriority, connection.input != nil {
-            // Those of low priority that resume together have their turns like all others of their kind.
+            // Connections of low priority take turns even when many resume together.
             connection.hasEndedTurn = true
             return awaitTurn(connection)
         }
@@ -566,7 +567,7 @@ package final class Lane: @unchecked Sendable {
         tellEnd(of: connection)
     }
 
-    /// Tells the delegate of the end of the input once nothing before it waits.
+    /// Reports the end of the input once all bytes before it have been presented.
     private func tellEnd(of connection: Connection) {
         guard connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused,
             !connection.hasEndedTurn
@@ -625,14 +626,14 @@ package final class Lane: @unchecked Sendable {
         segments.removeAll(keepingCapacity: true)
     }
 
-    /// Sends what the connection collected; what the socket refuses becomes its backlog.
+    /// Sends the collected output; bytes that the socket does not take become the backlog.
     private func flush(_ connection: Connection) {
         var segment = connection.firstSegment
         connection.firstSegment = -1
         connection.lastSegment = -1
         connection.collectedBytes = 0
         while segment >= 0, connection.phase != .closed {
-            // Pieces in one call; what exceeds it, as when many writers take turns, goes in the next.
+            // Up to 64 pieces in one call; many interleaved writers need more calls.
             withUnsafeTemporaryAllocation(of: iovec.self, capacity: 64) { pieces in
                 var count = 0
                 while segment >= 0, count < pieces.count {
@@ -710,7 +711,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// The bytes a send took, from its result; nil when it closed the connection.
+    /// The number of bytes sent, from the result of a send; nil if the connection was closed for its error.
     private func accepted(_ result: Int, by connection: Connection) -> Int? {
         if result >= 0 { return result }
         if errno == EAGAIN || errno == EINTR { return 0 }
@@ -727,7 +728,7 @@ package final class Lane: @unchecked Sendable {
 
     // MARK: Ends
 
-    /// Closes the descriptor now and tells the delegate when the round ends.
+    /// Closes the descriptor now; the delegate is notified when the round ends.
     func retire(_ connection: Connection, _ reason: CloseReason) {
         if connection.phase == .closed { return }
         connection.phase = .closed
@@ -744,7 +745,7 @@ package final class Lane: @unchecked Sendable {
         connection.firstSegment = -1
         connection.lastSegment = -1
         _ = control(EPOLL_CTL_DEL, connection)
-        // A child process that is being born may hold a copy: the peer is told all the same.
+        // A child process between fork and exec may hold a copy of the descriptor: shut the socket down.
         shutdown(connection.descriptor, Int32(SHUT_RDWR))
         Glibc.close(connection.descriptor)
         postRound()
@@ -769,14 +770,14 @@ package final class Lane: @unchecked Sendable {
         watch(connection, connection.watched | EPOLLIN.rawValue)
     }
 
-    /// Retires the connection at its deadline, and before that unless its peer takes some of the backlog.
+    /// Retires the connection at its deadline, or earlier if its peer stops taking the backlog.
     private func limitFarewell(of connection: Connection) {
         guard let farewell = connection.farewell else { return }
         let left = connection.pendingOutboundBytes
         let untilDeadline = Duration.milliseconds(farewell.deadlineMs - now)
         let wait = min(farewell.patience, untilDeadline)
         farewell.timer = schedule(after: wait) { [unowned self, unowned connection] in
-            // A timer that fired needs no cancelling.
+            // This timer has fired; do not cancel it.
             farewell.timer = nil
             if connection.phase == .flushing, connection.pendingOutboundBytes < left,
                 now < farewell.deadlineMs
@@ -788,7 +789,7 @@ package final class Lane: @unchecked Sendable {
         }
     }
 
-    /// Tells the peer that nothing more comes and waits for its own end.
+    /// Closes our side of the stream and waits for the peer to close its own.
     private func endOutput(_ connection: Connection) {
         if connection.hasInputEnded {
             return retire(connection, connection.farewell?.reason ?? .peerClosed)
@@ -806,7 +807,7 @@ package final class Lane: @unchecked Sendable {
     // MARK: Epoll
 
     private func watch(_ connection: Connection, _ events: UInt32) {
-        // The end of the input would be told again and again.
+        // After the end of the input, level-triggered epoll would report it for ever.
         let wanted = connection.hasInputEnded ? events & ~EPOLLIN.rawValue : events
         guard wanted != connection.watched, connection.phase != .closed else { return }
         connection.watched = wanted
@@ -821,5 +822,5 @@ package final class Lane: @unchecked Sendable {
     }
 }
 
-/// A peer that went away is an error to handle, not a signal to die of.
+/// Makes a closed peer an error instead of SIGPIPE.
 private let noSignal = Int32(MSG_NOSIGNAL)

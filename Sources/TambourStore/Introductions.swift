@@ -1,8 +1,8 @@
 import TambourProtocol
 import TambourSQL
 
-/// Who was named in which chat without being a member: authors of what was forwarded there, and people
-/// whose contact cards were sent there. Its members may see them.
+/// The statements for users whom a chat names although they are not members: authors of messages
+/// forwarded there, and users whose contact cards were sent there. The chat's members may see them.
 struct IntroductionStatements {
     private static let add = """
         INSERT INTO introduction (user_id, chat) VALUES ($1, $2)
@@ -15,7 +15,7 @@ struct IntroductionStatements {
         add = try sql.prepare(Self.add)
     }
 
-    /// Fills the table of a store that is older than it.
+    /// Fills the table from the messages of an older store.
     @Sendable
     static func introduceNamed(on sql: any SQLConnection) throws(SQLError) {
         let add = try sql.prepare(Self.add)
@@ -43,7 +43,7 @@ struct IntroductionStatements {
 }
 
 private enum People {
-    /// Whom the contact cards and the forward of a message name.
+    /// The users whom the contact cards and the forward of a message name.
     static func named(
         attaches: Packed<[Attach]>?,
         forward: Packed<MessageLink>?
@@ -64,7 +64,7 @@ private enum People {
 }
 
 extension WriteTransaction {
-    /// Lets the members of a chat see whom a message names.
+    /// Lets the members of a chat see the users whom a message names.
     func introduceNamed(in record: MessageRecord) throws {
         guard record.attaches != nil || record.forward != nil else { return }
         for user in People.named(attaches: record.attaches, forward: record.forward) {

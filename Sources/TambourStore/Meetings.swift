@@ -1,17 +1,17 @@
 package import TambourProtocol
 import TambourSQL
 
-/// What somebody may learn of a user.
+/// How much a viewer may learn of a user.
 package enum Nearness: Comparable, Sendable {
-    /// Nothing: the user looks like an id that nobody has.
+    /// Nothing: the user looks like an unassigned id.
     case stranger
-    /// Who it is: the profile.
+    /// The profile.
     case met
-    /// Also whether they are online, if they show it and have not blocked who asks.
+    /// Also presence, if the user shows it and has not blocked the viewer.
     case near
 }
 
-/// Where two users are met: the rows that say so.
+/// The statements that find out where two users have met.
 struct MeetingStatements {
     let chats: any SQLStatement
     let traces: any SQLStatement
@@ -30,7 +30,7 @@ struct MeetingStatements {
         chats = try sql.prepare(
             "SELECT " + count("SELECT 1 FROM member WHERE user_id = $1", limit: "$2")
         )
-        // Bit 2 of the permissions is what lets an administrator decide about requests.
+        // Bit 2 of the permissions lets an administrator decide join requests.
         traces = try sql.prepare(
             """
             SELECT \(count("SELECT 1 FROM member WHERE user_id = $2 AND chat < 0")),
@@ -44,8 +44,8 @@ struct MeetingStatements {
                  AND (c.owner = $1 OR m.permissions % 4 >= 2))
             """
         )
-        // The rows of the first are walked through, and those of the second looked up: CROSS JOIN is
-        // what SQLite does not turn round. Readers of a channel do not see each other.
+        // Scans the rows of the first user and looks up those of the second; SQLite keeps the order of a
+        // CROSS JOIN. Readers of a channel do not see each other.
         together = try sql.prepare(
             """
             SELECT 1
@@ -74,13 +74,13 @@ struct MeetingStatements {
     }
 }
 
-/// Says how near users are to one who asks, within one request.
+/// Decides what the viewer may learn of each user in one request.
 ///
-/// The order of ids is the order of a request. Once `maxComparedRows` were compared, whoever is no contact
-/// is a stranger.
+/// Users are decided in the order of the request. After `maxComparedRows` compared rows, everybody who is
+/// not a contact counts as a stranger.
 package struct Meetings {
     package let viewer: UserID
-    /// How many chats the viewer is in, at most `maxComparedChats`; nil until somebody is looked for in them.
+    /// The viewer's number of chats, at most `maxComparedChats`; nil until it is needed.
     private var chats: Int64?
     private let maxChats: Int64
     private var rows: Int64
@@ -93,9 +93,9 @@ package struct Meetings {
 
     /// Whether a user is as near to the viewer as `wanted`.
     ///
-    /// Unknown users take the same statements as strangers: time tells little about who exists.
+    /// Unknown users take the same statements as strangers, so that timing reveals little about who exists.
     ///
-    /// - Parameter contact: what the viewer keeps of the user; nil when nobody has the id.
+    /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
     package mutating func isAtLeast(
         _ wanted: Nearness,
         _ user: UserID,
@@ -105,7 +105,7 @@ package struct Meetings {
         if user == viewer { return true }
         if let contact {
             if contact.nearness >= wanted { return true }
-            // Nothing is left to see but that there was somebody.
+            // An erased account shows nothing but that it existed.
             if contact.account.isErased, wanted <= .met { return true }
         }
         guard rows > 0 else { return false }
@@ -125,13 +125,13 @@ package struct Meetings {
 }
 
 extension Contact {
-    /// How near the contact alone makes its user: whoever was one stays met.
+    /// The nearness that the contact alone gives; former contacts stay met.
     var nearness: Nearness {
         isAdded || isPartner ? .near : wasMet ? .met : .stranger
     }
 }
 
-/// What there is of a user by which somebody may have met them.
+/// The rows of a user through which others may have met them, counted up to a limit.
 private struct Traces {
     let groups: Int64
     let former: Int64
@@ -171,8 +171,8 @@ extension ReadTransaction {
     }
 
     /// - Parameters:
-    ///   - own: how many chats the viewer is in.
-    ///   - others: in how many groups the user is, or one more than `own`.
+    ///   - own: the number of chats of the viewer.
+    ///   - others: the number of groups of the user, at most one more than `own`.
     fileprivate func areTogether(
         _ viewer: UserID,
         _ user: UserID,

@@ -237,7 +237,7 @@ extension ReadTransaction {
             // A look that finds nothing is one too.
             budget.take(rows: max(rows, 1))
             left -= max(rows, 1)
-            // Of what was not read to its end nothing is known.
+            // A look cut short by the limit excludes no block.
             if left > 0 { all &= any }
             if all == 0 { break }
         }

@@ -54,7 +54,7 @@ package enum StoreCheck {
         return problems
     }
 
-    /// What is right but not as it would be written today; nobody has to do anything about it.
+    /// Valid rows that today's server would not write. No action is needed.
     package static func remarks(on store: StoreConnection) throws -> [String] {
         let limit = store.limits.maxMessageContentBytes
         let content = """

@@ -79,7 +79,7 @@ extension WriteTransaction {
         let start = ends.count > 0 ? ends.last : try reader.end(before: part, in: chat)
         var words = BlockWords()
         let last = try read(&words, of: chat, after: start, count)
-        // Of rows whose numbers have gaps no block may be complete: the same step would be next for ever.
+        // If message numbers have gaps, no block may be complete; stop, or this step would repeat for ever.
         guard !last.isEmpty else { return (0, true) }
         for end in last { ends.append(end) }
         store.search.putPart.bind(1, chat.rawValue)

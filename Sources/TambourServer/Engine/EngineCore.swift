@@ -120,7 +120,7 @@ package final class EngineCore {
     ///
     /// - Returns: what others must hear; nil when the store failed.
     package func runSpareWork(wall: () -> Int64) -> [Event]? {
-        // Each kind has its turn: work of one that does not end, or fails, must not keep the others.
+        // Kinds of work take turns, so endless or failing work of one kind cannot starve the others.
         spareTurn += 1
         let step = Command { [purger, limits, spareTurn] tx in
             for kind in 0..<SpareWork.allCases.count {

@@ -4,15 +4,15 @@ import TambourNet
 import TambourProtocol
 import TambourStore
 
-/// One connection as the protocol sees it: cuts frames, checks what the table says about each
-/// request, starts it where it belongs and writes its reply.
+/// The protocol side of one connection: decodes frames, checks each request against the opcode table,
+/// starts it on the lane, a reader or the engine, and writes its reply.
 ///
-/// `@unchecked Sendable`: other threads only carry a session around; everything in it is touched on
-/// its lane, which `Connection` checks on every write.
+/// `@unchecked Sendable`: other threads only hold references to a session; its state is accessed on its
+/// lane, which `Connection` checks on every write.
 final class Session: ConnectionDelegate, @unchecked Sendable {
-    /// A request under way.
+    /// A request in flight or queued.
     final class Request: Sendable {
-        /// What runs elsewhere, and so has to wait for its turn.
+        /// Work that runs outside the lane and therefore waits for its turn.
         enum Work: Sendable {
             case login(LoginRequest)
             case query(QueryRequest)
@@ -23,7 +23,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let work: Work
         let opcode: Opcode
         let sequence: UInt16
-        /// When its bytes were read, microseconds of the lane's clock.
+        /// When its bytes were read; microseconds of the lane's clock.
         let arrivalUs: Int64
         /// Whether it arrived during a LOGIN, whose outcome decides who pays for it.
         let isUnpaid: Bool
@@ -53,7 +53,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private enum Ending {
-        /// The client sends nothing more.
+        /// The client has closed its side.
         case inputEnded
         case serverStops
         /// The token is dead.
@@ -70,43 +70,43 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         didSet { knownRequester = nil }
     }
     private(set) var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
-    /// Nil for clients that named none.
+    /// nil for clients that named none in SESSION_INIT.
     private(set) var features: SessionFeatures?
-    /// The answers that its lane has counted.
+    /// The answers that its lane has counted in the metrics.
     var countedAnswers: [SessionFeature] = []
-    /// What people are told refusals in; nil for clients that named no locale.
+    /// The language of refusals; nil for clients that named no locale.
     private var language: RequestError.Language?
     private var appVersion: AppVersion?
     private var token: String? { didSet { knownRequester = nil } }
-    /// Pays for requests until the connection logs in, and so does its address.
+    /// Charged for requests before login, as is the bucket of the address.
     private var strangerBucket = RateLimiter.OwnBucket()
     private var address = RateLimiter.Subject.address(.other(""))
     private var knownRequester: Requester?
     private var lastSequence: UInt16 = 0
 
     private var waiting: [Int: Request] = [:]
-    /// Pushes that came while LOGIN was under way: they follow its reply.
+    /// Pushes that arrived during LOGIN; they are sent after its reply.
     private var heldPushes: [[UInt8]] = []
     private var heldPushBytes = 0
     private var isHoldingPushes = false
     private var queuedPushBytes = 0
     private var backlog: ReaderBacklog
-    /// Of the payloads of all replies so far.
+    /// The payload bytes of all replies so far.
     private var replyBytes = 0
-    /// Whether the connection is closed or about to be; readers ask before they read for it.
+    /// Whether the connection is closed or closing; readers check it before they read for it.
     private let isGone = Atomic(false)
-    /// Why the connection closes once what is under way is answered; nothing more is read then.
+    /// Why the connection closes after the requests in flight; once set, nothing more is read.
     private var ending: Ending?
-    /// What still waits for its turn is refused then, as the engine refuses commands under way.
+    /// Once set, queued requests are refused; the engine refuses commands already in flight.
     private var isTokenDead = false
 
     private var isInteractive = false
-    /// When it was last stored that the user is here, Unix milliseconds.
+    /// When the user's last-seen time was last stored; Unix milliseconds.
     private var seenStored: Int64?
     private var interactiveAtLogin: Bool?
     private var unfollowedAtLogin: Set<UserID> = []
     private var settingsAtLogin: (version: Int64, isHidden: Bool)?
-    /// That of the user's settings, which the hash of what a client holds is made of.
+    /// The version of the user's settings, from which the hash of a client's configuration is made.
     private(set) var settingsVersion: Int64 = 0
     private var isHidden = false
     private var isShownOnline = false
@@ -187,7 +187,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 }
             }
         } catch {
-            // A stranger's limit ends with the LOGIN that is under way.
+            // The limit for strangers ends if the LOGIN in flight is accepted.
             if machine.phase == .loggingIn, case .tooLong(let length, _) = error,
                 length <= limits.maxFrameBytes
             {
@@ -200,10 +200,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return connection.isClosing ? bytes.count : offset
     }
 
-    /// Whether a stranger's frame is read only once the LOGIN under way is answered.
+    /// Whether a stranger's frame stays unread until the LOGIN in flight is answered.
     ///
-    /// The answer decides how far a frame may inflate. And a stranger has one LOGIN at a time: the
-    /// server holds nothing of the next ones.
+    /// The answer decides how far a frame may inflate. A stranger has one LOGIN at a time: later ones
+    /// stay in the kernel's buffer.
     private func mustAwaitLogin(_ header: PacketHeader) -> Bool {
         if decoder.authenticated { return false }
         if machine.phase == .loggingIn, header.flags != 0 { return true }
@@ -223,7 +223,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     func connectionInputEnded(_ connection: Connection) {
-        // What was asked before is answered; what has not come whole never was a request.
+        // Complete requests are still answered; an incomplete frame is dropped.
         end(.inputEnded)
     }
 
@@ -235,12 +235,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         proceed(machine.release(), mayRead: mayRead)
     }
 
-    /// Whether nothing more is read for now: what has arrived waits here, the rest in the kernel.
+    /// Whether to stop reading for now; further bytes wait in the kernel.
     private var hasEnoughWaiting: Bool {
         machine.inFlight >= limits.maxRequestsInFlight || machine.isBlocked
     }
 
-    /// Holds further requests back while the client is behind with reading.
+    /// Holds queries and LOGIN back while the client has too much unread.
     private func noteBacklog() {
         backlog.update(bytes: connection.backlogBytes, nowMs: gateway.lane.now)
         guard backlog.isBehind else { return }
@@ -265,7 +265,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// Counts among those who have not logged in, and has those closed that are too many then.
+    /// Counts this connection as a stranger and closes those above the bound of its address.
     private func joinStrangers(as stage: Strangers.Stage) {
         let excess = shared.strangers.entered(
             self,
@@ -280,7 +280,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Gives its descriptor to somebody else, unless it has logged in meanwhile.
+    /// Closes the connection to free its descriptor, unless it has logged in meanwhile.
     func makeRoom() {
         guard caller == nil else { return }
         connection.close(.local("a stranger makes room"))
@@ -294,21 +294,21 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         )
     }
 
-    /// The server stops: what is under way is answered first.
+    /// Closes the connection because the server stops, after the requests in flight.
     func closeForStop() {
         connection.pauseReading()
         end(.serverStops)
     }
 
-    /// The token of this session is dead; replies under way still go out.
+    /// Ends the session because its token died; requests in flight are still answered.
     func tokenDied() {
         isTokenDead = true
-        // Nothing more is read, or a peer that always has a request under way would never go.
+        // Otherwise a peer that always has a request in flight would stay for ever.
         connection.pauseReading()
         end(.sessionClosed)
     }
 
-    /// Closes the connection once what is under way has been answered.
+    /// Closes the connection after the requests in flight.
     private func end(_ ending: Ending) {
         self.ending = self.ending ?? ending
         closeIfEnded()
@@ -316,9 +316,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private func closeIfEnded() {
         guard let ending else { return }
-        // A preview may take long, and whose token is dead must not hear of anything meanwhile.
+        // A preview may take long; meanwhile a session with a dead token must not receive pushes.
         let ignored = ending == .sessionClosed ? machine.beside : 0
-        // Nor is a client waited for that does not read.
+        // Do not wait for a client that has stopped reading.
         let isWaitedFor = ending == .inputEnded || !backlog.isBehind
         guard machine.inFlight == ignored || !isWaitedFor else { return }
         switch ending {
@@ -336,9 +336,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     // MARK: - Frames
 
     private func received(_ frame: Frame, _ turn: inout Turn) {
-        // What is unread from here on is another frame, with a deadline of its own.
+        // The bytes after this point start a new frame, which gets its own deadline.
         partialSince = nil
-        // Replies of clients to our pushes need no answer, whatever they say.
+        // Clients' replies to pushes need no answer.
         guard frame.header.command == PacketCommand.request.rawValue else { return }
         lastSequence = frame.header.sequence
         let sequence = frame.header.sequence
@@ -346,15 +346,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.metrics.countRequest(opcode)
         guard let info = opcode.info else { return refuseSoftly(.protoOpcode, sequence, opcode) }
         guard info.isServed else {
-            // An app that asks for what this server does not have yet is no enemy.
+            // Newer clients may send opcodes that this server does not serve: not counted as an error.
             return send(.protoOpcode, sequence, opcode)
         }
-        // What comes behind a LOGIN is judged by its outcome, when its turn comes.
+        // Requests after a LOGIN are checked when they start, by its outcome.
         if machine.phase != .loggingIn, isOff(info) { return send(.protoOpcode, sequence, opcode) }
         guard info.states.contains(machine.states) else {
             return refuseSoftly(.protoState, sequence, opcode)
         }
-        // Strangers pay before their bytes are looked at.
+        // Strangers pay before their payload is decoded.
         if let refusal = refusalOfStranger(info) { return send(refusal, sequence, opcode) }
         let request: ClientRequest
         do throws(PayloadError) {
@@ -387,7 +387,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             && !info.feature.isDisjoint(with: gateway.rules.killed.union(features?.off ?? []))
     }
 
-    /// Answers what needs neither engine nor reader; what takes its time is admitted.
+    /// Answers requests that need neither engine nor reader; previews take longer and are admitted.
     private func answer(_ request: SessionRequest, _ sequence: UInt16, _ opcode: Opcode) {
         if case .msgSharePreview(let preview) = request {
             return admit(.preview(preview), sequence, opcode)
@@ -397,10 +397,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         switch request {
         case .ping(let ping):
-            // Whoever pings to learn that nothing else came must get what came before the reply.
+            // PING is a fence: pushes that arrived before it must be sent before its reply.
             gateway.drainMailbox()
             if let interactive = ping.interactive {
-                // Behind a LOGIN under way it is the later word of the two.
+                // A PING after the LOGIN in flight overrides what the LOGIN says.
                 if machine.phase == .loggingIn { interactiveAtLogin = interactive }
                 setInteractive(interactive)
             }
@@ -450,7 +450,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Features
 
-    /// Decides for the user, before LOGIN for the device.
+    /// Decides features for the user, or for the device before LOGIN.
     @discardableResult
     private func decideFeatures() -> Bool {
         knownRequester = nil
@@ -459,10 +459,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return true
     }
 
-    /// The rules are others now.
+    /// Applies changed feature rules.
     ///
-    /// - Returns: the answers to push, if the client has logged in and they changed. Before that it
-    ///   keeps what it was told, and LOGIN decides.
+    /// - Returns: the answers to push, if the client has logged in and they changed. Before LOGIN a
+    ///   client keeps the answers it has.
     func featuresChanged() -> [SessionFeature]? {
         guard caller != nil, decideFeatures() else { return nil }
         return features?.answers
@@ -489,7 +489,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Charges the user; nil when there was enough in the bucket.
+    /// Charges the user; nil if the bucket held enough.
     private func refusalOfRate(_ request: Request) -> RequestError? {
         switch request.work {
         case .login: nil
@@ -516,9 +516,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     /// Charges the connection and its address for a request before login, whatever it asks for.
     ///
-    /// LOGIN is free, and SESSION_INIT before it is paid by the connection alone: nobody behind an
-    /// address can keep others there from logging in. Requests that wait for the outcome of a LOGIN are
-    /// charged when they start: to its user, or to the stranger if it was refused.
+    /// LOGIN is free and SESSION_INIT is charged to the connection alone, so that nobody can keep others
+    /// at the same address from logging in. Requests that wait for the outcome of a LOGIN are charged
+    /// when they start: to its user, or to the stranger if it was refused.
     private func refusalOfStranger(_ info: OpInfo) -> RequestError? {
         guard caller == nil, info.kind != .login else { return nil }
         if machine.phase == .loggingIn, info.kind != .session { return nil }
@@ -529,8 +529,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return wait.map { .tooManyRequests.retrying(afterMs: $0) }
     }
 
-    /// Starts what waited for others to end, if the session may still ask it: what was sent in trust
-    /// of a LOGIN that was refused is refused as well.
+    /// Starts queued requests whose turn has come, or refuses those that are no longer allowed: after a
+    /// refused LOGIN, requests that need one are refused as well.
     private func startWaiting(_ tickets: [Int]) {
         var tickets = tickets[...]
         while let ticket = tickets.popFirst() {
@@ -603,7 +603,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
                 gateway.post(.answered(self, request, .reply(reply)))
             }
-            // This one is among them.
+            // `beside` counts this one.
             guard machine.beside <= limits.maxLinkPreviewsAsked else {
                 shared.metrics.countLinkPreview(.busy)
                 return answer(nil)
@@ -612,7 +612,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Has the engine run a command; on any queue.
+    /// Posts a command to the engine; on any queue.
     private func post(
         _ asked: CommandRequest,
         _ request: Request,
@@ -631,7 +631,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.engine.post(command)
     }
 
-    /// On whose account its work waits.
+    /// The subject in whose turns its work runs.
     var subject: WorkSubject { WorkSubject(requester) }
 
     private var requester: Requester {
@@ -647,9 +647,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return requester
     }
 
-    /// Sends the reply to a request, charges for it and starts what waited.
+    /// Sends the reply to a request, charges for its size and starts queued requests.
     ///
-    /// - Returns: the bytes of all payloads that were sent.
+    /// - Returns: the payload bytes of all replies sent by this call.
     @discardableResult
     func answered(_ request: Request, _ answer: Answer) -> Int {
         guard machine.phase != .closed else {
@@ -681,7 +681,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         return bytes
     }
 
-    /// Starts what waited, goes on reading if there is room, and closes if that was the end.
+    /// Starts queued requests, resumes reading if there is room, and closes if the session has ended.
     private func proceed(_ tickets: [Int], mayRead: Bool) {
         startWaiting(tickets)
         if mayRead, ending == nil, !hasEnoughWaiting { connection.resumeReading() }
@@ -690,8 +690,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Login
 
-    /// First the token is looked up, then the session is registered for pushes on its lane, and only
-    /// then the snapshot opens: what commits after it cannot be missed.
+    /// Looks up the token; then the session registers for pushes on its lane, and only then the snapshot
+    /// opens, so that it misses no later commit.
     private func startLogin(_ login: LoginRequest, _ request: Request) {
         machine.loginBegan()
         interactiveAtLogin = login.interactive ?? true
@@ -744,7 +744,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Whoever logs in too often is told to wait: an account, and an address that tries bad tokens.
+    /// Limits how often an account logs in and how often an address tries bad tokens.
     private func limited(
         _ found: Result<SessionRecord, RequestError>
     ) -> Result<SessionRecord, RequestError> {
@@ -796,7 +796,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         armTimer()
     }
 
-    /// Forgets who this is: at the end, and when a login is refused after all.
+    /// Removes the user from the session: when it closes, and when a login is refused after registering.
     private func signOff() {
         setInteractive(false)
         guard let caller else { return }
@@ -807,14 +807,14 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         self.caller = nil
         token = nil
         connection.isLowPriority = true
-        // At the end nobody asks any more.
+        // A closing session needs no decision.
         if !connection.isClosing { decideFeatures() }
     }
 
-    /// When the user was last online is stored with the next commit; nobody waits for it. A client that
-    /// comes and goes all the time is stored once in `seenStepMs`.
+    /// Stores the user's last-seen time with the next commit, at most once in `seenStepMs` for a client that
+    /// comes and goes.
     ///
-    /// - Parameter address: where the session has logged in from; nil when it has not just now.
+    /// - Parameter address: where the session has just logged in from; nil if it did not log in.
     private func storeSeen(of caller: Caller, at address: String? = nil) {
         let now = shared.environment.wallMs()
         if let seenStored, address == nil, machine.phase != .closed,
@@ -847,10 +847,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         showPresence(of: caller)
     }
 
-    /// The user has other settings from now on; one of them says whether the presence is shown.
+    /// Notes the user's new settings, one of which decides whether presence is shown.
     func settingsChanged(_ version: Int64, isHidden hidden: Bool) {
         guard let caller else { return }
-        // What the login reads may be from before.
+        // The snapshot of the login may be older than this.
         if machine.phase == .loggingIn { settingsAtLogin = (version, hidden) }
         settingsVersion = version
         isHidden = hidden
@@ -880,7 +880,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Takes over what the login began to follow; what was followed before counts once.
+    /// Takes over the users that the login began to follow; users followed before count once.
     private func adopt(_ partners: [UserID], of caller: Caller) {
         let known = partners.filter {
             unfollowedAtLogin.contains($0) || !watched.insert($0).inserted
@@ -889,10 +889,10 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.unwatch(known, by: caller.userID)
     }
 
-    /// Follows the presence of these users no more.
+    /// Stops following the presence of these users.
     func unfollow(_ users: [UserID]) {
         guard let caller else { return }
-        // What the login reads may be from before.
+        // The snapshot of the login may be older than this.
         if machine.phase == .loggingIn { unfollowedAtLogin.formUnion(users) }
         shared.presence.unwatch(users.filter { watched.remove($0) != nil }, by: caller.userID)
     }
@@ -903,7 +903,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.watch(added, by: caller.userID)
     }
 
-    /// Follows the presence of the other side of a dialog that is alive.
+    /// Follows the presence of the partner in an active dialog.
     func noteDialog(_ chat: ChatID) {
         guard let caller, let partner = chat.partner(of: caller.userID), partner != caller.userID
         else { return }
@@ -913,9 +913,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Writing
 
-    /// Sends what of a push is for this client, or holds it back while LOGIN is under way.
+    /// Sends the push in the form that this client's capabilities allow; holds it back during LOGIN.
     ///
-    /// A push that cannot be sent closes the session: its client would miss it and never learn that.
+    /// A push that cannot be sent closes the session, or its client would miss it unnoticed.
     /// - Returns: whether there was something to send.
     @discardableResult
     func push<Content>(_ push: inout EncodedPush<Content>) -> Bool {
@@ -954,15 +954,15 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let pending = connection.pendingOutboundBytes
         if pending == 0 { queuedPushBytes = 0 }
         queuedPushBytes += packet.count
-        // A client that has taken everything before is no slow reader, however long the push is.
+        // A client that has read everything so far is no slow reader, however long the push is.
         if pending > 0, queuedPushBytes > limits.maxOutboundPushBytes,
             pending + packet.count > limits.maxOutboundPushBytes
         {
             return closeSlowReader()
         }
         shared.metrics.pushes.add(1)
-        // Half the number space away from what the client has in flight, and below 256: some clients
-        // match replies by number alone, some read the high byte as part of the command.
+        // Half the number space away from the client's own numbers, and below 256: some clients match
+        // replies by number alone, and some read the high byte as part of the command.
         let sequence = (lastSequence &+ 128) & 0xFF
         withUnsafeTemporaryAllocation(byteCount: PacketHeader.size, alignment: 8) { header in
             packet.withUnsafeBytes { packet in
@@ -991,7 +991,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     private func reply(_ payload: some WirePayload, _ sequence: UInt16, _ opcode: Opcode) {
-        // A reply that goes nowhere is not worth encoding.
+        // Do not encode a reply that cannot be sent.
         if connection.isClosing { return }
         payload.withEncoded(for: capabilities) { send(.ok, sequence, opcode, $0) }
     }
@@ -1010,7 +1010,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     ) {
         guard !connection.isClosing else { return }
         if payload.count > limits.mostPayloadBytes {
-            // Pages are cut long before; whatever got past that must not reach a client's limit.
+            // Pages are cut well below this; a reply that is still too long would break the client.
             shared.metrics.repliesOverLimit.add(1)
             shared.longReplies.error(
                 "a reply is too long to be sent; answered as internal",
@@ -1020,7 +1020,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 ]
             )
             send(.internalError, sequence, opcode)
-            // The client holds its login for refused, so the session ends with it.
+            // The client treats this as a refused login, so close the session.
             if opcode == .login { close(reason: "the reply to LOGIN is too long") }
             return
         }
@@ -1051,7 +1051,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         connection.write(packet)
     }
 
-    /// Counts a reply that is about to be sent; closes a client that has left too much unread instead.
+    /// Counts a reply about to be sent, or closes a client that has too much unread.
+    ///
+    /// - Returns: whether to send it.
     private func mayReply(_ payloadBytes: Int) -> Bool {
         guard !connection.isClosing else { return false }
         let most = caller == nil ? limits.maxOutboundBytesBeforeLogin : limits.maxOutboundBytes
@@ -1066,7 +1068,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Refusals
 
-    /// Nonsense is answered; a peer that sends nothing else is closed.
+    /// Refuses a malformed request; closes a peer that keeps sending them.
     private func refuseSoftly(_ error: RequestError, _ sequence: UInt16, _ opcode: Opcode) {
         send(error, sequence, opcode)
         let now = gateway.lane.now
@@ -1078,7 +1080,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if softErrors > limits.maxSoftErrors { close(reason: "too many protocol errors") }
     }
 
-    /// The stream cannot be cut any further: one last answer, then the end.
+    /// Answers once and closes, because the stream cannot be decoded any further.
     private func refuse(_ error: FrameError, bytes: UnsafeRawBufferPointer) {
         shared.metrics.framesRefused.add(1)
         var sequence: UInt16 = 0
@@ -1107,7 +1109,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Deadlines
 
-    /// One timer serves every deadline of the session; it is set to the nearest.
+    /// Sets the session's one timer to its nearest deadline.
     private func armTimer() {
         let deadline = nextDeadline()
         guard deadline < timerAt || timer == nil else { return }

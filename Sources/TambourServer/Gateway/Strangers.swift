@@ -2,19 +2,20 @@ import Synchronization
 import TambourNet
 import TambourProtocol
 
-/// The connections that have not logged in, over all lanes: who of them makes room for others.
+/// Chooses which unauthenticated connection to close, over all lanes.
 ///
-/// Connections older than `strangerGraceMs` go first. Of these go the ones that have said least, and of
-/// those the oldest. Each operation is O(1), amortised: a list keeps the place of a connection that has
-/// moved to another stage until somebody looks at it.
+/// Connections older than `strangerGraceMs` go first; among them the lowest stage, then the oldest. Each
+/// operation is O(1), amortised: a connection that moves to another stage leaves a stale place in its
+/// old list, which is dropped when an operation comes across it.
 final class Strangers: Sendable {
     /// How far a connection has come; a lower stage makes room first.
     enum Stage: Int, CaseIterable {
-        /// It has not sent SESSION_INIT.
+        /// Before SESSION_INIT.
         case silent
+        /// After SESSION_INIT.
         case talking
-        /// Its first LOGIN is under way. After a refusal a connection is `talking` for good, or bad
-        /// tokens would keep its place.
+        /// During the first LOGIN. After a refusal a connection stays `talking`, or it could protect
+        /// itself with bad tokens.
         case loggingIn
     }
 
@@ -24,7 +25,7 @@ final class Strangers: Sendable {
         let openedMs: Int64
         var stage: Stage
         var wasRefused = false
-        /// Names the one place in a line that counts.
+        /// The ticket of its valid place in a list; places with other tickets are stale.
         var ticket: UInt64
     }
 
@@ -37,7 +38,7 @@ final class Strangers: Sendable {
     fileprivate struct Line {
         var count = 0
         var stages = Stage.allCases.map { _ in FIFO<Place>() }
-        /// The number of places that were looked at.
+        /// The number of places examined, for tests.
         var looks = 0
     }
 
@@ -52,7 +53,7 @@ final class Strangers: Sendable {
     private let graceMs: Int64
     private let state = Mutex(State())
 
-    /// The number of strangers to close for each one above the bound, so that their number falls.
+    /// How many strangers are closed for one that arrives above the bound, so that their number falls.
     private static let closedForOne = 2
 
     init(limits: Limits) {
@@ -62,14 +63,15 @@ final class Strangers: Sendable {
 
     var count: Int { state.withLock { $0.strangers.count } }
 
-    /// The number of places that all operations so far have looked at in the line of everybody.
+    /// The number of places that all operations so far have examined in the line over all addresses.
     var looks: Int { state.withLock { $0.all.looks } }
 
-    /// A connection has come, or its login has failed after all; one that is known moves.
+    /// Adds a connection that has opened, or whose login failed after registering; a known one moves to
+    /// `stage`.
     ///
     /// - Parameter id: of the connection, never used twice.
-    /// - Returns: those of its address that have to go, because there are too many. Those that came
-    ///   within `strangerGraceMs` stay: after an outage everybody comes at once.
+    /// - Returns: the sessions of its address to close because there are too many. Connections younger
+    ///   than `strangerGraceMs` stay: after an outage all clients reconnect at once.
     func entered(
         _ session: Session,
         id: UInt64,
@@ -103,12 +105,12 @@ final class Strangers: Sendable {
         }
     }
 
-    /// A connection has come to another stage.
+    /// Moves a connection to another stage.
     func moved(_ id: UInt64, to stage: Stage) {
         state.withLock { $0.move(id, to: stage) }
     }
 
-    /// The LOGIN of a connection has failed: none of its later ones protects it.
+    /// Notes that a LOGIN was refused: later ones no longer protect the connection.
     func refused(_ id: UInt64) {
         state.withLock { state in
             state.strangers[id]?.wasRefused = true
@@ -116,12 +118,12 @@ final class Strangers: Sendable {
         }
     }
 
-    /// A connection has logged in, or is gone.
+    /// Removes a connection that has logged in or closed.
     func left(_ id: UInt64) {
         state.withLock { _ = $0.remove(id) }
     }
 
-    /// Takes the connection that makes room for another one; nil when everybody has logged in.
+    /// Removes and returns the connection to close for another one; nil if all have logged in.
     func takeOldest(nowMs: Int64) -> Session? {
         state.withLock { state in
             let oldest = state.oldest(cameBefore: nowMs - graceMs) ?? state.oldest(cameBefore: .max)
@@ -131,10 +133,10 @@ final class Strangers: Sendable {
 }
 
 extension Strangers.Line {
-    /// Dead places are dropped from this many on, when they are half of the list.
-    private static var keptDead: Int { 64 }
+    /// Stale places are dropped from this many on, when they are half of the list.
+    private static var keptStale: Int { 64 }
 
-    /// - Parameter strangers: all of them; each has one live place in one of the lists.
+    /// - Parameter strangers: all strangers; each has one valid place in one of the lists.
     fileprivate mutating func append(
         _ place: Strangers.Place,
         _ stage: Strangers.Stage,
@@ -142,12 +144,12 @@ extension Strangers.Line {
     ) {
         stages[stage.rawValue].append(place)
         let length = stages[stage.rawValue].count
-        guard length > 2 * count + Self.keptDead else { return }
+        guard length > 2 * count + Self.keptStale else { return }
         looks += length
         stages[stage.rawValue].removeAll { strangers[$0.id]?.ticket != $0.ticket }
     }
 
-    /// The oldest of the lowest stage, of those that came before a time.
+    /// The oldest connection of the lowest stage, among those that opened before `time`.
     fileprivate mutating func oldest(
         _ strangers: [UInt64: Strangers.Stranger],
         cameBefore time: Int64
@@ -175,7 +177,7 @@ extension Strangers.State {
         queue(id)
     }
 
-    /// Gives a connection the last place of its stage.
+    /// Appends a connection to the list of its stage.
     fileprivate mutating func queue(_ id: UInt64) {
         lastTicket += 1
         strangers[id]?.ticket = lastTicket

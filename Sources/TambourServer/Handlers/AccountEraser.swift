@@ -25,7 +25,8 @@ package struct AccountEraser: Sendable {
         )
         guard let user = try tx.reader.accountToErase(now: tx.ct) else { return false }
         guard let account = try tx.reader.account(user) else {
-            // An account has a row for ever: the end of nobody is never due. `admin check` names it.
+            // Accounts keep their row for ever: an end without an account is never due. `admin check`
+            // reports it.
             try tx.setDue(at: .max, of: user)
             return true
         }

@@ -38,7 +38,7 @@ extension WriteTransaction {
     /// get a second push, without the link.
     /// - Parameters:
     ///   - original: the message that it answers.
-    ///   - readers: for whom one is there that has changed; a new one is for all.
+    ///   - readers: who can see an edited message; nil for a new one, which goes to all members.
     func tell(
         _ message: Message,
         answering original: MessageID? = nil,

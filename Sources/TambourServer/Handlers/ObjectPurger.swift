@@ -7,11 +7,11 @@ struct ObjectChanges {
     var objects: [Entity] = []
 }
 
-/// Deletes what stands below deleted objects, a part at a time.
+/// Deletes the objects below deleted ones, in steps.
 ///
-/// It may be as much as a user may have. A deletion takes along what a step may; for the rest it leaves a
-/// note, and the engine goes on between the commands of others, also after a restart. Until then readers
-/// are shown tombstones, and changes are refused, as if all were done.
+/// There may be a million objects. The deletion itself removes one step's worth and records the rest in
+/// `object_purge`; the engine continues between other commands, also after a restart. Until then readers
+/// see tombstones and changes are refused, as if everything had been deleted.
 struct ObjectPurger: Sendable {
     private let limits: Limits
     private let schema: EntitySchema

@@ -164,8 +164,8 @@ struct SearchHandler: Sendable {
         let ids = Set(request.messageIDs).sorted()
         guard let oldest = ids.first else { return MsgGetStatReply(stats: IDMap([])) }
         let marks = view.isBig ? nil : try snapshot.people(of: view).participants
-        // A channel has many marks and a request many messages: each message looks its place up. Who hides
-        // their marks counts there as well: so large a number tells of nobody.
+        // A channel has many marks and a request many messages: each message looks its place up. Members
+        // who hide their marks count as well: in a count this large no single reader can be told apart.
         let times =
             view.isBig ? try snapshot.readTimes(inBig: view.key, notBelow: oldest.timeMs) : []
         var timesOfAuthors: [UserID: Int64] = [:]

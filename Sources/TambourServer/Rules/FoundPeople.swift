@@ -3,8 +3,8 @@ package import TambourProtocol
 
 /// Whom each user has found lately: by a phone, by a name, or behind a link.
 ///
-/// Whoever was found may be seen, written to and added, which makes it last: so this is in memory only, and
-/// bounded. Each user keeps the last `maxFoundPeople`; of the users who have found somebody, the last
+/// The finder may see, message or add them; a message or a contact makes that permanent, so this is kept
+/// in memory only, and bounded. Each user keeps the last `maxFoundPeople`; of the users who have found somebody, the last
 /// `maxFinders` at least half are kept.
 package final class FoundPeople: Sendable {
     /// The people that one user has found, in a ring.

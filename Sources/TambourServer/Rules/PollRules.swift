@@ -82,8 +82,8 @@ enum PollRules {
         return attach
     }
 
-    /// The poll as it is when it takes the most bytes: every answer shows as many votes as may be shown,
-    /// the reader's own among them, and all numbers are as long as numbers are.
+    /// The largest encoding of a poll: every answer shows as many votes as may be shown, the reader's own
+    /// among them, and every number has its longest encoding.
     static func fullest(_ poll: Attach, limits: Limits) -> Attach {
         let vote = PollVote(userID: UserID(.max), timestamp: .max)
         var poll = poll

@@ -1,19 +1,20 @@
 import TambourProtocol
 import TambourStore
 
-/// Who may see whom, within one request of somebody: the one place that decides it.
+/// Decides whom a viewer may see, within one request. No other code decides it.
 ///
-/// The viewer may see the profile of
-/// - themselves, and of whoever is or was a contact of theirs, which a dialog makes of both sides;
-/// - members of groups that they share, also former ones, whose messages stay;
+/// The viewer may see the profiles of
+/// - themselves, and their present and former contacts; a dialog makes both sides contacts;
+/// - present and former members of groups that they share;
 /// - owners and administrators of channels that they read, and readers of channels that they administer;
-/// - the owner of any public chat, and who asks to be let into a chat where they decide about it;
-/// - authors of what was forwarded into their chats, and those whose contact cards were sent there;
-/// - whomever they have just found by a phone, a name or a link;
-/// - erased users, of whom nothing is left to see.
+/// - owners of public chats, and users who ask to join a chat where the viewer decides;
+/// - authors of messages forwarded into their chats, and users whose contact cards were sent there;
+/// - users they have recently found by a phone, a name or a link;
+/// - erased users, who have nothing left to show.
 ///
-/// Presence takes a contact, a dialog or a common group, beside what the other shows and whom they have
-/// blocked. Everybody else looks like nobody. Reasons: docs/decisions/0022-who-sees-whom.md
+/// Presence requires a contact, a dialog or a common group, and that the other user shows it and has not
+/// blocked the viewer. All other users look like unassigned ids. Reasons:
+/// docs/decisions/0022-who-sees-whom.md
 struct Sight {
     private let found: FoundPeople
     private var meetings: Meetings
@@ -23,9 +24,9 @@ struct Sight {
         meetings = Meetings(of: viewer, limits: limits)
     }
 
-    /// Whether the viewer may see who it is.
+    /// Whether the viewer may see the user's profile.
     ///
-    /// - Parameter contact: what the viewer keeps of the user; nil when nobody has the id.
+    /// - Parameter contact: the viewer's row for the user; nil if the id is unassigned.
     mutating func sees(
         _ user: UserID,
         as contact: Contact?,
@@ -35,7 +36,7 @@ struct Sight {
         return try meetings.isAtLeast(.met, user, as: contact, in: snapshot) && contact != nil
     }
 
-    /// Whether the viewer may see if the user is online, as far as the user lets them.
+    /// Whether the viewer may see the user's presence, if the user shows it.
     mutating func seesPresence(
         _ user: UserID,
         as contact: Contact?,
@@ -44,7 +45,7 @@ struct Sight {
         try meetings.isAtLeast(.near, user, as: contact, in: snapshot) && contact != nil
     }
 
-    /// The same as `sees` for a command: chats that its batch has changed count as they are now.
+    /// The same as `sees`, for a command: sees the changes that its batch has made to chats so far.
     mutating func sees(_ user: UserID, in tx: WriteTransaction) throws -> Bool {
         let contact = try tx.reader.contact(user, of: meetings.viewer)
         if contact?.wasMet == true { return true }
