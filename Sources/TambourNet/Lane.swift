@@ -86,9 +86,9 @@ package final class Lane: @unchecked Sendable {
     /// The work that delegates have charged in this round.
     private var roundWork = 0
 
-    private var arrivals = TurnQueue<Arrival>()
-    private var turns = TurnQueue<Connection>()
-    private var lowPriorityTurns = TurnQueue<Connection>()
+    private var arrivals = FIFO<Arrival>()
+    private var turns = FIFO<Connection>()
+    private var lowPriorityTurns = FIFO<Connection>()
     private var hasTurns: Bool {
         !turns.isEmpty || !lowPriorityTurns.isEmpty || !arrivals.isEmpty
     }
@@ -212,13 +212,13 @@ package final class Lane: @unchecked Sendable {
         guard !isStopped else { return }
         round {
             // Sockets that arrived before the stop are opened first, so that their delegates see the close.
-            while !arrivals.isEmpty { welcome(arrivals.removeFirst()) }
+            while let arrival = arrivals.popFirst() { welcome(arrival) }
             isStopped = true
             for connection in connections.reversed() { retire(connection, .laneStopped) }
         }
         timers = TimerQueue()
-        turns = TurnQueue()
-        lowPriorityTurns = TurnQueue()
+        turns = FIFO()
+        lowPriorityTurns = FIFO()
         source?.cancel()
         source = nil
         alarm?.cancel()
@@ -319,14 +319,19 @@ package final class Lane: @unchecked Sendable {
                 serve($0, event.events)
             }
         }
-        for _ in 0..<waiting { giveTurn(to: turns.removeFirst()) }
-        for _ in 0..<min(arrivals.count, Self.arrivalsPerRound) { welcome(arrivals.removeFirst()) }
+        for _ in 0..<waiting {
+            if let connection = turns.popFirst() { giveTurn(to: connection) }
+        }
+        for _ in 0..<Self.arrivalsPerRound {
+            guard let arrival = arrivals.popFirst() else { break }
+            welcome(arrival)
+        }
         let end = roundWork + lowPriority.workPerRound
         var left = lowPriorityTurns.count
-        while left > 0, roundWork < end {
+        while left > 0, roundWork < end, let connection = lowPriorityTurns.popFirst() {
             left -= 1
             charge(Self.workPerTurn)
-            giveTurn(to: lowPriorityTurns.removeFirst())
+            giveTurn(to: connection)
         }
     }
 

@@ -111,12 +111,6 @@ extension SQLStatement {
         isNull(column) ? nil : int(column)
     }
 
-    /// The count in this row, 0 for NULL; what no server writes is taken for the nearest of 0 to `Int32.max`,
-    /// so that counting on from it cannot leave the type.
-    package func count(_ column: Int) -> Int {
-        Int(clamping: min(max(int(column), 0), Int64(Int32.max)))
-    }
-
     /// Whether the integer in this row is not 0.
     package func bool(_ column: Int) -> Bool {
         int(column) != 0

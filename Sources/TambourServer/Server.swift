@@ -60,12 +60,9 @@ package final class Server: @unchecked Sendable {
         let environment = configuration.environment
         directory = try DataDirectory(configuration.dataDirectory)
         metrics = ServerMetrics(startedMs: environment.wallMs(), limits: limits)
-        let reports = LogThrottle()
-        let report: @Sendable (String) -> Void = { text in
-            // A disk that is full fails every batch.
-            guard let suppressed = reports.admit(nowMs: environment.wallMs()) else { return }
-            logger.error("\(text)", metadata: ["suppressed": "\(suppressed)"])
-        }
+        // A disk that is full fails every batch.
+        let reports = ThrottledLog(logger, nowMs: environment.wallMs)
+        let report: @Sendable (String) -> Void = { reports.error("\($0)") }
 
         let path = directory.databasePath
         if Self.synchronousMode != .full {

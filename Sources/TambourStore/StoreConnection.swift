@@ -151,6 +151,9 @@ package struct ReadTransaction {
 }
 
 extension SQLStatement {
+    /// The count in this row, 0 for NULL.
+    func count(_ column: Int) -> Int { Int(count: int(column)) }
+
     /// Binds what people write: UTF-8 as bytes, which may hold zeros.
     func bindWords(_ index: Int, _ words: Text?) {
         bindBlob(index, words?.bytes)

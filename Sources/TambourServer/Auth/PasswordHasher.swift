@@ -77,11 +77,8 @@ final class PasswordHasher: @unchecked Sendable {
     ///
     /// Too many that wait are refused with `overloaded`.
     func post(_ request: CommandRequest, from requester: Requester, start: @escaping Start) {
-        let subject =
-            requester.caller.map { RateLimiter.Subject.user($0.userID) }
-            ?? .address(PeerAddress(requester.origin.address))
         let job = Job(request: request, requester: requester, start: start)
-        switch line.withLock({ $0.add(job, of: subject) }) {
+        switch line.withLock({ $0.add(job, of: WorkSubject(requester)) }) {
         case .taken: break
         case .refused: return start(.failure(.overloaded)) {}
         case .displaced(let other): other.start(.failure(.overloaded)) {}

@@ -13,8 +13,12 @@ struct ThrottledLog: Sendable {
         self.nowMs = nowMs
     }
 
-    func error(_ text: Logger.Message, metadata: Logger.Metadata) {
+    func error(_ text: Logger.Message, metadata: Logger.Metadata = [:]) {
         log(.error, text, metadata)
+    }
+
+    func warning(_ text: Logger.Message) {
+        log(.warning, text, [:])
     }
 
     func notice(_ text: Logger.Message, metadata: Logger.Metadata) {

@@ -1,9 +1,10 @@
+import TambourNet
 import TambourProtocol
 
 /// Jobs of many subjects: those of one subject in the order in which they were added, the subjects in turn.
 ///
 /// One job of a subject is out at a time: the next can be taken when `finish` was called for it. Each
-/// operation is O(1). Rounds bound what one subject costs the others: a subject whose jobs of this
+/// operation but `removeNewest` is O(1). Rounds bound what one subject costs the others: a subject whose jobs of this
 /// round have cost the budget rests until the next round begins.
 struct FairQueue<Subject: Hashable, Job> {
     fileprivate struct Line {
@@ -38,6 +39,9 @@ struct FairQueue<Subject: Hashable, Job> {
     /// Whether it does in the next round.
     var hasReadyNext: Bool { !ready.isEmpty || !resting.isEmpty }
 
+    /// The jobs of a subject that were added and not taken.
+    func count(of subject: Subject) -> Int { lines[subject]?.count ?? 0 }
+
     mutating func add(_ job: Job, of subject: Subject) {
         count += 1
         if lines[subject, default: Line()].add(job) { ready.append(subject) }
@@ -58,6 +62,18 @@ struct FairQueue<Subject: Hashable, Job> {
         }
         count -= 1
         return (subject, job)
+    }
+
+    /// Removes the newest job of the subject that has the most, if that is more than `held`.
+    ///
+    /// - Parameter held: at least 1, so that the subject keeps a job for its turn.
+    mutating func removeNewest(ofSubjectAbove held: Int) -> Job? {
+        precondition(held > 0, "a subject whose turn it is has a job")
+        guard let largest = lines.max(by: { $0.value.jobs.count < $1.value.jobs.count }),
+            largest.value.jobs.count > held
+        else { return nil }
+        count -= 1
+        return lines[largest.key]?.jobs.popLast()
     }
 
     /// Says that the job of `subject` that was taken is done; the subject's next turn comes after those
@@ -83,6 +99,7 @@ struct FairQueue<Subject: Hashable, Job> {
 
 extension FairQueue.Line {
     fileprivate var isEmpty: Bool { first == nil && jobs.isEmpty }
+    fileprivate var count: Int { jobs.count + (first == nil ? 0 : 1) }
 
     /// - Returns: whether its subject is to have a turn because of it.
     fileprivate mutating func add(_ job: Job) -> Bool {

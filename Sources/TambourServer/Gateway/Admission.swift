@@ -11,9 +11,8 @@ import TambourProtocol
 final class Admission: Sendable {
     private let strangers: Strangers
     private let metrics: ServerMetrics
-    private let logger: Logger
+    private let log: ThrottledLog
     private let nowMs: @Sendable () -> Int64
-    private let throttle = LogThrottle()
     /// From this descriptor on, each accepted connection closes the oldest stranger.
     private let crowdedFrom: Int
     /// From this descriptor on, connections are refused: strangers close more slowly than others arrive.
@@ -37,7 +36,7 @@ final class Admission: Sendable {
     ) {
         self.strangers = strangers
         self.metrics = metrics
-        self.logger = logger
+        log = ThrottledLog(logger, nowMs: nowMs)
         self.nowMs = nowMs
         let reserve = min(limits.reservedDescriptors, descriptors / 4)
         crowdedFrom = descriptors - reserve
@@ -69,7 +68,7 @@ final class Admission: Sendable {
         guard used >= crowdedFrom else { return true }
         let hasRoom = closeOldest() && used < fullFrom
         if !hasRoom { metrics.connectionsRefused.add(1) }
-        warn(
+        log.warning(
             """
             file descriptors are nearly exhausted; closing connections that have not logged in. \
             Raise LimitNOFILE.
@@ -82,7 +81,9 @@ final class Admission: Sendable {
     func exhausted() {
         metrics.acceptPauses.add(1)
         for _ in 0..<Self.closedWhenExhausted where !closeOldest() { break }
-        warn("out of file descriptors or memory; accepting pauses for 100 ms. Raise LimitNOFILE.")
+        log.warning(
+            "out of file descriptors or memory; accepting pauses for 100 ms. Raise LimitNOFILE."
+        )
     }
 
     private func closeOldest() -> Bool {
@@ -90,10 +91,5 @@ final class Admission: Sendable {
         metrics.strangersClosedForRoom.add(1)
         oldest.gateway.post(.makeRoom(oldest))
         return true
-    }
-
-    private func warn(_ text: Logger.Message) {
-        guard let suppressed = throttle.admit(nowMs: nowMs()) else { return }
-        logger.warning(text, metadata: ["suppressed": "\(suppressed)"])
     }
 }

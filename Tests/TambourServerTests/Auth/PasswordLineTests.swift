@@ -6,9 +6,7 @@ import Testing
 
 @Suite("The line before the password hasher")
 struct PasswordLineTests {
-    private typealias Subject = RateLimiter.Subject
-
-    private func user(_ id: Int64) -> Subject { .user(UserID(id)) }
+    private func user(_ id: Int64) -> WorkSubject { .user(UserID(id)) }
 
     /// Serves everything that may be served, each job answered before the next turn.
     private func drain(_ line: inout PasswordLine<Int>) -> [Int] {

@@ -1,0 +1,47 @@
+/// Elements that are taken in the order in which they were added; each operation but `removeAll` is O(1),
+/// amortised.
+package struct FIFO<Element> {
+    @usableFromInline var elements: [Element?] = []
+    @usableFromInline var head = 0
+
+    /// Gaps at the front are closed from this many on, when they are half of the array.
+    @inlinable static var keptGaps: Int { 64 }
+
+    @inlinable package init() {}
+
+    @inlinable package var isEmpty: Bool { head == elements.count }
+    @inlinable package var count: Int { elements.count - head }
+    @inlinable package var first: Element? { isEmpty ? nil : elements[head] }
+
+    @inlinable
+    package mutating func append(_ element: Element) {
+        elements.append(element)
+    }
+
+    @inlinable
+    package mutating func popFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        let first = elements[head].take()
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: elements.count <= Self.keptGaps)
+            head = 0
+        } else if head >= Self.keptGaps, head * 2 >= elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return first
+    }
+
+    @inlinable
+    package mutating func popLast() -> Element? {
+        isEmpty ? nil : elements.removeLast()
+    }
+
+    /// Keeps the order of those that stay.
+    @inlinable
+    package mutating func removeAll(where isGone: (Element) -> Bool) {
+        elements = elements[head...].filter { $0.map { !isGone($0) } ?? false }
+        head = 0
+    }
+}
