@@ -130,7 +130,8 @@ package final class Limits: Sendable {
     /// again.
     package let codeProgramTimeoutMs: Int
     /// 256 codes. Codes for which the program has still to run or to run again; beyond them a request for a
-    /// code is refused with `overloaded`.
+    /// code is refused with `overloaded`. Codes count once their batch of commands is committed, so one batch
+    /// may exceed it.
     package let maxCodesWaiting: Int
     /// 120_000 ms. As long as it takes to find the phone; a photo of the code is worth nothing soon.
     package let qrLifetimeMs: Int
