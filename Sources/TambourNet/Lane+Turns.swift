@@ -1,0 +1,251 @@
+import CEpoll
+import Glibc
+
+/// The turns of connections: what is read in them and shown to their delegates.
+extension Lane {
+    private static let poison: UInt8 = 0xDB
+    /// How many new sockets a lane takes over in one round, so that a crowd does not delay the others.
+    private static let arrivalsPerRound = 16
+    /// The work charged for a low-priority turn, even if nothing is read.
+    private static let workPerTurn = 256
+
+    /// Gives a turn to the first `count` of `events`, then to waiting connections.
+    func giveTurns(to count: Int) {
+        // A connection that ends its turn early goes to the end of its queue, for the next round.
+        let waiting = turns.count
+        for position in 0..<count {
+            let event = events[position]
+            guard let pointer = event.data.ptr else { continue }
+            // `retired` keeps a connection that was closed earlier in this batch until the round ends.
+            Unmanaged<Connection>.fromOpaque(pointer)._withUnsafeGuaranteedRef {
+                serve($0, event.events)
+            }
+        }
+        for _ in 0..<waiting {
+            if let connection = turns.popFirst() { giveTurn(to: connection) }
+        }
+        for _ in 0..<Self.arrivalsPerRound {
+            guard let arrival = arrivals.popFirst() else { break }
+            welcome(arrival)
+        }
+        let end = roundWork + lowPriority.workPerRound
+        var left = lowPriorityTurns.count
+        while left > 0, roundWork < end, let connection = lowPriorityTurns.popFirst() {
+            left -= 1
+            charge(Self.workPerTurn)
+            giveTurn(to: connection)
+        }
+    }
+
+    private func giveTurn(to connection: Connection) {
+        connection.awaitsTurn = false
+        // A paused connection gets its turn when it resumes.
+        guard connection.phase == .open, !connection.isReadingPaused else { return }
+        if connection.hasEndedTurn, let kept = connection.input {
+            presentKept(kept, to: connection)
+            if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+            tellEnd(of: connection)
+        } else if !connection.hasInputEnded {
+            readOnce(connection)
+        }
+        if !connection.awaitsTurn { watch(connection, connection.watched | EPOLLIN.rawValue) }
+    }
+
+    private func awaitTurn(_ connection: Connection) {
+        guard !connection.awaitsTurn else { return }
+        connection.awaitsTurn = true
+        if connection.isLowPriority {
+            lowPriorityTurns.append(connection)
+        } else {
+            turns.append(connection)
+        }
+    }
+
+    /// Adds to the work of the current round.
+    func charge(_ work: Int) {
+        roundWork += work
+    }
+
+    private func serve(_ connection: Connection, _ ready: UInt32) {
+        if connection.phase == .closed { return }
+        let failed = ready & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0
+        if connection.hasInputEnded {
+            if failed { fail(connection) }
+        } else if ready & EPOLLIN.rawValue != 0 || failed {
+            if connection.awaitsTurn, connection.phase == .open {
+                // Stop watching only now, so that a short wait costs no system call.
+                watch(connection, connection.watched & ~EPOLLIN.rawValue)
+            } else if !connection.isReadingPaused || connection.isClosing {
+                if connection.isLowPriority, connection.phase == .open {
+                    awaitTurn(connection)
+                } else {
+                    readOnce(connection)
+                }
+            } else if failed {
+                fail(connection)
+            } else {
+                // Stop watching only now, so that a short pause costs no system call.
+                watch(connection, connection.watched & ~EPOLLIN.rawValue)
+            }
+        }
+        if ready & EPOLLOUT.rawValue != 0, connection.phase != .closed { sendBacklog(connection) }
+    }
+
+    /// Closes a connection whose socket reports an error or a hang-up.
+    private func fail(_ connection: Connection) {
+        let error = socketError(of: connection.descriptor)
+        let reason: CloseReason = error == 0 ? .peerClosed : .reset(error)
+        retire(connection, connection.farewell?.reason ?? reason)
+    }
+
+    // MARK: Input
+
+    /// Reads once, so that a busy peer does not keep the others waiting.
+    private func readOnce(_ connection: Connection) {
+        guard connection.phase == .open else { return discardOnce(connection) }
+        arrivalUs = roundTimeUs
+        if let waiting = connection.input, waiting.count > Self.readCapacity / 2 {
+            // A frame longer than half the buffer is read into its own store.
+            let count = read(connection, into: waiting.room(Self.readCapacity))
+            if count == 0 { return }
+            waiting.grew(by: count)
+            waiting.arrivalUs = arrivalUs
+            presentKept(waiting, to: connection)
+        } else {
+            var used = 0
+            if let waiting = connection.input {
+                used = waiting.count
+                readBuffer.copyMemory(from: waiting.bytes)
+            }
+            let limit = connection.isLowPriority ? lowPriority.readBytes : Self.readCapacity
+            let end = min(Self.readCapacity, used + limit)
+            let count = read(connection, into: .init(rebasing: readBuffer[used..<end]))
+            if count == 0 { return }
+            presentFromBuffer(used + count, to: connection)
+        }
+        if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+    }
+
+    /// The number of bytes read; zero when there is nothing to present.
+    private func read(_ connection: Connection, into room: UnsafeMutableRawBufferPointer) -> Int {
+        let count = Glibc.read(connection.descriptor, room.baseAddress, room.count)
+        if count > 0 { return count }
+        if count == 0 {
+            endInput(connection)
+        } else if errno != EAGAIN && errno != EINTR {
+            retire(connection, connection.farewell?.reason ?? .reset(errno))
+        }
+        return 0
+    }
+
+    /// Notes that the peer has closed its side; pending output is still sent.
+    private func endInput(_ connection: Connection) {
+        connection.hasInputEnded = true
+        switch connection.phase {
+        case .open:
+            // Bytes left over from a pause or an ended turn are presented first.
+            if connection.isResuming || connection.hasEndedTurn {
+                connection.isEndUntold = true
+            } else {
+                connection.delegate?.connectionInputEnded(connection)
+            }
+        case .lingering: retire(connection, connection.farewell?.reason ?? .peerClosed)
+        case .flushing, .closed: break
+        }
+        watch(connection, connection.watched)
+    }
+
+    private func discardOnce(_ connection: Connection) {
+        _ = read(connection, into: readBuffer)
+    }
+
+    private func presentFromBuffer(_ count: Int, to connection: Connection) {
+        let bytes = UnsafeMutableRawBufferPointer(rebasing: readBuffer[..<count])
+        let consumed = present(UnsafeRawBufferPointer(bytes), to: connection)
+        if consumed == count || connection.isClosing {
+            connection.input = nil
+        } else {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[consumed...])
+            if let kept = connection.input {
+                kept.replace(with: rest)
+                kept.arrivalUs = arrivalUs
+            } else {
+                connection.input = ByteStore(rest, arrivalUs: arrivalUs)
+            }
+            if connection.hasEndedTurn { awaitTurn(connection) }
+        }
+        if poisons { bytes.initializeMemory(as: UInt8.self, repeating: Self.poison) }
+    }
+
+    private func presentKept(_ kept: ByteStore, to connection: Connection) {
+        arrivalUs = kept.arrivalUs
+        let count = kept.count
+        let consumed = present(kept.bytes, to: connection)
+        if consumed == count || connection.isClosing {
+            connection.input = nil
+        } else {
+            if connection.hasEndedTurn { awaitTurn(connection) }
+            if connection.hasEndedTurn, !poisons {
+                // The rest is presented soon; do not move it for each turn.
+                return kept.dropFirst(consumed)
+            }
+            guard consumed > 0 || poisons else { return }
+            // A fresh store, so that a large one is freed as soon as its frame is complete.
+            connection.input = ByteStore(
+                .init(rebasing: kept.bytes[consumed...]),
+                arrivalUs: kept.arrivalUs
+            )
+        }
+        if poisons { kept.overwrite(with: Self.poison) }
+    }
+
+    private func present(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int {
+        connection.hasEndedTurn = false
+        guard let delegate = connection.delegate else { return bytes.count }
+        let consumed = delegate.connection(connection, received: bytes)
+        precondition(0...bytes.count ~= consumed, "a delegate consumed what it was not given")
+        if consumed == bytes.count { connection.hasEndedTurn = false }
+        return consumed
+    }
+
+    func resume(_ connection: Connection) {
+        guard connection.phase == .open, !connection.isResuming else { return }
+        connection.isResuming = true
+        resumed.append(connection)
+        postRound()
+    }
+
+    /// Presents kept bytes to connections that resumed; in a round of its own, because the current one may
+    /// be delivering replies and pushes that have to come first.
+    func presentResumed() {
+        // Connections that resume meanwhile get their turn in the next round.
+        let resuming = resumed
+        resumed.removeAll(keepingCapacity: true)
+        for connection in resuming { presentAgain(connection) }
+    }
+
+    private func presentAgain(_ connection: Connection) {
+        connection.isResuming = false
+        guard connection.phase == .open, !connection.isReadingPaused else { return }
+        if connection.isLowPriority, connection.input != nil {
+            // Connections of low priority take turns even when many resume together.
+            connection.hasEndedTurn = true
+            return awaitTurn(connection)
+        }
+        watch(connection, connection.watched | EPOLLIN.rawValue)
+        if let kept = connection.input {
+            presentKept(kept, to: connection)
+            if connection.phase == .open { connection.delegate?.connectionRoundEnded(connection) }
+        }
+        tellEnd(of: connection)
+    }
+
+    /// Reports the end of the input once all bytes before it have been presented.
+    private func tellEnd(of connection: Connection) {
+        guard connection.isEndUntold, connection.phase == .open, !connection.isReadingPaused,
+            !connection.hasEndedTurn
+        else { return }
+        connection.isEndUntold = false
+        connection.delegate?.connectionInputEnded(connection)
+    }
+}
