@@ -169,7 +169,7 @@ struct StrangersTests {
             admission.exhausted()
             #expect(closed(clients, on: server) == Array(0..<40))
             #expect(server.server.metrics.acceptPauses.count == 2)
-            #expect(server.lines.all.count { $0.hasPrefix("accepting pauses") } == 1)
+            #expect(server.lines.all.count { $0.hasPrefix("out of file descriptors") } == 1)
         }
     }
 

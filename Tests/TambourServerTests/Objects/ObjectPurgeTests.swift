@@ -262,7 +262,7 @@ struct ObjectPurgeTests {
             .account,
             account,
             base: 1,
-            ["name": .string("back")],
+            ["settings": .map(["a": .int(1)])],
             opID: machine.operation()
         )
         #expect(try machine.push([update]) == [.skipped(because: update.opID)])
