@@ -1079,19 +1079,30 @@ extension RemoveContactPhotoRequest: WireRequest {
     package static var opcode: Opcode { .removeContactPhoto }
 }
 
-/// Groups that the caller and other users have in common.
+/// Groups that the caller and other users have in common. A request looks up at most `maxScannedRows`
+/// memberships; a page that ends there is short, or empty, and has a marker.
 package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
     /// The others; all of them have to be members.
     package var userIDs: [UserID]
+    /// How many; `maxChatsPage` if absent, and at most.
+    package var count: Int64?
+    /// The marker of the page before.
+    package var marker: Int64?
 
     package init(
-        userIDs: [UserID]
+        userIDs: [UserID],
+        count: Int64? = nil,
+        marker: Int64? = nil
     ) {
         self.userIDs = userIDs
+        self.count = count
+        self.marker = marker
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var userIDs: [UserID]?
+        var count: Int64?
+        var marker: Int64?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -1102,6 +1113,14 @@ package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
                     fieldName = "userIds"
                     try claim(0, in: &fieldsSeen)
                     userIDs = try reader.readList(maxItems: reader.limits.maxIDsPerRequest, duplicates: .merged) { (reader: inout MessagePackReader) throws(PayloadError) -> UserID in UserID(try reader.readID()) }
+                } else if reader.matches(wireKey, "count") {
+                    fieldName = "count"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else if reader.matches(wireKey, "marker") {
+                    fieldName = "marker"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { marker = try reader.readInt() }
                 } else {
                     try reader.skip()
                 }
@@ -1111,15 +1130,26 @@ package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let userIDs else { throw missing("userIds") }
-        return Self(userIDs: userIDs)
+        return Self(userIDs: userIDs, count: count, marker: marker)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(1)
+        var fieldCount = 1
+        if count != nil { fieldCount += 1 }
+        if marker != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("userIds")
         writer.writeArrayHeader(userIDs.count)
         for item in userIDs {
             writer.writeInt(item.rawValue)
+        }
+        if let count {
+            writer.writeKey("count")
+            writer.writeInt(count)
+        }
+        if let marker {
+            writer.writeKey("marker")
+            writer.writeInt(marker)
         }
     }
 }
@@ -1128,20 +1158,25 @@ package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
 package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
     /// The most recent first, at most maxChatsPage.
     package var commonChats: [Chat]
-    /// Whether there are more.
+    /// Whether there is another page.
     package var hasMore: Bool
+    /// Where the next page begins; absent at the end.
+    package var marker: Int64?
 
     package init(
         commonChats: [Chat] = [],
-        hasMore: Bool = false
+        hasMore: Bool = false,
+        marker: Int64? = nil
     ) {
         self.commonChats = commonChats
         self.hasMore = hasMore
+        self.marker = marker
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var commonChats: [Chat] = []
         var hasMore: Bool = false
+        var marker: Int64?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -1156,6 +1191,10 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
                     fieldName = "hasMore"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { hasMore = try reader.readBool() }
+                } else if reader.matches(wireKey, "marker") {
+                    fieldName = "marker"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { marker = try reader.readInt() }
                 } else {
                     try reader.skip()
                 }
@@ -1164,11 +1203,13 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(commonChats: commonChats, hasMore: hasMore)
+        return Self(commonChats: commonChats, hasMore: hasMore, marker: marker)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(2)
+        var fieldCount = 2
+        if marker != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("commonChats")
         writer.writeArrayHeader(commonChats.count)
         for item in commonChats {
@@ -1176,6 +1217,10 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
         }
         writer.writeKey("hasMore")
         writer.writeBool(hasMore)
+        if let marker {
+            writer.writeKey("marker")
+            writer.writeInt(marker)
+        }
     }
 }
 

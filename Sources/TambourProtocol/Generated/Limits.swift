@@ -214,6 +214,9 @@ package final class Limits: Sendable {
     /// 1024 bytes. What a reply has of them is paid as rows are: to build and send a KiB costs about what
     /// reading a row does.
     package let replyBytesPerRow: Int
+    /// 4 rows. An item of a page takes about four: itself, what it answers, reactions and votes. A request
+    /// that reads more rows than its price stands for pays for them afterwards.
+    package let rowsPerReadUnit: Int
     /// 5000 users. As many as a phone book of many years holds.
     package let peopleBurst: Int
     /// 600 users a minute. Ten new faces a second; walking through all ids must take years.
@@ -403,6 +406,9 @@ package final class Limits: Sendable {
     package let maxPollsPerRequest: Int
     /// 20_000 contacts. Larger than any phone book; as many users may be blocked.
     package let maxContacts: Int
+    /// 60_000 contacts. maxContacts that are added, as many that are blocked, and as many that were: a
+    /// removed contact stays, so that devices learn of it.
+    package let maxContactRows: Int
     /// 200 drafts. Nobody writes to more chats at once.
     package let maxDrafts: Int
     /// 20_000 objects. More than anybody writes by hand, and still a store that a phone holds.
@@ -487,6 +493,9 @@ package final class Limits: Sendable {
     /// 50_000 members. Counting reads a row for each reader of a message; of more readers so many are
     /// counted.
     package let maxCountedReaders: Int
+    /// 50_000 messages. Removed and hidden messages are taken off what is unread; of more than so many after
+    /// a read mark, the rest counts as unread.
+    package let maxSubtractedMessages: Int
     /// 5000 chats. A search of all chats looks at each; of more than so many, at those that changed last.
     package let maxSearchedChats: Int
     /// 5000 chats. Two people may share a chat; of somebody who is in more than so many, that many are
@@ -503,6 +512,8 @@ package final class Limits: Sendable {
     package let maxFinders: Int
     /// 200 people. Who finds more asks for more letters.
     package let maxPeopleFound: Int
+    /// 100 requests. Chats that one user waits to be let into; nobody remembers more.
+    package let maxJoinRequests: Int
     /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
     /// makes room.
     package let maxReports: Int
@@ -638,6 +649,7 @@ package final class Limits: Sendable {
         readBurst = overrides.value(of: "readBurst", standard: 500_000)
         readsPerMinute = overrides.value(of: "readsPerMinute", standard: 120_000)
         replyBytesPerRow = overrides.value(of: "replyBytesPerRow", standard: 1024)
+        rowsPerReadUnit = overrides.value(of: "rowsPerReadUnit", standard: 4)
         peopleBurst = overrides.value(of: "peopleBurst", standard: 5000)
         peoplePerMinute = overrides.value(of: "peoplePerMinute", standard: 600)
         mediaBurst = overrides.value(of: "mediaBurst", standard: 120)
@@ -728,6 +740,7 @@ package final class Limits: Sendable {
         maxPollAnswerBytes = overrides.value(of: "maxPollAnswerBytes", standard: 512)
         maxPollsPerRequest = overrides.value(of: "maxPollsPerRequest", standard: 100)
         maxContacts = overrides.value(of: "maxContacts", standard: 20_000)
+        maxContactRows = overrides.value(of: "maxContactRows", standard: 60_000)
         maxDrafts = overrides.value(of: "maxDrafts", standard: 200)
         maxObjects = overrides.value(of: "maxObjects", standard: 20_000)
         maxSeriesElements = overrides.value(of: "maxSeriesElements", standard: 1_000_000)
@@ -768,12 +781,14 @@ package final class Limits: Sendable {
         maxScannedRows = overrides.value(of: "maxScannedRows", standard: 4000)
         maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
         maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)
+        maxSubtractedMessages = overrides.value(of: "maxSubtractedMessages", standard: 50_000)
         maxSearchedChats = overrides.value(of: "maxSearchedChats", standard: 5000)
         maxComparedChats = overrides.value(of: "maxComparedChats", standard: 5000)
         maxComparedRows = overrides.value(of: "maxComparedRows", standard: 100_000)
         maxFoundPeople = overrides.value(of: "maxFoundPeople", standard: 256)
         maxFinders = overrides.value(of: "maxFinders", standard: 20_000)
         maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
+        maxJoinRequests = overrides.value(of: "maxJoinRequests", standard: 100)
         maxReports = overrides.value(of: "maxReports", standard: 1000)
         maxReportBytes = overrides.value(of: "maxReportBytes", standard: 8192)
         maxPublicResults = overrides.value(of: "maxPublicResults", standard: 400)

@@ -320,7 +320,8 @@ extension PublicSearchRequest: CustomReflectable {
 package struct PublicSearchReply: WirePayload, Hashable {
     /// People in the order of their names, then chats.
     package var result: [PublicResult]
-    /// How many were found, at most `maxPeopleFound` people and as many chats.
+    /// How many were found so far, on the pages before and by this request: at most `maxPeopleFound` people
+    /// and as many chats. All of them, unless the request stopped looking before the end.
     package var total: Int64
     /// Where the next page begins; absent at the end.
     package var marker: Int64?

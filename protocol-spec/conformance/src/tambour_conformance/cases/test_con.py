@@ -327,6 +327,30 @@ def test_common_groups(login: LogIn, newcomer: Newcomer, group: Group, cid: Cid)
     equal(common(nina.user_id), [both, one], "groups after one was written to")
 
 
+@case("CON-31")
+def test_many_common_groups(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """Common groups come page by page, each once."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    groups = []
+    for number in range(5):
+        groups.append(group(owner, nina))
+        # Of some moments one group is the only one, of others it is not.
+        if number % 2:
+            settled(owner)
+    result: list[int] = []
+    marker: dict[str, int] = {}
+    for _ in range(20):
+        value = {"userIds": [nina.user_id], "count": 2, **marker}
+        reply = owner.call("CHAT_SEARCH_COMMON_PARTICIPANTS", value)
+        result += ids(reply["commonChats"])
+        check(len(reply["commonChats"]) <= 2, "no more than asked for", reply)
+        equal(reply["hasMore"], "marker" in reply.value, "hasMore, as there is a marker")
+        if not reply["hasMore"]:
+            break
+        marker = {"marker": reply["marker"]}
+    equal(sorted(result), sorted(groups), "all pages")
+
+
 # Who may see whom.
 
 

@@ -20,10 +20,10 @@ from tambour_conformance.cases.test_grp import (
     update,
 )
 from tambour_conformance.cases.test_src import word
-from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message, new_group
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
-from tambour_conformance.talk import chat_of, history, ids, login_again, marks, only, say, settled
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.talk import LESS, chat_of, history, ids, login_again, marks, only, say, settled
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
 #: Rights of administrators of a channel.
@@ -228,6 +228,25 @@ def test_asking_first(login: LogIn, group: Group) -> None:
     equal(carol.call("CHAT_INFO", {"chatIds": [chat]})["chats"], [], "the chat of who waits")
     alice.silence_by_fence()
     bob.silence_by_fence()
+
+
+@case("GRP-62")
+def test_asking_in_too_many_places(login: LogIn, newcomer: Newcomer, group: Group, limits: Limits) -> None:
+    """Who waits to be let into as many chats as may be waits for no other one."""
+    most = limits["maxJoinRequests"]
+    if most > 10:
+        skip(f"maxJoinRequests is {most}, too many to ask for: {LESS}")
+    alice, carol = login("alice"), login(newcomer("carol"))
+    chats = [group(alice) for _ in range(most + 1)]
+    links = [invite(alice, chat) for chat in chats]
+    for chat in chats:
+        update(alice, chat, options={"JOIN_REQUEST": True})
+    for link in links[:most]:
+        carol.call("CHAT_JOIN", {"link": link})
+    carol.refused("proto.payload", "CHAT_JOIN", {"link": links[most]})
+    carol.call("CHAT_JOIN", {"link": links[0]})
+    carol.call("CHAT_LEAVE", {"chatId": chats[0]})
+    carol.call("CHAT_JOIN", {"link": links[most]})
 
 
 @case("GRP-43")

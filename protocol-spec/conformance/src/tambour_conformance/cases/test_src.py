@@ -336,6 +336,28 @@ def test_name(login: LogIn, newcomer: Newcomer) -> None:
         equal(list(people(alice, query)), [], f"found by {query}")
 
 
+@case("SRC-24")
+def test_pages_of_people(login: LogIn, newcomer: Newcomer) -> None:
+    """People of one name come page by page, each once."""
+    alice = login("alice")
+    name = word()
+    others = []
+    for last in ("one", "two", "three"):
+        account = newcomer()
+        account.name = f"{name} {name}{last}"
+        others.append(login(account, interactive=False).user_id)
+    result: list[int] = []
+    marker: dict[str, int] = {}
+    for _ in range(20):
+        reply = alice.call("PUBLIC_SEARCH", {"query": name, "count": 2, **marker}).value
+        check(len(reply["result"]) <= 2, "no more than asked for", reply)
+        result += [each["contact"]["id"] for each in reply["result"]]
+        if "marker" not in reply:
+            break
+        marker = {"marker": reply["marker"]}
+    equal(sorted(result), sorted(others), "all pages")
+
+
 @case("SRC-17")
 def test_phone(login: LogIn, newcomer: Newcomer) -> None:
     """A whole phone finds its owner, a part of it nobody."""
