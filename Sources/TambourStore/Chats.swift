@@ -139,7 +139,7 @@ struct MemberStatements {
     let ofChat: any SQLStatement
     let idsOfChat: any SQLStatement
     let marksOfChat: any SQLStatement
-    let readTimesOfBig: any SQLStatement
+    let readersOfBig: any SQLStatement
     let floored: any SQLStatement
     let adminsOfChat: any SQLStatement
     let pageOfChat: any SQLStatement
@@ -170,10 +170,11 @@ struct MemberStatements {
             "SELECT user_id, shown_time, permissions FROM member WHERE chat = $1 ORDER BY user_id"
         )
         // Where members are many an index answers alone.
-        readTimesOfBig = try sql.prepare(
+        readersOfBig = try sql.prepare(
             """
-            SELECT read_time FROM member WHERE chat = $1 AND big = 1 AND read_time >= $2
-            ORDER BY read_time DESC LIMIT $3
+            SELECT count(*) FROM (
+              SELECT 1 FROM member
+              WHERE chat = $1 AND big = 1 AND read_time >= $2 AND read_time < $3 LIMIT $4) AS part
             """
         )
         floored = try sql.prepare(

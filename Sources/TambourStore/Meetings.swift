@@ -110,10 +110,10 @@ package struct Meetings {
         }
         guard rows > 0 else { return false }
         let own = try chats ?? snapshot.chatCount(of: viewer, atMost: maxChats)
-        if chats == nil { rows -= own }
+        if chats == nil { compared(own, in: snapshot) }
         chats = own
         let traces = try snapshot.traces(of: user, for: viewer, limit: own + 1)
-        rows -= traces.groups + traces.former + traces.named + 1
+        compared(traces.groups + traces.former + traces.named + 1, in: snapshot)
         if try snapshot.areTogether(viewer, user, own, traces.groups, wanted, maxChats) {
             return true
         }
@@ -121,6 +121,12 @@ package struct Meetings {
         if traces.ownsPublic || traces.asksToJoin { return true }
         return try snapshot.isShared(viewer, user, own, traces.former, .left, maxChats)
             || snapshot.isShared(viewer, user, own, traces.named, .named, maxChats)
+    }
+
+    private mutating func compared(_ count: Int64, in snapshot: ReadTransaction) {
+        rows -= count
+        // Each is counted, and then looked up.
+        snapshot.store.noteCounted(2 * Int(clamping: count))
     }
 }
 

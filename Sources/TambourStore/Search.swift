@@ -284,17 +284,27 @@ extension ReadTransaction {
 
     // MARK: - Read marks
 
-    /// The read marks of the members of a big chat that are not below `bound`, rising, Unix
-    /// milliseconds; those of who hides them too. Of more than `maxCountedReaders` the newest.
-    package func readTimes(inBig chat: ChatKey, notBelow bound: Int64) throws -> [Int64] {
-        let statement = store.members.readTimesOfBig
-        defer { statement.reset() }
+    /// The number of members of a big chat whose read mark is not below each of some times; those who
+    /// hide theirs too, and at most `maxCountedReaders`.
+    ///
+    /// - Parameter times: Unix milliseconds, rising.
+    package func readerCounts(inBig chat: ChatKey, notBelow times: [Int64]) throws -> [Int] {
+        let statement = store.members.readersOfBig
         statement.bind(1, chat.rawValue)
-        statement.bind(2, bound)
-        statement.bind(3, limits.maxCountedReaders)
-        var times: [Int64] = []
-        while try statement.step() { times.append(statement.int(0)) }
-        return times.reversed()
+        var count = 0
+        var end = Int64.max
+        // Each mark is counted once: between its message and the next one.
+        let counts = try times.reversed().map { time in
+            defer { statement.reset() }
+            statement.bind(2, time)
+            statement.bind(3, end)
+            statement.bind(4, limits.maxCountedReaders - count)
+            count += try statement.step() ? statement.count(0) : 0
+            end = time
+            return count
+        }
+        store.noteCounted(count)
+        return counts.reversed()
     }
 }
 

@@ -7,6 +7,8 @@ package import TambourSQL
 package final class StoreConnection {
     package let sql: any SQLConnection
     package let limits: Limits
+    /// The number of rows that statements visited to count or compare them, and did not return.
+    private var rowsCounted = 0
     let accounts: AccountStatements
     let sessions: SessionStatements
     let chats: ChatStatements
@@ -103,6 +105,14 @@ package final class StoreConnection {
     static let leaseKey = "ct_lease"
     private static let restoredKey = "restored"
     private static let changesUnknownKey = "changes_unknown"
+
+    /// The number of rows that statements returned so far; rows that were counted count as fewer.
+    package var rowsRead: Int { sql.rowsStepped + rowsCounted / Self.countedRowsPerRow }
+
+    /// The rows that the database counts in the time that it takes to return one.
+    private static let countedRowsPerRow = 8
+
+    func noteCounted(_ rows: Int) { rowsCounted += rows }
 
     /// Runs `body` over one snapshot.
     package func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {

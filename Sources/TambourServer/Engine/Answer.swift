@@ -30,6 +30,8 @@ package struct Answer: Sendable {
     package var following: Following?
     /// What is still to be done, in a transaction of its own, before there is an answer; the outcome says nothing then.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
+    /// The number of rows that were read for it; 0 for a command, whose price says all.
+    package var rowsRead = 0
 
     package static let done = Answer(.done)
 

@@ -218,11 +218,13 @@ package struct Dispatcher: Sendable {
         }
         let caller = requester.requireCaller()
         var events: [Event] = []
-        let answer = guardedAnswer {
+        let rowsBefore = store.rowsRead
+        var answer = guardedAnswer {
             try store.read { snapshot in
                 try self.answer(request, caller, requester, time, snapshot, &events)
             }
         }
+        answer.rowsRead = store.rowsRead - rowsBefore
         return (answer, events)
     }
 

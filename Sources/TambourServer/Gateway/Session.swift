@@ -672,8 +672,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         if let interest = answer.interest { noteDialog(interest) }
         if request.turn == .exclusive { releaseHeldPushes() }
         let bytes = replyBytes - bytesBefore
-        if let caller, let charge = RateRules.charge(forReplyOf: bytes, limits: limits) {
-            shared.rates.charge(charge.units, to: charge.bucket, of: .user(caller.userID))
+        if let caller {
+            var units = RateRules.units(forReplyOf: bytes, limits: limits)
+            if case .query(let query) = request.work {
+                units += RateRules.units(forReading: answer.rowsRead, by: query, limits: limits)
+            }
+            if units > 0 { shared.rates.charge(units, to: .read, of: .user(caller.userID)) }
         }
         noteBacklog()
         let mayRead = request.turn == .exclusive || hasEnoughWaiting

@@ -161,43 +161,50 @@ struct SearchHandler: Sendable {
         guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return MsgGetStatReply(stats: IDMap([]))
         }
-        let ids = Set(request.messageIDs).sorted()
-        guard let oldest = ids.first else { return MsgGetStatReply(stats: IDMap([])) }
-        let marks = view.isBig ? nil : try snapshot.people(of: view).participants
-        // A channel has many marks and a request many messages: each message looks its place up. Members
-        // who hide their marks count as well: in a count this large no single reader can be told apart.
-        let times =
-            view.isBig ? try snapshot.readTimes(inBig: view.key, notBelow: oldest.timeMs) : []
-        var timesOfAuthors: [UserID: Int64] = [:]
-        var stats: [(MessageID, MessageStats)] = []
-        for id in ids {
-            guard
-                let record = try snapshot.visibleRecord(
-                    id,
-                    in: view.key,
-                    for: caller.userID,
-                    above: view.floor
-                )
-            else { continue }
-            let views: Int
-            if let marks {
-                views = marks.pairs.count { $0.0 != record.sender && $0.1 >= id.timeMs }
-            } else {
-                let ownTime =
-                    try timesOfAuthors[record.sender]
-                    ?? snapshot.view(view.key, for: record.sender)?.readTime ?? 0
-                timesOfAuthors[record.sender] = ownTime
-                let own = ownTime >= id.timeMs ? 1 : 0
-                views = times.count - times.firstPlace(notBelow: id.timeMs) - own
-            }
-            stats.append((id, MessageStats(views: Int64(views))))
+        let messages = try Set(request.messageIDs).sorted().compactMap {
+            try snapshot.visibleRecord($0, in: view.key, for: caller.userID, above: view.floor)
         }
+        let views =
+            view.isBig
+            ? try views(of: messages, inBig: view.key, snapshot)
+            : try views(of: messages, in: view, snapshot)
+        let stats = zip(messages, views).map { ($0.id, MessageStats(views: Int64($1))) }
         return MsgGetStatReply(stats: IDMap(stats))
+    }
+
+    private func views(
+        of messages: [MessageRecord],
+        in view: ChatView,
+        _ snapshot: ReadTransaction
+    ) throws -> [Int] {
+        let marks = try snapshot.people(of: view).participants
+        return messages.map { message in
+            marks.pairs.count { $0.0 != message.sender && $0.1 >= message.id.timeMs }
+        }
+    }
+
+    /// Who hides their mark counts as well: so large a number tells of nobody.
+    ///
+    /// - Parameter messages: oldest first.
+    private func views(
+        of messages: [MessageRecord],
+        inBig chat: ChatKey,
+        _ snapshot: ReadTransaction
+    ) throws -> [Int] {
+        let counts = try snapshot.readerCounts(inBig: chat, notBelow: messages.map(\.id.timeMs))
+        var timesOfAuthors: [UserID: Int64] = [:]
+        return try zip(messages, counts).map { message, count in
+            let author = message.sender
+            let time =
+                try timesOfAuthors[author] ?? snapshot.view(chat, for: author)?.readTime ?? 0
+            timesOfAuthors[author] = time
+            return time >= message.id.timeMs ? count - 1 : count
+        }
     }
 
     // MARK: - People and public chats
 
-    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone; behind them public chats
+    /// Answers `PUBLIC_SEARCH` (60): people by name, or the one with a phone; after them public chats
     /// by title and name.
     ///
     /// - Throws: `proto.payload` for a negative count.

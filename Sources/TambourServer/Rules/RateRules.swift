@@ -38,12 +38,29 @@ package enum RateRules {
         (declared(request.opcode, items: request.items(in: limits)), nil)
     }
 
-    /// What the bytes of a reply cost, when they are known; nil for a short one.
+    /// Returns what the bytes of a reply cost, when they are known: units of `read`.
     ///
     /// - Parameter bytes: of the payload, before compression.
-    package static func charge(forReplyOf bytes: Int, limits: Limits) -> Charge? {
-        let rows = bytes / max(1, limits.replyBytesPerRow)
-        return rows > 0 ? Charge(bucket: .read, units: rows) : nil
+    package static func units(forReplyOf bytes: Int, limits: Limits) -> Int {
+        bytes / max(1, limits.replyBytesPerRow)
+    }
+
+    /// Returns what the rows that a query has read cost beyond its price: units of `read`.
+    ///
+    /// The price of a search pays for all that it may look at.
+    package static func units(
+        forReading rows: Int,
+        by query: QueryRequest,
+        limits: Limits
+    ) -> Int {
+        let price = declared(query.opcode, items: query.items(in: limits))
+        let paid: Int
+        switch price.bucket {
+        case .read: paid = price.units
+        case .people: paid = 0
+        default: return 0
+        }
+        return max(0, rows / max(1, limits.rowsPerReadUnit) - paid)
     }
 
     /// What the specification says about an opcode.

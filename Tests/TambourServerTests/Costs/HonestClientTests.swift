@@ -21,10 +21,17 @@ struct HonestClientTests {
         func ask(_ request: CommandRequest) { pay(RateRules.charges(for: request, limits: limits)) }
         func login() { #expect(rates.take(from: .login, of: user) == nil) }
 
+        /// Asks, and pays for the rows that it takes.
+        func ask(_ request: QueryRequest, reading rows: Int) {
+            ask(request)
+            let units = RateRules.units(forReading: rows, by: request, limits: limits)
+            rates.charge(units, to: .read, of: user)
+        }
+
         /// Pays for a reply of so many bytes.
         func receive(_ bytes: Int) {
-            guard let charge = RateRules.charge(forReplyOf: bytes, limits: limits) else { return }
-            rates.charge(charge.units, to: charge.bucket, of: user)
+            let units = RateRules.units(forReplyOf: bytes, limits: limits)
+            rates.charge(units, to: .read, of: user)
         }
 
         private func pay(_ charges: RateRules.Charges) {
@@ -55,11 +62,16 @@ struct HonestClientTests {
                 account.ask(.ping(PingRequest(interactive: true)))
                 account.ask(.log(LogRequest(events: (0..<20).map { _ in LogEvent() })))
                 account.ask(.config(ConfigRequest(pushToken: "token")))
-                account.ask(.chatsList(ChatsListRequest(count: 100)))
-                account.ask(.foldersGet(FoldersGetRequest()))
-                account.ask(.contactInfo(ContactInfoRequest(contactIDs: users(50))))
-                account.ask(.contactPresence(ContactPresenceRequest(contactIDs: users(50))))
-                account.ask(.sessionsInfo(SessionsInfoRequest()))
+                // Small groups of as many members as show their marks to each other.
+                account.ask(.chatsList(ChatsListRequest(count: 100)), reading: 4_500)
+                account.ask(.foldersGet(FoldersGetRequest()), reading: 31)
+                let people = users(50)
+                account.ask(.contactInfo(ContactInfoRequest(contactIDs: people)), reading: 150)
+                account.ask(
+                    .contactPresence(ContactPresenceRequest(contactIDs: people)),
+                    reading: 200
+                )
+                account.ask(.sessionsInfo(SessionsInfoRequest()), reading: 5)
                 for _ in 0..<5 {
                     account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 30)))
                     account.receive(30 * Self.messageBytes)
@@ -73,7 +85,11 @@ struct HonestClientTests {
     func scrolling() {
         let account = Account()
         for _ in 0..<3_000 {
-            account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            // Every message answers another one and has a reaction.
+            account.ask(
+                .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
+                reading: 620
+            )
             account.receive(200 * Self.messageBytes)
             account.clock.advance(ms: 100)
         }
@@ -83,9 +99,33 @@ struct HonestClientTests {
     func export() {
         let account = Account()
         for _ in 0..<1_000 {
-            account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            // Every message answers another one and has a reaction.
+            account.ask(
+                .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
+                reading: 620
+            )
             account.receive(200 * Self.messageBytes)
             account.clock.advance(ms: 1)
+        }
+    }
+
+    @Test(
+        "the owner of a channel of 20,000 readers scrolls through it and looks at the numbers of each page"
+    )
+    func readers() {
+        let account = Account()
+        let ids = (1...50).map { MessageID($0) }
+        for _ in 0..<300 {
+            account.ask(
+                .chatHistory(ChatHistoryRequest(chatID: chat, backward: 50)),
+                reading: 160
+            )
+            account.receive(50 * Self.messageBytes)
+            account.ask(
+                .msgGetStat(MsgGetStatRequest(chatID: chat, messageIDs: ids)),
+                reading: 150 + 20_000 / 8
+            )
+            account.clock.advance(ms: 500)
         }
     }
 
@@ -142,10 +182,14 @@ struct HonestClientTests {
             account.ask(.syncMore(SyncMoreRequest(kind: .chats, since: 1, upTo: 2, count: 50)))
         }
         for _ in 0..<1_000 {
-            account.ask(.chatChanges(ChatChangesRequest(chatID: chat, since: 1)))
-            account.ask(.chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)))
+            account.ask(.chatChanges(ChatChangesRequest(chatID: chat, since: 1)), reading: 420)
+            // Every message answers another one and has a reaction.
+            account.ask(
+                .chatHistory(ChatHistoryRequest(chatID: chat, backward: 200)),
+                reading: 620
+            )
             account.receive(200 * Self.messageBytes)
-            account.ask(.contactInfo(ContactInfoRequest(contactIDs: [UserID(1)])))
+            account.ask(.contactInfo(ContactInfoRequest(contactIDs: [UserID(1)])), reading: 3)
             account.ask(.chatMark(ChatMarkRequest(type: .readMessage, chatID: chat)))
             account.clock.advance(ms: 30)
         }

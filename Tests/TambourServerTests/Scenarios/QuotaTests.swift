@@ -165,7 +165,7 @@ private struct Owner {
 
 extension WireClient {
     /// What a request is refused with; nil when it is not.
-    fileprivate func refusalCode(of request: some WireRequest) throws -> RequestError.Code? {
+    func refusalCode(of request: some WireRequest) throws -> RequestError.Code? {
         do {
             _ = try call(request)
             return nil

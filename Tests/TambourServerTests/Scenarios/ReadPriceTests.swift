@@ -1,0 +1,68 @@
+import TambourProtocol
+import TambourStore
+import TambourTesting
+import Testing
+
+@testable import TambourServer
+
+@Suite("What a request reads beyond its price is paid for")
+struct ReadPriceTests {
+    /// Alice's group of so many, all of whom have read everything, and its newest message.
+    private func withCrowd(
+        _ body: (_ alice: WireClient, _ crowd: ChatID, _ newest: MessageID) throws -> Void
+    ) throws {
+        try withServer(limits: ["readBurst": 2_000, "readsPerMinute": 1]) { server in
+            let alice = try server.signUp("Alice")
+            let crowd = try alice.createGroup("Crowd", with: [], cid: 1)
+            let newest = try alice.call(
+                MsgSendRequest(chatID: crowd, message: NewMessage(cid: 2, text: "a"))
+            ).message.id
+            let me = alice.userID
+            try server.run { tx in
+                let users = try (0..<1_600).map {
+                    try tx.createAccount(
+                        phone: 79_000_000_000 + $0,
+                        firstName: "User",
+                        lastName: nil
+                    )
+                }
+                let chat = try #require(try tx.chat(crowd, visibleTo: me))
+                try tx.add(users, to: chat, showingHistory: true)
+                for user in users { try tx.raiseRead(to: newest.timeMs, of: user, in: chat) }
+            }
+            try body(alice, crowd, newest)
+        }
+    }
+
+    /// How many requests are answered before one is refused.
+    private func answered(_ client: WireClient, _ request: some WireRequest) throws -> Int {
+        for count in 0..<200 {
+            if let code = try client.refusalCode(of: request) {
+                #expect(code == .tooManyRequests)
+                return count
+            }
+        }
+        return 200
+    }
+
+    @Test("MSG_GET_STAT pays for the marks that it counts")
+    func readers() throws {
+        try withCrowd { alice, crowd, newest in
+            let request = MsgGetStatRequest(chatID: crowd, messageIDs: [newest])
+            let stats = try alice.call(request).stats.pairs
+            #expect(stats.map(\.1.views) == [1_600])
+            // 1,600 marks that are counted are as many as 200 rows that are read.
+            let count = try answered(alice, request)
+            #expect((30...45).contains(count), "\(count)")
+        }
+    }
+
+    @Test("CHAT_MEMBERS pays for the members whom a query does not name")
+    func members() throws {
+        try withCrowd { alice, crowd, _ in
+            let request = ChatMembersRequest(chatID: crowd, query: "nobody")
+            let count = try answered(alice, request)
+            #expect(count == 5)
+        }
+    }
+}
