@@ -14,6 +14,7 @@ struct ChatStatements {
     static let cardColumns =
         "c.id, c.kind, c.owner, c.title, c.created, c.member_count, c.description, c.is_public, "
         + "c.link, c.options"
+    static let cardColumnCount = 10
     static let chatColumns =
         "id, kind, low_user, high_user, owner, title, created, member_count, ct_head, "
         + "description, options, pinned, link, reactions, is_public"

@@ -10,18 +10,17 @@ struct PeopleStatements {
 
     let add: any SQLStatement
     let forget: any SQLStatement
-    let byWord: any SQLStatement
+    let byWord: NameStatements
 
     init(_ sql: any SQLConnection) throws {
         add = try sql.prepare(Self.add)
         forget = try sql.prepare("DELETE FROM account_word WHERE user_id = $1")
-        byWord = try sql.prepare(
-            """
-            SELECT \(AccountStatements.columns), word
-            FROM account_word w JOIN account a ON a.id = w.user_id
-            WHERE w.word >= $1 AND w.word < $2
-            ORDER BY w.word, w.user_id LIMIT $3
-            """
+        byWord = try NameStatements(
+            sql,
+            columns: AccountStatements.columns(of: "c"),
+            table: "account_word",
+            id: "user_id",
+            owners: "account"
         )
     }
 
@@ -60,48 +59,132 @@ extension WriteTransaction {
     }
 }
 
-extension ReadTransaction {
-    /// Names that one search looks at: some milliseconds of a reader's time.
-    private static let namesPerSearch = 5_000
+/// Finds what has a name by the words of names.
+struct NameStatements {
+    /// Where the rows are that come after so many.
+    let place: any SQLStatement
+    let page: any SQLStatement
 
+    /// - Parameters:
+    ///   - columns: of `c`, which has the name; the page has the word after them.
+    ///   - table: the words, each with an id.
+    init(
+        _ sql: any SQLConnection,
+        columns: String,
+        table: String,
+        id: String,
+        owners: String
+    ) throws {
+        place = try sql.prepare(
+            """
+            SELECT word, \(id) FROM \(table) WHERE word >= $1 AND word < $2
+            ORDER BY word, \(id) LIMIT 1 OFFSET $3
+            """
+        )
+        page = try sql.prepare(
+            """
+            SELECT \(columns), w.word FROM \(table) w JOIN \(owners) c ON c.id = w.\(id)
+            WHERE (w.word, w.\(id)) >= ($1, $2) AND w.word < $3
+            ORDER BY w.word, w.\(id) LIMIT $4
+            """
+        )
+    }
+}
+
+/// What a search of names has found, and how far it has looked.
+package struct NamePage<Found> {
+    /// What was found, each with the number of rows up to it.
+    package var found: [(item: Found, rows: Int)] = []
+    /// The number of rows that were looked at, on this page and before.
+    package var rows: Int
+    /// Whether the search stopped before the last row.
+    package var isCut = false
+}
+
+extension ReadTransaction {
     /// The people in whose names all words of `query` begin a word, in the order of the word that the
     /// longest of them found; blocked accounts are nobody.
     ///
-    /// - Parameter limit: how many, at most; who wants fewer asks for more letters.
-    package func people(_ query: SearchQuery, limit: Int) throws -> [Account] {
-        try named(query, by: store.people.byWord, limit: limit, read: Account.init(row:)) {
-            let names = (Text($0.firstName), Text($0.lastName ?? ""))
-            return $0.isBlocked ? nil : ($0.id, names)
+    /// - Parameters:
+    ///   - rows: the number of rows that earlier pages have looked at.
+    ///   - limit: people, at most.
+    package func people(
+        _ query: SearchQuery,
+        after rows: Int = 0,
+        limit: Int,
+        _ budget: inout ScanBudget
+    ) throws -> NamePage<Account> {
+        try named(
+            query,
+            by: store.people.byWord,
+            wordAt: AccountStatements.columnCount,
+            after: rows,
+            limit: limit,
+            &budget,
+            read: Account.init(row:)
+        ) {
+            $0.isBlocked ? nil : (Text($0.firstName), Text($0.lastName ?? ""))
         }
     }
 
     /// What has a name, or two, in which all words of `query` begin a word.
     ///
     /// - Parameters:
-    ///   - statement: reads rows from one word up to another, so many at most.
+    ///   - wordAt: the column of the word by which a row was found.
     ///   - names: of what was read; nil for what is not to be found.
-    func named<Found, ID: Hashable>(
+    func named<Found>(
         _ query: SearchQuery,
-        by statement: any SQLStatement,
+        by statements: NameStatements,
+        wordAt column: Int,
+        after skipped: Int,
         limit: Int,
+        _ budget: inout ScanBudget,
         read: (any SQLStatement) -> Found,
-        names: (Found) -> (id: ID, names: (Text, Text))?
-    ) throws -> [Found] {
+        names: (Found) -> (Text, Text)?
+    ) throws -> NamePage<Found> {
+        var page = NamePage<Found>(rows: skipped)
         // The longest word is likely to be the rarest.
-        guard let longest = query.words.max(by: { $0.count < $1.count }) else { return [] }
+        guard let longest = query.words.max(by: { $0.count < $1.count }) else { return page }
+        let end = SearchIndex.end(ofPrefix: longest)
+        guard let (word, id) = try place(after: skipped, from: longest, to: end, statements.place)
+        else { return page }
+        let statement = statements.page
         defer { statement.reset() }
-        statement.bindBlob(1, longest)
-        statement.bindBlob(2, SearchIndex.end(ofPrefix: longest))
-        statement.bind(3, Int64(Self.namesPerSearch))
-        var found: [Found] = []
-        var seen: Set<ID> = []
-        while found.count < limit, try statement.step() {
+        statement.bindBlob(1, word)
+        statement.bind(2, id)
+        statement.bindBlob(3, end)
+        // One more than may be looked at tells that there are more.
+        statement.bind(4, Int64(limits.maxScannedRows) + 1)
+        while try statement.step() {
+            guard page.found.count < limit, page.rows == skipped || !budget.isSpent else {
+                page.isCut = true
+                break
+            }
+            budget.take(rows: 1)
+            page.rows += 1
             let next = read(statement)
-            guard let (id, names) = names(next), seen.insert(id).inserted,
-                query.matches(names.0, names.1)
-            else { continue }
-            found.append(next)
+            guard let names = names(next), query.matches(names.0, names.1) else { continue }
+            // Of a name with several such words the first one counts, on whatever page it is.
+            let words = SearchWords.words(of: names.0).union(SearchWords.words(of: names.1))
+            let first = words.filter { $0.starts(with: longest) }
+                .min { $0.lexicographicallyPrecedes($1) }
+            if let first, first != statement.bytes(column) { continue }
+            page.found.append((next, page.rows))
         }
-        return found
+        return page
+    }
+
+    private func place(
+        after rows: Int,
+        from word: [UInt8],
+        to end: [UInt8],
+        _ statement: any SQLStatement
+    ) throws -> (word: [UInt8], id: Int64)? {
+        guard rows > 0 else { return (word, .min) }
+        defer { statement.reset() }
+        statement.bindBlob(1, word)
+        statement.bindBlob(2, end)
+        statement.bind(3, Int64(rows))
+        return try statement.step() ? (statement.bytes(0), statement.int(1)) : nil
     }
 }

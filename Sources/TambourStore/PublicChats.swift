@@ -5,7 +5,7 @@ import TambourSQL
 struct PublicChatStatements {
     let addWord: any SQLStatement
     let forgetWords: any SQLStatement
-    let byWord: any SQLStatement
+    let byWord: NameStatements
     let largest: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -16,12 +16,12 @@ struct PublicChatStatements {
             """
         )
         forgetWords = try sql.prepare("DELETE FROM chat_word WHERE chat = $1")
-        byWord = try sql.prepare(
-            """
-            SELECT \(ChatStatements.cardColumns) FROM chat_word w JOIN chat c ON c.id = w.chat
-            WHERE w.word >= $1 AND w.word < $2
-            ORDER BY w.word, w.chat LIMIT $3
-            """
+        byWord = try NameStatements(
+            sql,
+            columns: ChatStatements.cardColumns,
+            table: "chat_word",
+            id: "chat",
+            owners: "chat"
         )
         largest = try sql.prepare(
             """
@@ -98,9 +98,26 @@ extension ReadTransaction {
 
     /// The public chats in whose title or name all words of `query` begin a word, in the order of the
     /// word that the longest of them found.
-    package func publicChats(_ query: SearchQuery, limit: Int) throws -> [ChatCard] {
-        try named(query, by: store.publicChats.byWord, limit: limit, read: ChatCard.init(row:)) {
-            ($0.key, ($0.chat.title ?? .empty, $0.chat.link ?? .empty))
+    ///
+    /// - Parameters:
+    ///   - rows: the number of rows that earlier pages have looked at.
+    ///   - limit: chats, at most.
+    package func publicChats(
+        _ query: SearchQuery,
+        after rows: Int = 0,
+        limit: Int,
+        _ budget: inout ScanBudget
+    ) throws -> NamePage<ChatCard> {
+        try named(
+            query,
+            by: store.publicChats.byWord,
+            wordAt: ChatStatements.cardColumnCount,
+            after: rows,
+            limit: limit,
+            &budget,
+            read: ChatCard.init(row:)
+        ) {
+            ($0.chat.title ?? .empty, $0.chat.link ?? .empty)
         }
     }
 

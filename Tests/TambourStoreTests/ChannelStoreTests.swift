@@ -184,7 +184,9 @@ struct ChannelStoreTests {
         let key = try channel(users, in: store)
         func found(_ query: Text) throws -> [ChatKey] {
             let query = try #require(SearchQuery(query))
-            return try store.read { try $0.publicChats(query, limit: 10) }.map(\.key)
+            var budget = ScanBudget(.standard)
+            return try store.read { try $0.publicChats(query, limit: 10, &budget) }
+                .found.map(\.item.key)
         }
         func set(_ change: (inout ChatDetails) -> Void) throws {
             try store.batch { tx in

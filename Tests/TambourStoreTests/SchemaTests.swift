@@ -44,10 +44,11 @@ struct SchemaTests {
 
         try StoreConnection.migrate(connection)
         let query = try #require(SearchQuery("иль петр"))
-        let found = try StoreConnection(connection, limits: .standard).read { snapshot in
-            try snapshot.people(query, limit: 5)
+        var budget = ScanBudget(.standard)
+        let page = try StoreConnection(connection, limits: .standard).read { snapshot in
+            try snapshot.people(query, limit: 5, &budget)
         }
-        #expect(found.map(\.phone) == [79_990_000_001])
+        #expect(page.found.map(\.item.phone) == [79_990_000_001])
     }
 
     @Test(

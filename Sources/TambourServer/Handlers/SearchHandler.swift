@@ -215,50 +215,35 @@ struct SearchHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> PublicSearchReply {
         let limit = try pageSize(request.count)
-        let highlights = SearchQuery(request.query, limits)?.highlights ?? []
-        var people: [(account: Account, byPhone: Bool)] = []
-        if let phone = PhoneNumber.parse(String(describing: request.query)),
-            let account = try snapshot.account(phone: phone, findableBy: caller.userID)
-        {
-            people.append((account, true))
-        }
-        if let query = SearchQuery(request.query, limits) {
-            for account in try snapshot.people(query, limit: limits.maxPeopleFound + 1)
-            where account.id != people.first?.account.id {
-                people.append((account, false))
-            }
-        }
-        people.removeAll { $0.account.id == caller.userID }
-        people = Array(people.prefix(limits.maxPeopleFound))
-        let cards = try publicChats(request.query, in: snapshot)
-        let count = people.count + cards.count
-        let start = Int(clamping: max(0, min(request.marker ?? request.from ?? 0, Int64(count))))
-        let end = min(start + limit, count)
-        found.note(
-            people.prefix(end).dropFirst(start).map(\.account.id),
-            by: caller.userID
+        let query = SearchQuery(request.query, limits)
+        var search = NameSearch(
+            caller: caller.userID,
+            cursor: NameCursor(marker: request.marker ?? request.from ?? 0),
+            limits: limits
         )
+        if let phone = PhoneNumber.parse(String(describing: request.query)) {
+            search.put(try snapshot.account(phone: phone, findableBy: caller.userID))
+        }
+        if let query { try search.run(query, in: snapshot) }
+        let page = search.found.prefix(limit)
+        found.note(page.compactMap(\.result.account?.id), by: caller.userID)
+        let highlights = query?.highlights ?? []
         return PublicSearchReply(
-            result: try (start..<end).map { index in
-                guard index < people.count else {
-                    let card = cards[index - people.count]
-                    return PublicResult(chat: card.chat, highlights: highlights)
+            result: try page.map { found in
+                switch found.result {
+                case .person(let account, let byPhone):
+                    let contact = try snapshot.contact(account, of: caller.userID)
+                    return PublicResult(
+                        contact: contact.user(showingPhone: byPhone),
+                        highlights: highlights
+                    )
+                case .chat(let card): return PublicResult(chat: card.chat, highlights: highlights)
                 }
-                let person = people[index]
-                let contact = try snapshot.contact(person.account, of: caller.userID)
-                return PublicResult(
-                    contact: contact.user(showingPhone: person.byPhone),
-                    highlights: highlights
-                )
             },
-            total: Int64(count),
-            marker: end < count ? Int64(end) : nil
+            total: Int64(search.cursor.people + search.cursor.chats),
+            marker: page.count < search.found.count
+                ? page.last?.next.marker : search.isCut ? search.cursor.marker : nil
         )
-    }
-
-    private func publicChats(_ query: Text, in snapshot: ReadTransaction) throws -> [ChatCard] {
-        guard let query = SearchQuery(query, limits) else { return [] }
-        return try snapshot.publicChats(query, limit: limits.maxPeopleFound)
     }
 
     private func pageSize(_ count: Int64?) throws -> Int {

@@ -65,4 +65,55 @@ struct ReadPriceTests {
             #expect(count == 5)
         }
     }
+
+    @Test("PUBLIC_SEARCH looks at no more rows than one request may, and its pages hold all")
+    func names() throws {
+        let meter = CostMeter()
+        var environment = Environment.live
+        environment.disk = meter.disk
+        let rows = 40
+        try withServer(limits: ["maxScannedRows": rows], environment: environment) { server in
+            let alice = try server.signUp("Alice")
+            let wanted = try ["Anton Zed", "Antonina Antonova Zed"].map {
+                try server.signUp($0).userID
+            }
+            try server.run { tx in
+                for index in 0..<150 {
+                    _ = try tx.createAccount(
+                        phone: 79_000_000_000 + Int64(index),
+                        firstName: index % 2 == 0 ? "Anton" : "Antonina",
+                        lastName: "Anton \(index)"
+                    )
+                    let chat = try tx.createGroup(
+                        .channel,
+                        title: Text(index == 77 ? "Anton zed" : "Anton \(index)"),
+                        owner: wanted[0],
+                        members: wanted
+                    )
+                    var details = chat.details
+                    details.isPublic = true
+                    details.link = Text("antonov_\(index)")
+                    try tx.set(details, of: chat)
+                }
+            }
+            var people: [UserID] = []
+            var chats: [Text] = []
+            var marker: Int64?
+            var pages = 0
+            repeat {
+                _ = meter.take()
+                let reply = try alice.call(
+                    PublicSearchRequest(query: "anton ze", marker: marker)
+                )
+                #expect(meter.take().rowsRead <= rows + 8)
+                people += reply.result.compactMap { $0.contact?.id }
+                chats += reply.result.compactMap { $0.chat?.title }
+                #expect(reply.total == Int64(people.count + chats.count))
+                marker = reply.marker
+                pages += 1
+            } while marker != nil && pages < 100
+            #expect(people == wanted)
+            #expect(chats == ["Anton zed"])
+        }
+    }
 }
