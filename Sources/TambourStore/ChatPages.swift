@@ -72,13 +72,7 @@ extension ReadTransaction {
         limit: Int,
         budget: Int? = nil
     ) throws -> (chats: [Chat], next: Int64) {
-        var skipped = 0
-        if let remaining = cursor.remaining {
-            skipped = try max(
-                0,
-                chatCount(of: viewer, lastActiveAt: cursor.time) - Int(clamping: remaining)
-            )
-        }
+        let skipped = try skippedChats(of: viewer, cursor)
         let most = limit + limits.maxChatsPage
         let candidates = try candidates(for: viewer, cursor, skipped, limit, most: most)
         var budget = budget ?? limits.maxReplyBytes
@@ -103,6 +97,13 @@ extension ReadTransaction {
         let taken = cut == cursor.time ? skipped + chats.count : chats.count
         let remaining = try chatCount(of: viewer, lastActiveAt: cut) - taken
         return (chats, ChatCursor(at: cut, remaining: Int64(remaining)).marker)
+    }
+
+    /// Returns how many chats of the cursor's millisecond earlier pages have brought.
+    func skippedChats(of viewer: UserID, _ cursor: ChatCursor) throws -> Int {
+        guard let remaining = cursor.remaining else { return 0 }
+        let count = try chatCount(of: viewer, lastActiveAt: cursor.time)
+        return max(0, count - Int(clamping: remaining))
     }
 
     /// Returns how many of the user's chats had their last event at `time` (Unix milliseconds).

@@ -34,7 +34,6 @@ struct ChatStatements {
     let pageOfViews: any SQLStatement
     let tiedCount: any SQLStatement
     let recentPartners: any SQLStatement
-    let commonGroups: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
         // Big is what the members' rows say: the limit may have changed since the chat was made.
@@ -122,14 +121,6 @@ struct ChatStatements {
             JOIN account a ON a.id = c.low_user + c.high_user - $1
             WHERE c.kind = 0 AND a.privacy % 2 = 0 AND NOT EXISTS (
               SELECT 1 FROM contact k WHERE k.owner = a.id AND k.user_id = $1 AND k.blocked = 1)
-            """
-        )
-        commonGroups = try sql.prepare(
-            """
-            SELECT * FROM (\(ofUserByActivity)
-              AND c.kind = 2
-              AND EXISTS (SELECT 1 FROM member o WHERE o.user_id = $2 AND o.chat = m.chat)) AS mine
-            ORDER BY active DESC, id
             """
         )
     }
@@ -426,32 +417,54 @@ extension ReadTransaction {
         return ids
     }
 
-    /// The groups of `viewer` with all of `users` in them, the most recently active first.
+    /// Goes through the groups of `viewer` with all of `users` in them, the most recently active first.
+    ///
+    /// - Parameters:
+    ///   - cursor: where to begin.
+    ///   - take: takes a group; false when the page has no room for it, which an empty one has.
+    /// - Returns: where to go on when the page is full, or as much was read as one request may; nil at the end.
     package func commonGroups(
         of viewer: UserID,
         and users: Set<UserID>,
-        limit: Int
-    ) throws -> (views: [ChatView], hasMore: Bool) {
-        guard let first = users.first else { return ([], false) }
-        let others = users.dropFirst()
-        let statement = store.chats.commonGroups
+        from cursor: ChatCursor,
+        take: (ChatView) throws -> Bool
+    ) throws -> ChatCursor? {
+        guard !users.isEmpty else { return nil }
+        let skipped = try skippedChats(of: viewer, cursor)
+        let statement = store.chats.pageOfViews
         defer { statement.reset() }
         statement.bind(1, viewer.rawValue)
-        statement.bind(2, first.rawValue)
+        statement.bind(2, cursor.time)
+        // One more than may be looked at tells that there are more.
+        statement.bind(3, Int64(limits.maxScannedRows) + 1)
+        statement.bind(4, Int64(skipped))
         var scan = ScanBudget(limits)
-        var views: [ChatView] = []
+        // When the chats that were looked at were last active.
+        var times: [Int64] = []
         while try statement.step() {
-            if scan.isSpent { return (views, true) }
+            let active = statement.int(ChatStatements.viewColumnCount)
             let view = ChatView(row: statement)
-            let isCommon = try others.allSatisfy {
-                scan.take(rows: 1)
-                return try isMember($0, of: view.key)
+            var goesOn = times.isEmpty || !scan.isSpent
+            scan.take(rows: 1)
+            if goesOn, view.kind == .group,
+                try users.allSatisfy({
+                    scan.take(rows: 1)
+                    return try isMember($0, of: view.key)
+                })
+            {
+                goesOn = try take(view)
             }
-            guard isCommon else { continue }
-            if views.count == limit { return (views, true) }
-            views.append(view)
+            guard goesOn else {
+                guard let last = times.last, last == active else {
+                    return ChatCursor(before: times.last ?? .max)
+                }
+                let taken = times.count { $0 == last } + (last == cursor.time ? skipped : 0)
+                let left = try chatCount(of: viewer, lastActiveAt: last) - taken
+                return ChatCursor(at: last, remaining: Int64(left))
+            }
+            times.append(active)
         }
-        return (views, false)
+        return nil
     }
 
     private func isMember(_ user: UserID, of chat: ChatKey) throws -> Bool {

@@ -139,22 +139,27 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatSearchCommonParticipantsReply {
-        let found = try snapshot.commonGroups(
+        let most = Int64(limits.maxChatsPage)
+        let count = min(max(1, request.count ?? most), most)
+        let cursor = request.marker.map {
+            ChatCursor(insideMillisecond: $0) ?? ChatCursor(before: $0)
+        }
+        var reply = ChatSearchCommonParticipantsReply()
+        var budget = limits.maxReplyBytes
+        let next = try snapshot.commonGroups(
             of: caller.userID,
             and: Set(request.userIDs).subtracting([caller.userID]),
-            limit: limits.maxChatsPage
-        )
-        var reply = ChatSearchCommonParticipantsReply(hasMore: found.hasMore)
-        var budget = limits.maxReplyBytes
-        for view in found.views {
+            from: cursor ?? .newest
+        ) { view in
+            guard reply.commonChats.count < count else { return false }
             let chat = try snapshot.chat(view)
             budget -= chat.wireSizeEstimate
-            if budget < 0, !reply.commonChats.isEmpty {
-                reply.hasMore = true
-                break
-            }
+            guard budget >= 0 || reply.commonChats.isEmpty else { return false }
             reply.commonChats.append(chat)
+            return true
         }
+        reply.hasMore = next != nil
+        reply.marker = next?.marker
         return reply
     }
 

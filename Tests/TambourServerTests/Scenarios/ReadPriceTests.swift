@@ -116,4 +116,40 @@ struct ReadPriceTests {
             #expect(chats == ["Anton zed"])
         }
     }
+
+    @Test("groups in common come page by page, however few memberships a request may look up")
+    func commonGroups() throws {
+        try withServer(limits: ["maxScannedRows": 12]) { server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let carol = try server.signUp("Carol")
+            var common: [ChatID] = []
+            for index in 0..<20 {
+                let others = index % 6 == 0 ? [bob, carol] : [bob]
+                let group = try alice.createGroup("G", with: others, cid: Int64(index + 1))
+                if index % 6 == 0 { common.insert(group, at: 0) }
+            }
+            for count in [nil, 1] as [Int64?] {
+                var found: [ChatID] = []
+                var marker: Int64?
+                var pages = 0
+                repeat {
+                    let reply = try alice.call(
+                        ChatSearchCommonParticipantsRequest(
+                            userIDs: [bob.userID, carol.userID],
+                            count: count,
+                            marker: marker
+                        )
+                    )
+                    found += reply.commonChats.map(\.id)
+                    marker = reply.marker
+                    #expect(reply.hasMore == (marker != nil))
+                    pages += 1
+                } while marker != nil && pages < 100
+                #expect(Set(found) == Set(common))
+                #expect(found.count == common.count)
+                #expect(pages > 1)
+            }
+        }
+    }
 }
