@@ -22,6 +22,9 @@ package struct Contact: Sendable {
 
     /// Whether anything is left of it; a contact that was removed stays as a tombstone.
     package var isThere: Bool { isAdded || isBlocked || isPartner }
+
+    /// Whether it is kept for what the owner did, not for a dialog alone.
+    package var isKept: Bool { isAdded || isBlocked || wasMet && !isPartner }
 }
 
 /// What a user lets somebody do.
@@ -49,6 +52,7 @@ struct ContactStatements {
     let blocked: any SQLStatement
     let countAdded: any SQLStatement
     let countBlocked: any SQLStatement
+    let countKept: any SQLStatement
     let upsert: any SQLStatement
     let addPartner: any SQLStatement
     let touch: any SQLStatement
@@ -109,6 +113,12 @@ struct ContactStatements {
         )
         countBlocked = try sql.prepare(
             "SELECT count(*) FROM contact WHERE owner = $1 AND blocked = 1"
+        )
+        countKept = try sql.prepare(
+            """
+            SELECT count(*) FROM contact
+            WHERE owner = $1 AND (added = 1 OR blocked = 1 OR partner = 0)
+            """
         )
         blocked = try sql.prepare(
             """
@@ -277,6 +287,11 @@ extension ReadTransaction {
     /// The number of users whom `owner` has blocked.
     package func blockedContactCount(of owner: UserID) throws -> Int {
         try count(store.contacts.countBlocked, of: owner)
+    }
+
+    /// The number of users whom `owner` has added or blocked, now or before.
+    package func keptContactCount(of owner: UserID) throws -> Int {
+        try count(store.contacts.countKept, of: owner)
     }
 
     private func count(_ statement: any SQLStatement, of owner: UserID) throws -> Int {

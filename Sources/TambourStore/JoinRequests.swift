@@ -7,6 +7,7 @@ struct JoinRequestStatements {
     let remove: any SQLStatement
     let removeAll: any SQLStatement
     let has: any SQLStatement
+    let count: any SQLStatement
     let page: any SQLStatement
 
     init(_ sql: any SQLConnection) throws {
@@ -19,6 +20,7 @@ struct JoinRequestStatements {
         remove = try sql.prepare("DELETE FROM join_request WHERE chat = $1 AND user_id = $2")
         removeAll = try sql.prepare("DELETE FROM join_request WHERE chat = $1")
         has = try sql.prepare("SELECT 1 FROM join_request WHERE chat = $1 AND user_id = $2")
+        count = try sql.prepare("SELECT count(*) FROM join_request WHERE user_id = $1")
         page = try sql.prepare(
             """
             SELECT \(AccountStatements.columns(of: "a"))
@@ -51,6 +53,14 @@ extension WriteTransaction {
 
     package func hasRequest(of user: UserID, in chat: ChatState) throws -> Bool {
         try reader.hasRequest(of: user, in: chat.key)
+    }
+
+    /// The number of chats that `user` asks to be let into.
+    package func requestCount(of user: UserID) throws -> Int {
+        let statement = store.joinRequests.count
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        return try statement.step() ? statement.count(0) : 0
     }
 
     /// Takes back what `user` has asked.

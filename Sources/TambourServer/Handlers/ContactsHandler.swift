@@ -197,6 +197,9 @@ struct ContactsHandler: Sendable {
         if change.isAdded == true, !known.isAdded {
             try requireRoom(of: caller, at: "/contactId", in: tx)
         }
+        if change.isAdded == true || change.isBlocked == true, !known.isKept {
+            try requireRow(of: caller, at: "/contactId", in: tx)
+        }
         if change.isBlocked == true, !known.isBlocked,
             try tx.reader.blockedContactCount(of: caller.userID) >= limits.maxContacts
         {
@@ -225,6 +228,7 @@ struct ContactsHandler: Sendable {
         guard account.id != caller.userID else { throw RequestError.notAllowed }
         let known = try tx.reader.contact(account, of: caller.userID)
         if !known.isAdded { try requireRoom(of: caller, at: "/phone", in: tx) }
+        if !known.isKept { try requireRow(of: caller, at: "/phone", in: tx) }
         let change = ContactChange(
             isAdded: true,
             names: Self.given(request.firstName, request.lastName)
@@ -249,6 +253,7 @@ struct ContactsHandler: Sendable {
         var contacts: [User] = []
         var phones: [(Text, UserID)] = []
         var room = try limits.maxContacts - tx.reader.addedContactCount(of: caller.userID)
+        var rows = try limits.maxContactRows - tx.reader.keptContactCount(of: caller.userID)
         for (text, entry) in request.contactList.pairs {
             guard let phone = PhoneNumber.parse(String(describing: text)),
                 let account = try tx.reader.account(phone: phone, findableBy: caller.userID),
@@ -260,8 +265,9 @@ struct ContactsHandler: Sendable {
             )
             let known = try tx.reader.contact(account, of: caller.userID)
             if !known.isAdded {
-                guard room > 0 else { continue }
+                guard room > 0, known.isKept || rows > 0 else { continue }
                 room -= 1
+                if !known.isKept { rows -= 1 }
             }
             let contact = try apply(change, to: known, by: caller, in: tx)
             budget -= contact.wireSizeEstimate + text.bytes.count + 16
@@ -279,6 +285,14 @@ struct ContactsHandler: Sendable {
     private func requireRoom(of caller: Caller, at path: String, in tx: WriteTransaction) throws {
         guard try tx.reader.addedContactCount(of: caller.userID) < limits.maxContacts else {
             throw RequestError.protoPayload("\(path): limit \(limits.maxContacts) contacts")
+        }
+    }
+
+    private func requireRow(of caller: Caller, at path: String, in tx: WriteTransaction) throws {
+        guard try tx.reader.keptContactCount(of: caller.userID) < limits.maxContactRows else {
+            throw RequestError.protoPayload(
+                "\(path): limit \(limits.maxContactRows) contacts, removed ones included"
+            )
         }
     }
 

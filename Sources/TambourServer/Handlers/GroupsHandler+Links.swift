@@ -6,7 +6,8 @@ extension GroupsHandler {
     /// Answers `CHAT_JOIN` (57): makes the caller a member of the chat that the link leads to, or puts
     /// them among those who ask to be let in.
     ///
-    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full.
+    /// - Throws: `not.found` for a link that leads nowhere, `not.allowed` for a group that is full,
+    ///   `proto.payload` for one request to be let in too many.
     /// - Note: A command.
     func chatJoin(
         _ request: ChatJoinRequest,
@@ -21,6 +22,13 @@ extension GroupsHandler {
                 throw RequestError.notAllowed
             }
             if chat.details.options.contains(.joinRequest) {
+                if try !tx.hasRequest(of: caller.userID, in: chat),
+                    try tx.requestCount(of: caller.userID) >= limits.maxJoinRequests
+                {
+                    throw RequestError.protoPayload(
+                        "/link: limit \(limits.maxJoinRequests) chats to wait for; leave one first"
+                    )
+                }
                 try tx.addRequest(of: caller.userID, in: chat)
                 guard let card = try tx.flushedReader().card(linkedBy: link) else {
                     throw ImpossibleRow("chat", chat.key.rawValue)

@@ -152,4 +152,58 @@ struct ReadPriceTests {
             }
         }
     }
+
+    @Test("who adds and removes one user after another reaches an end")
+    func removedContacts() throws {
+        try withServer(limits: ["maxContactRows": 4]) { server in
+            let alice = try server.signUp("Alice")
+            let group = try alice.createGroup("G", with: [], cid: 1)
+            let others = try (0..<6).map { try server.signUp("User \($0)") }
+            try alice.call(
+                ChatMembersUpdateRequest(
+                    chatID: group,
+                    userIDs: others.map(\.userID),
+                    operation: .add
+                )
+            )
+            func change(_ index: Int, _ action: ContactAction) throws -> RequestError.Code? {
+                try alice.refusalCode(
+                    of: ContactUpdateRequest(contactID: others[index].userID, action: action)
+                )
+            }
+            for index in 0..<4 {
+                let actions: [ContactAction] =
+                    index % 2 == 0 ? [.add, .remove] : [.block, .unblock]
+                for action in actions { #expect(try change(index, action) == nil) }
+            }
+            #expect(try change(4, .add) == .protoPayload)
+            #expect(try change(4, .block) == .protoPayload)
+            // Whoever was one may become one again.
+            #expect(try change(0, .add) == nil)
+            #expect(try change(1, .block) == nil)
+        }
+    }
+
+    @Test("a user waits to be let into so many chats at once")
+    func joinRequests() throws {
+        try withPair(limits: ["maxJoinRequests": 2]) { _, alice, bob, _ in
+            let groups = try (0..<3).map {
+                try alice.createGroup("G\($0)", with: [], cid: Int64($0 + 1))
+            }
+            let links = try groups.map {
+                try alice.ask(for: $0)
+                let update = ChatUpdateRequest(chatID: $0, revokePrivateLink: true)
+                return try #require(try alice.call(update).chat.link)
+            }
+            func join(_ index: Int) throws -> RequestError.Code? {
+                try bob.refusalCode(of: ChatJoinRequest(link: links[index]))
+            }
+            #expect(try join(0) == nil)
+            #expect(try join(1) == nil)
+            #expect(try join(2) == .protoPayload)
+            #expect(try join(0) == nil)
+            try bob.call(ChatLeaveRequest(chatID: groups[0]))
+            #expect(try join(2) == nil)
+        }
+    }
 }
