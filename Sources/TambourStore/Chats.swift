@@ -508,13 +508,16 @@ extension ReadTransaction {
         defer { removed.reset() }
         removed.bind(1, chat.rawValue)
         removed.bind(2, read.rawValue)
+        removed.bind(3, limits.maxSubtractedMessages)
         let removedCount = try removed.step() ? removed.int(0) : 0
         let hidden = store.messages.hiddenAfter
         defer { hidden.reset() }
         hidden.bind(1, viewer.rawValue)
         hidden.bind(2, chat.rawValue)
         hidden.bind(3, read.rawValue)
+        hidden.bind(4, limits.maxSubtractedMessages)
         let hiddenCount = try hidden.step() ? hidden.int(0) : 0
+        store.noteCounted(Int(clamping: removedCount + hiddenCount))
         return max(0, candidates - removedCount - hiddenCount)
     }
 

@@ -165,14 +165,19 @@ struct MessageStatements {
             "SELECT user_id FROM message_hidden WHERE chat = $1 AND message = $2"
         )
         removedAfter = try sql.prepare(
-            "SELECT count(*) FROM message WHERE chat = $1 AND status = 2 AND id > $2"
+            """
+            SELECT count(*) FROM (
+              SELECT 1 FROM message WHERE chat = $1 AND status = 2 AND id > $2 LIMIT $3) AS part
+            """
         )
         // A message both hidden and removed is counted once, by `removedAfter`.
         hiddenAfter = try sql.prepare(
             """
-            SELECT count(*) FROM message_hidden h
-            JOIN message m ON m.chat = h.chat AND m.id = h.message
-            WHERE h.user_id = $1 AND h.chat = $2 AND h.message > $3 AND m.status <> 2
+            SELECT count(*) FROM (
+              SELECT 1 FROM message_hidden h
+              JOIN message m ON m.chat = h.chat AND m.id = h.message
+              WHERE h.user_id = $1 AND h.chat = $2 AND h.message > $3 AND m.status <> 2
+              LIMIT $4) AS part
             """
         )
     }
