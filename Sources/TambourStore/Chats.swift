@@ -177,7 +177,8 @@ struct MemberStatements {
             FROM member m JOIN account a ON a.id = m.user_id
             WHERE m.chat = $1 AND m.user_id > $2
             """
-        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY 1 LIMIT $3")
+        // By the column of the index: SQLite would sort all members by the other one.
+        pageOfChat = try sql.prepare("\(accountsOfChat) ORDER BY m.user_id LIMIT $3")
         // The row of the owner, whose rights are not in it, is found by its key.
         pageOfAdmins = try sql.prepare(
             """

@@ -26,7 +26,7 @@ struct JoinRequestStatements {
             SELECT \(AccountStatements.columns(of: "a"))
             FROM join_request r JOIN account a ON a.id = r.user_id
             WHERE r.chat = $1 AND r.user_id > $2
-            ORDER BY 1 LIMIT $3
+            ORDER BY r.user_id LIMIT $3
             """
         )
     }
