@@ -6,16 +6,18 @@ package import TambourStore
 
 /// A server whose store is as dear as users can make it for the requests of one of them.
 ///
-/// Alice asks. She has two sessions, many dialogs, contacts, settings, folders and drafts, and owns a
-/// crowd with a long history. Bob is a member of it and online.
+/// Alice asks. She has two sessions, many dialogs, small groups, contacts, settings, folders and drafts, and
+/// owns a crowd with a long history that everybody has read. Bob is a member of it and online.
 package final class WorstCaseWorld {
     /// How large the store is.
     package struct Size: Sendable {
         package var members: Int
         package var messages: Int
+        /// Groups of as many members as get change rows of their own.
+        package var circles: Int
 
-        package static let small = Size(members: 60, messages: 1_200)
-        package static let large = Size(members: 2_000, messages: 60_000)
+        package static let small = Size(members: 120, messages: 1_200, circles: 220)
+        package static let large = Size(members: 2_000, messages: 60_000, circles: 1_000)
     }
 
     package let server: TestServer
@@ -29,11 +31,19 @@ package final class WorstCaseWorld {
     package private(set) var crowd = ChatID(0)
     /// The ids of its messages, oldest first.
     package private(set) var messages: [MessageID] = []
-    /// A group of as many as get change rows of their own.
-    package private(set) var circle = ChatID(0)
+    /// Groups of as many as get change rows of their own, the newest first.
+    package private(set) var circles: [ChatID] = []
+    package var circle: ChatID { circles[0] }
     package private(set) var dialogs: [ChatID] = []
-    /// A poll of the crowd in which everybody voted, and its id.
-    package private(set) var poll: (message: MessageID, id: Int64) = (MessageID(0), 0)
+    /// Polls of the crowd; in the first one everybody voted.
+    package private(set) var polls: [PollReference] = []
+    /// A message of a group whose members joined after it, all but Alice and Bob.
+    package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
+    /// Somebody in many groups, and users of whom each is in as many others.
+    package let wanderer: WireClient
+    package private(set) var strangers: [UserID] = []
+    /// The largest message of the crowd.
+    package private(set) var large = MessageID(0)
     /// The words that each message of the crowd has.
     package static let words = "lorem ipsum dolor sit amet consectetur"
 
@@ -57,6 +67,7 @@ package final class WorstCaseWorld {
             capabilities: ["objects"]
         )
         bob = try server.signUp("Bob")
+        wanderer = try server.signUp("Wanderer")
         try fill()
         try settle()
         _ = meter.take()
@@ -71,7 +82,12 @@ package final class WorstCaseWorld {
         return lastCID
     }
 
-    package var newest: [MessageID] { Array(messages.suffix(1_000)) }
+    package var newest: [MessageID] {
+        Array(messages.suffix(Limits.standard.maxIDsPerRequest))
+    }
+
+    /// Alice's chats, those that take most rows first.
+    package var chats: [ChatID] { circles + [crowd] + dialogs }
 
     /// Runs something on the engine, and waits for it.
     package func run(_ body: @escaping @Sendable (WriteTransaction) throws -> Void) throws {
@@ -81,10 +97,26 @@ package final class WorstCaseWorld {
     package func advance(ms: Int64) { clock.advance(ms) }
 
     /// A fresh message of Alice's in a chat.
-    package func send(to chat: ChatID, _ text: Text = "a") throws -> MessageID {
-        try alice.call(
-            MsgSendRequest(chatID: chat, message: NewMessage(cid: nextCID(), text: text))
-        ).message.id
+    package func send(to chat: ChatID) throws -> MessageID {
+        try send(NewMessage(cid: nextCID(), text: "a"), to: chat)
+    }
+
+    package func send(_ message: NewMessage, to chat: ChatID) throws -> MessageID {
+        try alice.call(MsgSendRequest(chatID: chat, message: message)).message.id
+    }
+
+    /// A message that holds almost as much as `maxMessageContentBytes` allows.
+    package func largest(embedding link: NewLink?) -> NewMessage {
+        let limits = Limits.standard
+        // Three bytes for a unit are the most that UTF-8 takes.
+        let text = Text.longest(units: limits.maxTextUnits)
+        let url = AnyValue(Text("https://a.example/" + String(repeating: "u", count: 2_000)))
+        let attributes = AnyValue(NameMap([(Text("url"), url)]))
+        let room = limits.maxMessageContentBytes - text.bytes.count
+        let elements = (0..<Int64(room / 2_100)).map {
+            Element(type: "LINK", from: $0 * 4, length: 3, attributes: attributes)
+        }
+        return NewMessage(cid: nextCID(), text: text, elements: elements, link: link)
     }
 
     // MARK: - Measuring
@@ -92,9 +124,9 @@ package final class WorstCaseWorld {
     /// What a request cost.
     package struct Measured: Sendable {
         package var store = StoreCost()
-        /// By how much the file has grown.
+        /// By how much what the pages of the file hold has grown.
         package var bytesStored = 0
-        /// Bytes of pushes that one session of each got.
+        /// Bytes of pushes that one session of each got, before compression.
         package var toldOwn = 0
         package var toldMember = 0
         /// The refusal, if the request was refused.
@@ -105,8 +137,7 @@ package final class WorstCaseWorld {
     package func measure(_ play: WorstCase) throws -> Measured {
         try settle()
         for client in [alice, tablet, bob] { _ = try client.takePushes() }
-        let file = try usedBytes()
-        let before = [tablet, bob].map(\.receivedBytes)
+        let stored = play.isCommand ? try usedBytes() : 0
         _ = meter.take()
         let packet = try play.client.reply(
             to: play.client.send(play.opcode, payload: play.payload)
@@ -115,11 +146,9 @@ package final class WorstCaseWorld {
         try run { _ in }
         var measured = Measured()
         measured.store = meter.take()
-        measured.bytesStored = try usedBytes() - file
-        for client in [tablet, bob] { _ = try? client.takePushes() }
-        // The answer to the PING of the fence.
-        measured.toldOwn = tablet.receivedBytes - before[0] - Self.pong
-        measured.toldMember = bob.receivedBytes - before[1] - Self.pong
+        measured.bytesStored = play.isCommand ? try usedBytes() - stored : 0
+        measured.toldOwn = Self.bytes(of: (try? tablet.takePushes()) ?? [])
+        measured.toldMember = Self.bytes(of: (try? bob.takePushes()) ?? [])
         if packet.header.command == PacketCommand.error.rawValue {
             let error = try ErrorReply.decode(packet.payload, limits: .standard)
             measured.refusal = "\(error.error): \(error.message)"
@@ -127,7 +156,9 @@ package final class WorstCaseWorld {
         return measured
     }
 
-    private static let pong = PacketHeader.size + 1
+    private static func bytes(of pushes: [WireClient.Push]) -> Int {
+        pushes.reduce(0) { $0 + PacketHeader.size + $1.payload.count }
+    }
 
     /// Lets the engine do what it does in its spare time.
     private func settle() throws {
@@ -136,16 +167,14 @@ package final class WorstCaseWorld {
         }
     }
 
+    /// Bytes of rows and indexes, without what is free in their pages: a page that splits is no growth.
     private func usedBytes() throws -> Int {
         let file = try SQLiteConnection(
             path: "\(server.dataDirectory)/tambour.db",
             mode: .readOnly
         )
         let statement = try file.prepare(
-            """
-            SELECT (p.page_count - f.freelist_count) * s.page_size
-            FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s
-            """
+            "SELECT sum(pgsize - unused) FROM dbstat WHERE aggregate = TRUE"
         )
         defer { statement.reset() }
         return try statement.step() ? Int(statement.int(0)) : 0
@@ -154,26 +183,16 @@ package final class WorstCaseWorld {
     // MARK: - Filling
 
     private func fill() throws {
-        var ids: [UserID] = []
-        _ = try AdminClient(dataDirectory: server.dataDirectory).run(
-            .createUsers(count: size.members, firstPhone: 79_000_000_000)
-        ) { line in
-            ids.append(UserID(Int64(String(line.split(separator: " ")[1])) ?? 0))
-        }
-        users = ids
-        let everybody = ids
+        users = try accounts(size.members, firstPhone: 79_000_000_000)
+        let everybody = users
         let (me, him) = (alice.userID, bob.userID)
         crowd = try alice.createGroup("Crowd", with: [bob], cid: nextCID())
-        circle = try alice.createGroup("Circle", with: [bob], cid: nextCID())
-        let (crowd, circle) = (crowd, circle)
+        let crowd = crowd
         try run { tx in
-            guard let many = try tx.chat(crowd, visibleTo: me),
-                let few = try tx.chat(circle, visibleTo: me)
-            else { return }
-            try tx.add(everybody, to: many, showingHistory: true)
-            try tx.add(Array(everybody.prefix(28)), to: few, showingHistory: true)
+            guard let chat = try tx.chat(crowd, visibleTo: me) else { return }
+            try tx.add(everybody, to: chat, showingHistory: true)
         }
-        try fillCrowd(by: [me, him])
+        try fillCrowd(by: [me, him] + everybody)
         for user in users.prefix(500) {
             _ = try alice.call(ContactUpdateRequest(contactID: user, action: .add))
         }
@@ -186,9 +205,32 @@ package final class WorstCaseWorld {
             }
         }
         dialogs = own.map { .dialog(me, $0) }
-        try fillPoll()
+        for index in 0..<Limits.standard.maxPollsPerRequest {
+            try fillPoll(votedIn: index == 0 ? users : Array(users.prefix(20)))
+        }
+        try fillVeiled()
+        try fillPublicChats()
+        try fillCircles()
+        try fillStrangers()
+        large = try send(largest(embedding: nil), to: crowd)
+        let last = large
+        try run { tx in
+            guard let chat = try tx.chat(crowd, visibleTo: me) else { return }
+            for user in everybody { try tx.raiseRead(to: last.timeMs, of: user, in: chat) }
+        }
     }
 
+    private func accounts(_ count: Int, firstPhone: Int64) throws -> [UserID] {
+        var ids: [UserID] = []
+        _ = try AdminClient(dataDirectory: server.dataDirectory).run(
+            .createUsers(count: count, firstPhone: firstPhone)
+        ) { line in
+            ids.append(UserID(Int64(String(line.split(separator: " ")[1])) ?? 0))
+        }
+        return ids
+    }
+
+    /// Each message answers the one before, and Alice has reacted to it.
     private func fillCrowd(by senders: [UserID]) throws {
         let (crowd, me) = (crowd, alice.userID)
         let found = Mutex<[MessageID]>([])
@@ -200,11 +242,12 @@ package final class WorstCaseWorld {
                 for index in 0..<count {
                     // Half of them have an attachment, none of a kind that a list of media shows.
                     let event = index % 2 == 0 ? Packed([Attach(type: .control)]) : nil
-                    let draft = MessageDraft(
+                    var draft = MessageDraft(
                         cid: Int64(1_000_000 + chunk + index),
                         text: Text("\(words) \(chunk + index)"),
                         attaches: event
                     )
+                    draft.replyTo = ids.last
                     let sender = senders[index % senders.count]
                     ids.append(
                         try tx.append(draft, to: chat, from: sender, on: DeviceID(1)).record.id
@@ -215,10 +258,37 @@ package final class WorstCaseWorld {
             clock.advance(1_001)
         }
         messages = found.withLock { $0 }
+        try react(to: newest, by: [me], in: crowd)
     }
 
-    private func fillPoll() throws {
-        let answers = (1...12).map { NewPollAnswer(text: Text("Answer \($0)")) }
+    /// Has users react to messages, each as often as there are users.
+    package func react(to ids: [MessageID], by users: [UserID], in chat: ChatID) throws {
+        let me = alice.userID
+        try run { tx in
+            guard let chat = try tx.chat(chat, visibleTo: me) else { return }
+            for id in ids {
+                guard let record = try tx.record(id, in: chat) else { continue }
+                for (place, user) in users.enumerated() {
+                    let count = Int64(place + 1)
+                    try tx.setReaction(
+                        "👍",
+                        of: user,
+                        to: record,
+                        in: chat,
+                        leaving: ReactionInfo(
+                            totalCount: count,
+                            counters: [ReactionCounter(count: count, reaction: "👍")]
+                        )
+                    )
+                }
+            }
+        }
+    }
+
+    private func fillPoll(votedIn voters: [UserID]) throws {
+        let answers = (1...Limits.standard.maxPollAnswers).map { number in
+            NewPollAnswer(text: Text(String(repeating: "\(number % 10)", count: 500)))
+        }
         let attach = NewAttach(type: .poll, title: "Who?", answers: answers, settings: 2)
         let message = try alice.call(
             MsgSendRequest(
@@ -227,8 +297,8 @@ package final class WorstCaseWorld {
             )
         ).message
         guard let id = message.attaches.stored?.first?.pollID else { return }
-        poll = (message.id, id)
-        let (crowd, me, voters) = (crowd, alice.userID, users)
+        polls.append(PollReference(messageID: message.id, pollID: id))
+        let (crowd, me) = (crowd, alice.userID)
         try run { tx in
             guard let chat = try tx.chat(crowd, visibleTo: me),
                 var record = try tx.record(message.id, in: chat)
@@ -237,6 +307,86 @@ package final class WorstCaseWorld {
                 record = try tx.setChoices([1], insteadOf: [], of: voter, in: record, of: chat)
             }
         }
+    }
+
+    private func fillVeiled() throws {
+        let group = try alice.createGroup("Veiled", with: [bob], cid: nextCID())
+        veiled = (group, try send(to: group))
+        let (me, everybody) = (alice.userID, users)
+        try run { tx in
+            guard let chat = try tx.chat(group, visibleTo: me) else { return }
+            try tx.add(everybody, to: chat, showingHistory: false)
+        }
+    }
+
+    private func fillPublicChats() throws {
+        try makeGroups(2 * Limits.standard.maxSearchPage) { [users] tx, index in
+            let owner = users[index % users.count]
+            let chat = try tx.createGroup(
+                .channel,
+                title: Text("User club \(index)"),
+                owner: owner,
+                members: [owner]
+            )
+            var details = chat.details
+            details.isPublic = true
+            details.link = Text("user_club_\(index)")
+            try tx.set(details, of: chat)
+            return chat.key
+        }
+    }
+
+    private func fillCircles() throws {
+        let members = [alice.userID, bob.userID] + users.prefix(Limits.standard.fanOutMembers - 2)
+        let keys = try makeGroups(size.circles) { [me = alice.userID] tx, index in
+            let title = Text("Circle \(index)")
+            let chat = try tx.createGroup(.group, title: title, owner: me, members: members)
+            var draft = MessageDraft(cid: Int64(3_000_000 + index), text: "hello there")
+            let first = try tx.append(draft, to: chat, from: members[1], on: DeviceID(1))
+            draft.cid += 1_000_000
+            draft.replyTo = first.record.id
+            _ = try tx.append(draft, to: chat, from: members[1], on: DeviceID(1))
+            return chat.key
+        }
+        circles = keys.reversed().map { ChatID($0.rawValue) }
+    }
+
+    private func fillStrangers() throws {
+        strangers = try accounts(
+            min(size.members, Limits.standard.maxIDsPerRequest),
+            firstPhone: 79_100_000_000
+        )
+        // As many as it takes to compare as many rows as one request may.
+        let count = Limits.standard.maxComparedRows / Limits.standard.maxIDsPerRequest
+        try makeGroups(count) { [strangers] tx, index in
+            try tx.createGroup(
+                title: Text("Elsewhere \(index)"),
+                owner: strangers[0],
+                members: strangers
+            ).key
+        }
+        try makeGroups(count + 1) { [her = wanderer.userID] tx, index in
+            try tx.createGroup(title: Text("Alone \(index)"), owner: her, members: [her]).key
+        }
+    }
+
+    /// Makes groups, a few in each moment.
+    @discardableResult
+    package func makeGroups(
+        _ count: Int,
+        _ make: @escaping @Sendable (WriteTransaction, _ index: Int) throws -> ChatKey
+    ) throws -> [ChatKey] {
+        let made = Mutex<[ChatKey]>([])
+        for first in stride(from: 0, to: count, by: 10) {
+            try run { tx in
+                for index in first..<min(first + 10, count) {
+                    let key = try make(tx, index)
+                    made.withLock { $0.append(key) }
+                }
+            }
+            clock.advance(5)
+        }
+        return made.withLock { $0 }
     }
 }
 
@@ -263,4 +413,11 @@ package struct WorstCase {
         self.opcode = opcode
         self.payload = payload
     }
+
+    var isCommand: Bool { opcode.info?.kind == .command }
+}
+
+extension Text {
+    /// A text that takes as many bytes as one of so many UTF-16 units can.
+    static func longest(units: Int) -> Text { Text(String(repeating: "語", count: units)) }
 }

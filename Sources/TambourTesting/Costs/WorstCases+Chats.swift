@@ -1,3 +1,4 @@
+import Synchronization
 import TambourProtocol
 import TambourServer
 import TambourStore
@@ -7,8 +8,8 @@ extension WorstCases {
 
     static let chats: [Opcode: Maker] = [
         .chatInfo: { world in
-            let ids = [world.crowd, world.circle] + world.dialogs
-            return WorstCase(ChatInfoRequest(chatIDs: Array(ids.prefix(1_000))), by: world.alice)
+            let ids = Array(world.chats.prefix(limits.maxIDsPerRequest))
+            return WorstCase(ChatInfoRequest(chatIDs: ids), by: world.alice)
         },
         .chatHistory: { world in
             let middle = world.messages[world.messages.count / 2].timeMs
@@ -16,49 +17,59 @@ extension WorstCases {
                 ChatHistoryRequest(
                     chatID: world.crowd,
                     from: middle,
-                    forward: 200,
-                    backward: 200,
+                    forward: Int64(limits.maxHistoryPage),
+                    backward: Int64(limits.maxHistoryPage),
                     getChat: true
                 ),
                 by: world.alice
             )
         },
         .chatChanges: { world in
-            for id in world.newest.suffix(200) where id.rawValue % 2 == 0 {
-                _ = try? world.alice.call(
-                    MsgReactionRequest(
-                        chatID: world.crowd,
-                        messageID: id,
-                        reaction: NewReaction(id: "👍")
-                    )
-                )
-            }
+            // Alice's reactions have changed them.
+            let count = Int64(limits.maxHistoryPage)
             return WorstCase(
-                ChatChangesRequest(chatID: world.crowd, since: 1, count: 200),
+                ChatChangesRequest(chatID: world.crowd, since: 1, count: count),
                 by: world.alice
             )
         },
         .chatMark: { world in
-            // Marking a chat as read in the middle: what is unread is counted anew.
-            let middle = world.messages[world.messages.count / 2]
+            // Marking a chat as read at its beginning: what is unread is counted again, without all the
+            // messages that were removed.
+            let (group, messages) = try world.filledGroup(of: world.size.messages)
+            let me = world.alice.userID
+            try world.run { tx in
+                guard let chat = try tx.chat(group, visibleTo: me) else { return }
+                _ = try tx.remove(
+                    after: messages[0],
+                    upTo: messages[messages.count - 1],
+                    sentBy: nil,
+                    in: chat
+                )
+            }
             return WorstCase(
-                ChatMarkRequest(type: .setAsUnread, chatID: world.crowd, messageID: middle),
+                ChatMarkRequest(type: .setAsUnread, chatID: group, messageID: messages[0]),
                 by: world.alice
             )
         },
-        .chatsList: { WorstCase(ChatsListRequest(count: 200), by: $0.alice) },
+        .chatsList: {
+            WorstCase(ChatsListRequest(count: Int64(limits.maxChatsPage)), by: $0.alice)
+        },
         .chatPersonalConfig: {
             WorstCase(ChatPersonalConfigRequest(chatID: $0.crowd), by: $0.alice)
         },
         .chatPinSetVisibility: {
             WorstCase(ChatPinSetVisibilityRequest(chatID: $0.crowd, show: false), by: $0.alice)
         },
-        .chatHide: { WorstCase(ChatHideRequest(chatID: $0.dialogs[1]), by: $0.alice) },
+        .chatHide: { world in
+            _ = try world.send(world.largest(embedding: nil), to: world.dialogs[1])
+            return WorstCase(ChatHideRequest(chatID: world.dialogs[1]), by: world.alice)
+        },
         .chatSubscribe: { WorstCase(ChatSubscribeRequest(chatID: $0.crowd), by: $0.alice) },
         .chatMedia: { world in
             // Half of the history has attachments, and none is of this kind.
-            WorstCase(
-                ChatMediaRequest(chatID: world.crowd, attachTypes: [.photo], backward: 200),
+            let count = Int64(limits.maxHistoryPage)
+            return WorstCase(
+                ChatMediaRequest(chatID: world.crowd, attachTypes: [.photo], backward: count),
                 by: world.alice
             )
         },
@@ -90,18 +101,21 @@ extension WorstCases {
 
     static let messages: [Opcode: Maker] = [
         .msgSend: { world in
-            WorstCase(
-                MsgSendRequest(chatID: world.crowd, message: try world.largest()),
-                by: world.alice
-            )
+            let link = NewLink(type: .reply, messageID: world.large)
+            let message = world.largest(embedding: link)
+            return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
         },
         .msgEdit: { world in
-            let id = try world.send(to: world.crowd)
-            let large = try world.largest()
+            let message = NewMessage(
+                cid: world.nextCID(),
+                text: "a",
+                link: NewLink(type: .reply, messageID: world.large)
+            )
+            let large = world.largest(embedding: nil)
             return WorstCase(
                 MsgEditRequest(
                     chatID: world.crowd,
-                    messageID: id,
+                    messageID: try world.send(message, to: world.crowd),
                     text: large.text,
                     elements: large.elements
                 ),
@@ -109,18 +123,29 @@ extension WorstCases {
             )
         },
         .msgTyping: { WorstCase(MsgTypingRequest(chatID: $0.crowd, type: "TEXT"), by: $0.alice) },
-        .msgDelete: {
-            WorstCase(
-                MsgDeleteRequest(chatID: $0.crowd, messageIDs: Array($0.messages.prefix(500))),
-                by: $0.alice
+        .msgDelete: { world in
+            let most = limits.maxIDsPerRequest
+            // One in each block of the index of words, where there are enough.
+            let count = max(1_200, min(world.size.messages, most * 16))
+            let (group, messages) = try world.filledGroup(of: count)
+            let step = max(1, count / most)
+            let ids = stride(from: 0, to: messages.count, by: step).map { messages[$0] }.suffix(
+                most
+            )
+            try world.react(to: Array(ids), by: Array(world.users.prefix(10)), in: group)
+            return WorstCase(
+                MsgDeleteRequest(chatID: group, messageIDs: Array(ids)),
+                by: world.alice
             )
         },
         .msgDeleteRange: { world in
-            WorstCase(
+            let count = min(world.size.messages, limits.maxDeletedRange)
+            let (group, messages) = try world.filledGroup(of: count)
+            return WorstCase(
                 MsgDeleteRangeRequest(
-                    chatID: world.crowd,
-                    startTime: world.messages[500].timeMs,
-                    endTime: world.messages[699].timeMs
+                    chatID: group,
+                    startTime: messages[0].timeMs,
+                    endTime: messages[count - 1].timeMs
                 ),
                 by: world.alice
             )
@@ -167,9 +192,10 @@ extension WorstCases {
         },
         .msgGetDetailedReactions: { world in
             let id = world.messages[world.messages.count - 2]
-            try world.react(to: id)
+            try world.react(to: [id], by: world.users, in: world.crowd)
+            let count = Int64(limits.maxReactionsPage)
             return WorstCase(
-                MsgGetDetailedReactionsRequest(chatID: world.crowd, messageID: id, count: 1_000),
+                MsgGetDetailedReactionsRequest(chatID: world.crowd, messageID: id, count: count),
                 by: world.alice
             )
         },
@@ -177,9 +203,9 @@ extension WorstCases {
             WorstCase(
                 SendVoteRequest(
                     chatID: world.crowd,
-                    messageID: world.poll.message,
-                    pollID: world.poll.id,
-                    answersIDs: (1...12).map { Int64($0) }
+                    messageID: world.polls[0].messageID,
+                    pollID: world.polls[0].pollID,
+                    answersIDs: (1...limits.maxPollAnswers).map { Int64($0) }
                 ),
                 by: world.alice
             )
@@ -188,29 +214,22 @@ extension WorstCases {
             WorstCase(
                 VotersListByAnswerRequest(
                     chatID: world.crowd,
-                    messageID: world.poll.message,
-                    pollID: world.poll.id,
+                    messageID: world.polls[0].messageID,
+                    pollID: world.polls[0].pollID,
                     answerID: 1,
-                    count: 1_000
+                    count: Int64(limits.maxVotersPage)
                 ),
                 by: world.alice
             )
         },
-        .getPollUpdates: { world in
-            let reference = PollReference(messageID: world.poll.message, pollID: world.poll.id)
-            return WorstCase(
-                GetPollUpdatesRequest(
-                    chatID: world.crowd,
-                    polls: .init(repeating: reference, count: 100)
-                ),
-                by: world.alice
-            )
+        .getPollUpdates: {
+            WorstCase(GetPollUpdatesRequest(chatID: $0.crowd, polls: $0.polls), by: $0.alice)
         },
         .chatComplain: { world in
             WorstCase(
                 ChatComplainRequest(
-                    ids: [world.crowd, world.circle] + world.dialogs.prefix(58),
-                    reason: AnyValue(Text(String(repeating: "r", count: 500)))
+                    ids: Array(world.chats.prefix(limits.maxReportedIDs)),
+                    reason: longestReason
                 ),
                 by: world.alice
             )
@@ -218,14 +237,51 @@ extension WorstCases {
         .complain: { world in
             WorstCase(
                 ComplainRequest(
-                    ids: world.users.prefix(100).map(\.rawValue),
-                    reason: AnyValue(Text(String(repeating: "r", count: 500)))
+                    ids: world.newest.prefix(limits.maxReportedIDs).map(\.rawValue),
+                    parentID: world.crowd,
+                    reason: longestReason
                 ),
                 by: world.alice
             )
         },
         .complainReasonsGet: { WorstCase(ComplainReasonsGetRequest(), by: $0.alice) },
     ]
+
+    private static let longestReason = AnyValue(
+        Text(String(repeating: "r", count: limits.maxReportBytes - 3))
+    )
+
+    /// A forward of the largest message, beside as much of its own.
+    static let largestForward: Maker = { world in
+        let link = NewLink(type: .forward, messageID: world.large, chatID: world.crowd)
+        let message = world.largest(embedding: link)
+        return WorstCase(MsgSendRequest(chatID: world.crowd, message: message), by: world.alice)
+    }
+
+    /// An answer to what most members do not see: each of them has a row that says so.
+    static let answerAboveFloors: Maker = { world in
+        let message = NewMessage(
+            cid: world.nextCID(),
+            text: "a",
+            link: NewLink(type: .reply, messageID: world.veiled.message)
+        )
+        return WorstCase(
+            MsgSendRequest(chatID: world.veiled.chat, message: message),
+            by: world.alice
+        )
+    }
+
+    /// Contact cards of users whom the sender knows from a group alone.
+    static let contactCards: Maker = { world in
+        let cards = world.users.prefix(limits.maxAttaches).map {
+            NewAttach(type: .contact, contactID: $0)
+        }
+        let message = NewMessage(cid: world.nextCID(), attaches: cards)
+        return WorstCase(
+            MsgSendRequest(chatID: world.crowd, message: message),
+            by: try world.newMember()
+        )
+    }
 
     // MARK: - Groups
 
@@ -234,22 +290,28 @@ extension WorstCases {
             WorstCase(
                 ChatUpdateRequest(
                     chatID: world.crowd,
-                    theme: Text(String(repeating: "t", count: 100)),
-                    description: Text(String(repeating: "d", count: 400)),
-                    pinMessageID: world.messages[world.messages.count - 1]
+                    theme: .longest(units: limits.maxTitleUnits),
+                    description: .longest(units: limits.maxDescriptionUnits),
+                    pinMessageID: try world.send(
+                        world.largest(
+                            embedding: NewLink(type: .reply, messageID: world.large)
+                        ),
+                        to: world.crowd
+                    )
                 ),
                 by: world.alice
             )
         },
         .chatMembers: {
-            WorstCase(ChatMembersRequest(chatID: $0.crowd, count: 200), by: $0.alice)
+            let count = Int64(limits.maxMembersPage)
+            return WorstCase(ChatMembersRequest(chatID: $0.crowd, count: count), by: $0.alice)
         },
         .chatMembersUpdate: { world in
             let group = try world.alice.createGroup("Dear", with: [world.bob], cid: world.nextCID())
             return WorstCase(
                 ChatMembersUpdateRequest(
                     chatID: group,
-                    userIDs: Array(world.users.prefix(1_000)),
+                    userIDs: Array(world.users.prefix(limits.maxIDsPerRequest)),
                     operation: .add
                 ),
                 by: world.alice
@@ -274,7 +336,9 @@ extension WorstCases {
                 by: try world.server.signUp("Joining")
             )
         },
-        .chatSuggest: { WorstCase(ChatSuggestRequest(count: 100), by: $0.alice) },
+        .chatSuggest: {
+            WorstCase(ChatSuggestRequest(count: Int64(limits.maxSearchPage)), by: $0.alice)
+        },
         .chatReactionsSettingsSet: { world in
             let emojis = ["👍", "🔥", "❤️", "😂"].map { Text($0) }
             return WorstCase(
@@ -290,7 +354,7 @@ extension WorstCases {
         .chatReactionsSettingsGetByChatId: { world in
             WorstCase(
                 ChatReactionsSettingsGetByChatIdRequest(
-                    chatIDs: [world.crowd, world.circle] + world.dialogs
+                    chatIDs: Array(world.chats.prefix(limits.maxIDsPerRequest))
                 ),
                 by: world.alice
             )
@@ -301,9 +365,9 @@ extension WorstCases {
 
     static let own: [Opcode: Maker] = [
         .draftSave: { world in
-            let text = Text(String(repeating: "d", count: 4_000))
+            let draft = NewDraft(text: .longest(units: limits.maxTextUnits))
             return WorstCase(
-                DraftSaveRequest(chatID: world.crowd, draft: NewDraft(text: text)),
+                DraftSaveRequest(chatID: world.crowd, draft: draft),
                 by: world.alice
             )
         },
@@ -316,15 +380,15 @@ extension WorstCases {
             return WorstCase(FoldersGetRequest(), by: world.alice)
         },
         .foldersGetById: { world in
-            let ids = (0..<1_000).map { Text("folder-\($0 % 25)") }
+            let ids = (0..<limits.maxIDsPerRequest).map { Text("folder-\($0 % 25)") }
             return WorstCase(FoldersGetByIdRequest(folderIDs: ids), by: world.alice)
         },
         .foldersUpdate: { world in
             WorstCase(
                 FoldersUpdateRequest(
                     id: "large",
-                    title: "Large",
-                    include: Array(world.dialogs.prefix(400))
+                    title: .longest(units: limits.maxTitleUnits),
+                    include: Array(world.chats.prefix(900))
                 ),
                 by: world.alice
             )
@@ -344,7 +408,10 @@ extension WorstCases {
         },
         .objPush: { world in
             WorstCase(
-                ObjPushRequest(clientNow: 1, ops: try world.operations(200)),
+                ObjPushRequest(
+                    clientNow: 1,
+                    ops: try world.operations(limits.maxObjectOperations)
+                ),
                 by: world.alice
             )
         },
@@ -354,7 +421,8 @@ extension WorstCases {
                     ObjPushRequest(clientNow: 1, ops: try world.operations(200))
                 )
             }
-            return WorstCase(ObjPullRequest(since: 0, count: 1_000), by: world.alice)
+            let count = Int64(limits.maxObjectsPage)
+            return WorstCase(ObjPullRequest(since: 0, count: count), by: world.alice)
         },
     ]
 }
@@ -362,40 +430,6 @@ extension WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// A message that holds almost as much as `maxMessageContentBytes` allows.
-    func largest() throws -> NewMessage {
-        let elements = (0..<800).map { Element(type: "STRONG", from: Int64($0 * 4), length: 3) }
-        return NewMessage(
-            cid: nextCID(),
-            // As many words as fit: each is indexed.
-            text: Text((0..<800).map { "w\(1_000 + $0 % 999)" }.joined(separator: "")),
-            elements: elements,
-            link: NewLink(type: .reply, messageID: messages[messages.count - 1])
-        )
-    }
-
-    /// Has everybody react to a message of the crowd.
-    func react(to id: MessageID) throws {
-        let (crowd, me, everybody) = (crowd, alice.userID, users)
-        try run { tx in
-            guard let chat = try tx.chat(crowd, visibleTo: me),
-                let record = try tx.record(id, in: chat)
-            else { return }
-            for user in everybody {
-                try tx.setReaction(
-                    "👍",
-                    of: user,
-                    to: record,
-                    in: chat,
-                    leaving: ReactionInfo(
-                        totalCount: 1,
-                        counters: [ReactionCounter(count: 1, reaction: "👍")]
-                    )
-                )
-            }
-        }
-    }
-
     func newMember() throws -> WireClient {
         let client = try server.signUp("Passing")
         try client.call(ChatJoinRequest(link: try crowdLink()))
@@ -408,20 +442,29 @@ extension WorstCaseWorld {
         return link
     }
 
-    /// A group of all users with some hundred messages, which may be destroyed.
+    /// A group of all users with as many messages as are removed in one step, which may be destroyed.
     func filledGroup() throws -> ChatID {
+        try filledGroup(of: Limits.standard.purgedRowsPerStep).chat
+    }
+
+    /// A group of all users with so many messages, which may be destroyed.
+    func filledGroup(of count: Int) throws -> (chat: ChatID, messages: [MessageID]) {
         let group = try alice.createGroup("Short-lived", with: [bob], cid: nextCID())
         let (me, everybody) = (alice.userID, users)
-        try run { tx in
-            guard let chat = try tx.chat(group, visibleTo: me) else { return }
-            try tx.add(everybody, to: chat, showingHistory: true)
-            for index in 0..<500 {
-                let draft = MessageDraft(cid: Int64(index), text: "gone soon")
-                _ = try tx.append(draft, to: chat, from: me, on: DeviceID(1))
+        let found = Mutex<[MessageID]>([])
+        for first in stride(from: 0, to: count, by: 1_000) {
+            try run { tx in
+                guard let chat = try tx.chat(group, visibleTo: me) else { return }
+                if first == 0 { try tx.add(everybody, to: chat, showingHistory: true) }
+                for index in first..<min(first + 1_000, count) {
+                    let draft = MessageDraft(cid: Int64(index), text: "gone soon")
+                    let id = try tx.append(draft, to: chat, from: me, on: DeviceID(1)).record.id
+                    found.withLock { $0.append(id) }
+                }
             }
+            advance(ms: 1_001)
         }
-        advance(ms: 600)
-        return group
+        return (group, found.withLock { $0 })
     }
 
     func makeFolders() throws {
@@ -446,6 +489,51 @@ extension WorstCaseWorld {
                 type: "account",
                 modified: 1,
                 fields: NameMap([("name", AnyValue(Text("Home \(nextCID())")))])
+            )
+        }
+    }
+
+    /// As many creations as a push may hold, which fill a frame.
+    func largestCreations() throws -> [ObjectOperation] {
+        let limits = Limits.standard
+        let bytes = limits.maxFrameBytes / limits.maxObjectOperations - 256
+        let text = AnyValue(Text(String(repeating: "x", count: bytes)))
+        return try operations(limits.maxObjectOperations).map {
+            var operation = $0
+            operation.fields?.pairs.append(
+                (Text("settings"), AnyValue(NameMap([(Text("x"), text)])))
+            )
+            return operation
+        }
+    }
+
+    /// As many deletions as a push may hold; below the first object stands as much as goes in one step.
+    func deletions() throws -> [ObjectOperation] {
+        let limits = Limits.standard
+        func push(_ operations: [ObjectOperation]) throws -> [ObjectResult] {
+            try alice.call(ObjPushRequest(clientNow: 1, ops: operations)).results
+        }
+        let results = try push(operations(limits.maxObjectOperations))
+        let parent = results[0].id.map { AnyValue($0) }
+        for first in stride(from: 0, to: limits.purgedRowsPerStep, by: limits.maxObjectOperations) {
+            let count = min(limits.maxObjectOperations, limits.purgedRowsPerStep - first)
+            _ = try push(
+                operations(count).map {
+                    var operation = $0
+                    operation.type = "profile"
+                    operation.parent = parent
+                    return operation
+                }
+            )
+        }
+        return results.map { result in
+            ObjectOperation(
+                opID: nextCID(),
+                op: .delete,
+                id: AnyValue(result.id ?? 0),
+                type: "account",
+                base: result.version ?? 0,
+                modified: 1
             )
         }
     }

@@ -2,11 +2,18 @@ package import TambourProtocol
 import TambourServer
 import TambourStore
 
-/// The dearest request of each opcode; an opcode without one fails a test.
+/// The dearest requests of each opcode; an opcode without one fails a test.
 package enum WorstCases {
     package typealias Maker = @Sendable (WorstCaseWorld) throws -> WorstCase
 
-    package static let all: [Opcode: Maker] = [session, people, auth, chats, messages, groups, own]
+    static let limits = Limits.standard
+
+    /// What to play of an opcode: a form may read most and another one store most.
+    package static func cases(of opcode: Opcode) -> [Maker] {
+        (all[opcode].map { [$0] } ?? []) + (others[opcode] ?? [])
+    }
+
+    private static let all: [Opcode: Maker] = [session, people, auth, chats, messages, groups, own]
         .reduce(into: [:]) { all, some in all.merge(some) { first, _ in first } }
 
     // MARK: - Session and profile
@@ -27,7 +34,9 @@ package enum WorstCases {
         },
         .msgDelivery: { WorstCase(MsgDeliveryRequest(), by: $0.alice) },
         .notifMessage: { WorstCase(.notifMessage, NotifMessageRequest().encoded(), by: $0.alice) },
-        .sessionsInfo: { WorstCase(SessionsInfoRequest(), by: $0.alice) },
+        .sessionsInfo: {
+            WorstCase(SessionsInfoRequest(), by: try $0.withSessions(limits.maxSessions))
+        },
         .sessionsClose: { world in
             let client = try world.withSessions(Limits.standard.maxSessions)
             try world.approveLinks(by: client)
@@ -39,40 +48,121 @@ package enum WorstCases {
             return WorstCase(LogoutRequest(), by: client)
         },
         .profile: { world in
-            let name = String(repeating: "n", count: 50)
+            let name = Text.longest(units: limits.maxNameUnits)
             return WorstCase(
-                ProfileRequest(firstName: Text(name), description: Text(name)),
+                ProfileRequest(
+                    firstName: name,
+                    lastName: name,
+                    description: .longest(units: limits.maxDescriptionUnits)
+                ),
                 by: try world.knownToAll("Known")
             )
         },
         .config: { world in
-            let value = AnyValue(1 as Int64)
-            let chats = world.dialogs.map { ($0, NameMap([(Text("favIndex"), value)])) }
-            let circles = [world.crowd, world.circle].map {
-                ($0, NameMap([(Text("favIndex"), value)]))
+            // All the room for settings, but for a few other requests, in as many chats as may be named.
+            let chats = world.chats.prefix(limits.maxConfigChats)
+            let room = (limits.maxSettingsBytes - 32_768) / chats.count
+            let settings = stride(from: 0, to: room - 20, by: limits.maxSettingBytes).map { place in
+                let bytes = min(limits.maxSettingBytes - 8, room - place - 20)
+                return (Text("s\(place)"), AnyValue(Text(String(repeating: "s", count: bytes))))
             }
-            let change = SettingsChange(chats: IDMap(Array((chats + circles).prefix(100))))
+            let change = SettingsChange(chats: IDMap(chats.map { ($0, NameMap(settings)) }))
             return WorstCase(ConfigRequest(settings: change), by: world.alice)
         },
         .profileDelete: { WorstCase(ProfileDeleteRequest(), by: try $0.server.signUp("Leaving")) },
         .profileDeleteTime: { WorstCase(ProfileDeleteTimeRequest(), by: $0.alice) },
     ]
 
+    // MARK: - Other forms
+
+    private static let others: [Opcode: [Maker]] = [
+        // As many rows are compared as may be, and nobody is found.
+        .contactInfo: [
+            {
+                let ids = $0.filled($0.strangers)
+                return WorstCase(ContactInfoRequest(contactIDs: ids), by: $0.wanderer)
+            }
+        ],
+        .contactPresence: [
+            {
+                let ids = $0.filled($0.strangers)
+                return WorstCase(ContactPresenceRequest(contactIDs: ids), by: $0.wanderer)
+            }
+        ],
+        .chatSearchCommonParticipants: [
+            { world in
+                let users = Array(world.users.prefix(limits.maxIDsPerRequest))
+                return WorstCase(
+                    ChatSearchCommonParticipantsRequest(userIDs: users),
+                    by: world.alice
+                )
+            }
+        ],
+        .chatMembers: [
+            { WorstCase(ChatMembersRequest(chatID: $0.crowd, query: "nobody"), by: $0.alice) }
+        ],
+        .msgSend: [largestForward, answerAboveFloors, contactCards],
+        .msgEdit: [
+            { world in
+                let text = Text.longest(units: limits.maxTextUnits)
+                return WorstCase(
+                    MsgEditRequest(
+                        chatID: world.veiled.chat,
+                        messageID: world.veiled.message,
+                        text: text
+                    ),
+                    by: world.alice
+                )
+            }
+        ],
+        .chatMembersUpdate: [
+            { world in
+                WorstCase(
+                    ChatMembersUpdateRequest(
+                        chatID: try world.filledGroup(),
+                        userIDs: Array(world.users.prefix(limits.maxIDsPerRequest)),
+                        operation: .remove
+                    ),
+                    by: world.alice
+                )
+            }
+        ],
+        .objPush: [
+            { world in
+                WorstCase(
+                    ObjPushRequest(clientNow: 1, ops: try world.largestCreations()),
+                    by: world.alice
+                )
+            },
+            { world in
+                let deletions = try world.deletions()
+                // The answers that are kept of all this are old then.
+                world.advance(ms: Int64(limits.objectRepliesDays + 1) * 86_400_000)
+                return WorstCase(ObjPushRequest(clientNow: 1, ops: deletions), by: world.alice)
+            },
+        ],
+    ]
+
     // MARK: - Contacts
 
     private static let people: [Opcode: Maker] = [
-        .contactInfo: { WorstCase(ContactInfoRequest(contactIDs: $0.manyUsers), by: $0.alice) },
+        .contactInfo: {
+            WorstCase(ContactInfoRequest(contactIDs: $0.members), by: try $0.newMember())
+        },
         .contactPresence: {
-            WorstCase(ContactPresenceRequest(contactIDs: $0.manyUsers), by: $0.alice)
+            WorstCase(ContactPresenceRequest(contactIDs: $0.members), by: try $0.newMember())
         },
         .contactInfoByPhone: {
             WorstCase(ContactInfoByPhoneRequest(phone: "+79000000001"), by: $0.alice)
         },
         .sync: { world in
-            let book = (0..<1_000).map {
+            let book = (0..<limits.maxIDsPerRequest).map {
                 (
                     Text("+\(79_000_000_000 + $0)"),
-                    PhoneBookEntry(firstName: "First", lastName: "Last")
+                    PhoneBookEntry(
+                        firstName: .longest(units: limits.maxNameUnits),
+                        lastName: .longest(units: limits.maxNameUnits)
+                    )
                 )
             }
             return WorstCase(
@@ -90,7 +180,8 @@ package enum WorstCases {
             for user in world.users.suffix(50) {
                 try world.alice.call(ContactUpdateRequest(contactID: user, action: .block))
             }
-            return WorstCase(ContactListRequest(status: "BLOCKED", count: 1_000), by: world.alice)
+            let count = Int64(limits.maxIDsPerRequest)
+            return WorstCase(ContactListRequest(status: "BLOCKED", count: count), by: world.alice)
         },
         .contactPhotos: {
             WorstCase(ContactPhotosRequest(contactID: $0.bob.userID), by: $0.alice)
@@ -104,7 +195,7 @@ package enum WorstCases {
         .removeContactPhoto: { WorstCase(RemoveContactPhotoRequest(photoID: 1), by: $0.alice) },
         .chatSearchCommonParticipants: {
             WorstCase(
-                ChatSearchCommonParticipantsRequest(userIDs: $0.manyUsers),
+                ChatSearchCommonParticipantsRequest(userIDs: Array($0.users.prefix(30))),
                 by: $0.alice
             )
         },
@@ -121,14 +212,23 @@ package enum WorstCases {
         .login: { world in
             let client = try world.server.connect(device: "phone", capabilities: ["objects"])
             return WorstCase(
-                LoginRequest(token: world.alice.token, interactive: false, chatsCount: 200),
+                LoginRequest(
+                    token: world.alice.token,
+                    interactive: false,
+                    chatsCount: Int64(limits.maxChatsPage)
+                ),
                 by: client
             )
         },
         .login2: { WorstCase(Login2Request(needProfile: true, contactsSync: 0), by: $0.alice) },
         .syncMore: { world in
             WorstCase(
-                SyncMoreRequest(kind: .chats, since: 1, upTo: 1_800_000_000_000, count: 200),
+                SyncMoreRequest(
+                    kind: .chats,
+                    since: 1,
+                    upTo: 1_800_000_000_000,
+                    count: Int64(limits.maxChatsPage)
+                ),
                 by: world.alice
             )
         },
@@ -249,10 +349,14 @@ package enum WorstCases {
 // MARK: - Steps before a case
 
 extension WorstCaseWorld {
-    /// As many ids as a request may hold, most of them of users that exist.
-    var manyUsers: [UserID] {
-        let known = Array(users.prefix(1_000))
-        return known + (known.count..<1_000).map { UserID(1_000_000 + Int64($0)) }
+    /// As many ids as a request may hold, members of the crowd first.
+    var members: [UserID] { filled(users) }
+
+    /// As many ids as a request may hold: those, and unknown ones.
+    func filled(_ users: [UserID]) -> [UserID] {
+        let most = Limits.standard.maxIDsPerRequest
+        let known = Array(users.prefix(most))
+        return known + (known.count..<most).map { UserID(1_000_000 + Int64($0)) }
     }
 
     /// A user with so many sessions.
@@ -276,7 +380,9 @@ extension WorstCaseWorld {
     /// A user whom as many as are told of a new name have as a contact.
     func knownToAll(_ name: String) throws -> WireClient {
         let client = try server.signUp(name)
-        let (known, owners) = (client.userID, Array(users.prefix(200)))
+        let (known, owners) = (
+            client.userID, Array(users.prefix(Limits.standard.maxContactAudience))
+        )
         try run { tx in
             for owner in owners {
                 guard let contact = try tx.reader.contact(known, of: owner) else { continue }
