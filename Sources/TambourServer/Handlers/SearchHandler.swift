@@ -183,7 +183,7 @@ struct SearchHandler: Sendable {
         }
     }
 
-    /// Who hides their mark counts as well: so large a number tells of nobody.
+    /// Who hides their mark counts as well: in a count this large no single reader can be told apart.
     ///
     /// - Parameter messages: oldest first.
     private func views(
