@@ -20,10 +20,15 @@ struct PollStatements {
             SELECT answer, voted FROM poll_vote WHERE \(message) AND user_id = $3 ORDER BY answer
             """
         )
+        // With the time beside it SQLite would walk the votes of all answers, which the key has in this order.
         page = try sql.prepare(
             """
-            SELECT user_id, voted FROM poll_vote
-            WHERE \(message) AND answer = $3 AND user_id > $4 ORDER BY user_id LIMIT $5
+            SELECT p.user_id,
+              (SELECT v.voted FROM poll_vote v
+               WHERE v.chat = $1 AND v.message = $2 AND v.user_id = p.user_id AND v.answer = $3)
+            FROM poll_vote p
+            WHERE p.chat = $1 AND p.message = $2 AND p.answer = $3 AND p.user_id > $4
+            ORDER BY p.user_id LIMIT $5
             """
         )
         voters = try sql.prepare(
