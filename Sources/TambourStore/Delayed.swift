@@ -78,6 +78,10 @@ struct DelayedStatements {
     let delete: any SQLStatement
     let deleteAll: any SQLStatement
     let deleteAllOfPlace: any SQLStatement
+    let keyByCID: any SQLStatement
+    let keep: any SQLStatement
+    let keepAll: any SQLStatement
+    let forgetKeys: any SQLStatement
     let noteUpdate: any SQLStatement
     let noteFailure: any SQLStatement
 
@@ -111,6 +115,25 @@ struct DelayedStatements {
         delete = try sql.prepare("DELETE FROM delayed_message \(place) AND id = $3")
         deleteAllOfPlace = try sql.prepare("DELETE FROM delayed_message WHERE peer = $1")
         deleteAll = try sql.prepare("DELETE FROM delayed_message \(place)")
+        keyByCID = try sql.prepare(
+            "SELECT id FROM delayed_key \(place) AND cid = $3 AND device = $4"
+        )
+        let keep =
+            """
+            INSERT INTO delayed_key (user_id, peer, device, cid, id, ct)
+            SELECT user_id, peer, device, cid, id, CAST($3 AS bigint) FROM delayed_message \(place)
+            """
+        let newest =
+            "ON CONFLICT (user_id, peer, device, cid) DO UPDATE SET id = excluded.id, ct = excluded.ct"
+        self.keep = try sql.prepare("\(keep) AND id = $4 \(newest)")
+        keepAll = try sql.prepare("\(keep) \(newest)")
+        forgetKeys = try sql.prepare(
+            """
+            DELETE FROM delayed_key WHERE user_id = $1 AND ct < (
+              SELECT ct FROM delayed_key WHERE user_id = $1 ORDER BY ct DESC LIMIT 1 OFFSET $2
+            )
+            """
+        )
         // Commits may share a millisecond: a list that changes twice in one is told twice.
         let time =
             "CASE WHEN delayed_updated < $3 THEN CAST($3 AS bigint) ELSE delayed_updated + 1 END"
@@ -196,6 +219,20 @@ extension ReadTransaction {
         statement.bind(3, cid)
         statement.bind(4, device.rawValue)
         return try delayed(statement).first
+    }
+
+    /// The id of what `user` scheduled from `device` under `cid` and deleted since.
+    package func deletedDelayed(
+        cid: Int64,
+        of user: UserID,
+        on device: DeviceID,
+        for place: ChatPlace
+    ) throws -> MessageID? {
+        let statement = at(store.delayed.keyByCID, user, place)
+        defer { statement.reset() }
+        statement.bind(3, cid)
+        statement.bind(4, device.rawValue)
+        return try statement.step() ? MessageID(statement.int(0)) : nil
     }
 
     /// How many other messages wait for a place, and about how many bytes they take on the wire.
@@ -301,20 +338,31 @@ extension WriteTransaction {
     }
 
     /// Deletes scheduled messages, or takes them out because they are sent.
+    ///
+    /// - Parameter keepingKeys: whether each `cid` stays taken: nothing else holds that of a deleted one.
     package func deleteDelayed(
         _ ids: [MessageID],
         of user: UserID,
         for place: ChatPlace,
-        in chat: ChatState?
+        in chat: ChatState?,
+        keepingKeys: Bool
     ) throws {
         guard !ids.isEmpty else { return }
         writes += 1
         for id in ids {
+            if keepingKeys {
+                store.delayed.keep.bind(1, user.rawValue)
+                store.delayed.keep.bind(2, place.peer)
+                store.delayed.keep.bind(3, ct)
+                store.delayed.keep.bind(4, id.rawValue)
+                try store.delayed.keep.run()
+            }
             store.delayed.delete.bind(1, user.rawValue)
             store.delayed.delete.bind(2, place.peer)
             store.delayed.delete.bind(3, id.rawValue)
             try store.delayed.delete.run()
         }
+        if keepingKeys { try forgetOldestKeys(of: user) }
         try note(user, in: chat, by: store.delayed.noteUpdate)
     }
 
@@ -337,11 +385,23 @@ extension WriteTransaction {
         }
     }
 
-    /// Who goes leaves nothing behind that would be sent.
+    /// Who goes leaves nothing behind that would be sent, also if they come back and an outbox retries.
     func forgetDelayed(of user: UserID, for place: ChatPlace) throws {
+        store.delayed.keepAll.bind(1, user.rawValue)
+        store.delayed.keepAll.bind(2, place.peer)
+        store.delayed.keepAll.bind(3, ct)
+        if try store.delayed.keepAll.run() > 0 { try forgetOldestKeys(of: user) }
         store.delayed.deleteAll.bind(1, user.rawValue)
         store.delayed.deleteAll.bind(2, place.peer)
         try store.delayed.deleteAll.run()
+    }
+
+    /// Keeps as many keys of deleted ones as messages may wait, of those deleted last.
+    private func forgetOldestKeys(of user: UserID) throws {
+        let forget = store.delayed.forgetKeys
+        forget.bind(1, user.rawValue)
+        forget.bind(2, Int64(max(1, store.limits.maxDelayed) - 1))
+        try forget.run()
     }
 
     /// Nothing is sent any more to a group or channel that has ended.

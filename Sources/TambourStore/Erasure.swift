@@ -97,8 +97,9 @@ struct ErasureStatements {
         )
         let tables = [
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
-            "draft", "delayed_message", "folder", "folder_order", "account_word", "login_code",
-            "join_request", "object_count", "object_purge", "email_code", "introduction",
+            "draft", "delayed_message", "delayed_key", "folder", "folder_order", "account_word",
+            "login_code", "join_request", "object_count", "object_purge", "email_code",
+            "introduction",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }

@@ -581,5 +581,21 @@ package enum Schema {
             ) {without_rowid};
             """
         ),
+        Migration(
+            21,
+            "keys of deleted scheduled messages",
+            """
+            CREATE TABLE delayed_key (
+              user_id {int64} NOT NULL,
+              peer {int64} NOT NULL,
+              device {int64} NOT NULL,
+              cid {int64} NOT NULL,
+              id {int64} NOT NULL,
+              ct {int64} NOT NULL,
+              PRIMARY KEY (user_id, peer, device, cid)
+            ) {without_rowid};
+            CREATE INDEX delayed_key_ct ON delayed_key (user_id, ct);
+            """
+        ),
     ]
 }

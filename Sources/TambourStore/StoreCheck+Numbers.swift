@@ -38,7 +38,7 @@ extension StoreCheck {
     /// Columns that may hold any number, and whose it is.
     package static let unbounded: Set<String> = [
         // The client's, by which it knows its message again.
-        "message.cid", "delayed_message.cid",
+        "message.cid", "delayed_message.cid", "delayed_key.cid",
         // The client's, which nobody looks up before the draft is sent.
         "draft.reply_to",
         // The client's, for people to read.
@@ -174,6 +174,14 @@ extension StoreCheck {
                 (["user_id"], ids), (["peer"], chats), (["id", "reply_to"], messages),
                 (["fire", "updated"], times), (["failed", "notify"], small),
                 (["device", "bytes"], counts), (["poll"], positive),
+            ]
+        ),
+        Numbers(
+            "delayed_key",
+            ["user_id", "peer"],
+            [
+                (["user_id"], ids), (["peer"], chats), (["device"], counts), (["id"], messages),
+                (["ct"], times),
             ]
         ),
         Numbers(

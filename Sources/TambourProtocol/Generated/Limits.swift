@@ -444,6 +444,8 @@ package final class Limits: Sendable {
     package let maxHiddenPerChat: Int
     /// 500 messages. More scheduled messages than anybody plans.
     package let maxDelayed: Int
+    /// 500 messages. More scheduled messages than anybody plans; of as many deleted ones the keys are kept.
+    package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
     package let maxDelayedPerChat: Int
     /// 31_622_400_000 ms. A year; beyond it nobody knows who still wants it.
@@ -757,6 +759,7 @@ package final class Limits: Sendable {
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxHiddenPerChat = overrides.value(of: "maxHiddenPerChat", standard: 2000)
+        maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
         maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)

@@ -91,6 +91,33 @@ extension MessagesHandler {
         )
     }
 
+    /// What became of a `cid` under which a message was scheduled and deleted since: its id alone.
+    func reply(
+        withDeleted id: MessageID,
+        cid: Int64,
+        for target: Target,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        let chatID = target.place.wireID(for: caller.userID)
+        let message = Message(
+            id: id,
+            time: id.timeMs,
+            type: chatID.isChannel ? "CHANNEL" : "USER",
+            sender: chatID.isChannel ? nil : caller.userID,
+            chatID: chatID,
+            cid: cid,
+            attaches: .emptyList,
+            status: .removed
+        )
+        return MsgSendReply(
+            chatID: chatID,
+            message: message,
+            unread: try target.chat.map { try tx.unread(of: caller.userID, in: $0) },
+            mark: try target.chat.flatMap { try tx.member(caller.userID, of: $0)?.readTime }
+        )
+    }
+
     // MARK: - Changing
 
     /// Changes text, formatting, attachments or time; one whose time has passed is sent at once.
@@ -148,7 +175,13 @@ extension MessagesHandler {
         let done = asked.filter { waiting.contains($0) }
         let failed = asked.filter { !waiting.contains($0) }
         if !done.isEmpty {
-            try tx.deleteDelayed(done, of: caller.userID, for: place, in: chat)
+            try tx.deleteDelayed(
+                done,
+                of: caller.userID,
+                for: place,
+                in: chat,
+                keepingKeys: true
+            )
             try tell(caller.userID, place, gone: done, except: caller.connectionID, in: tx)
         }
         return MsgDeleteReply(
@@ -203,7 +236,13 @@ extension MessagesHandler {
                 in: tx
             ).chat
         }
-        try tx.deleteDelayed([record.id], of: record.sender, for: record.place, in: chat)
+        try tx.deleteDelayed(
+            [record.id],
+            of: record.sender,
+            for: record.place,
+            in: chat,
+            keepingKeys: false
+        )
         try tell(record.sender, record.place, gone: [record.id], except: nil, in: tx)
     }
 

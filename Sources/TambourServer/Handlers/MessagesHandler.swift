@@ -60,6 +60,23 @@ struct MessagesHandler: Sendable {
         {
             return try reply(with: first, in: target.chat, in: tx)
         }
+        // Also when its time has passed since. Without a time it is no retry: it is sent now instead.
+        if message.delayedAttributes != nil,
+            let id = try tx.reader.deletedDelayed(
+                cid: message.cid,
+                of: caller.userID,
+                on: caller.deviceID,
+                for: target.place
+            )
+        {
+            return try reply(
+                withDeleted: id,
+                cid: message.cid,
+                for: target,
+                from: caller,
+                in: tx
+            )
+        }
 
         // Checks, all of them before the first write.
         try requireSendable(target, from: caller.userID, in: tx)

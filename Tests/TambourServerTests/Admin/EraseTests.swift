@@ -120,6 +120,10 @@ struct EraseTests {
         )
         let tomorrow = Environment.live.wallMs() + 86_400_000
         try zoe.schedule("Kirschkernkissen", at: tomorrow, in: dialog, cid: 20)
+        let planned = try zoe.schedule("Zimtschnecke", at: tomorrow, in: dialog, cid: 24).message.id
+        try zoe.call(
+            MsgDeleteRequest(chatID: dialog, messageIDs: [planned], itemType: .delayed)
+        )
         let poll = NewMessage(cid: 21, attaches: [.poll("Lakritzschnecke")])
         try zoe.call(MsgSendRequest(chatID: group, message: poll))
         let hers = NewMessage(cid: 22, attaches: [.poll("Hay?")])

@@ -251,7 +251,7 @@ struct DelayedTests {
         let clock = ManualClock()
         try withPair(environment: clock.environment) { server, alice, bob, _ in
             let group = try alice.createGroup("drums", with: [bob], cid: 1)
-            try bob.schedule("bye", at: clock.now + 1_000, in: group, cid: 2)
+            let planned = try bob.schedule("bye", at: clock.now + 1_000, in: group, cid: 2).message
             try bob.call(ChatLeaveRequest(chatID: group))
             let left = try server.admin(.export(user: "\(bob.userID)"))
             #expect(!left.contains { $0.contains("scheduledMessage") })
@@ -261,10 +261,86 @@ struct DelayedTests {
                 operation: .add
             )
             try alice.call(add)
+            clock.advance(ms: 500)
+            let again = try bob.schedule("bye", at: clock.now + 500, in: group, cid: 2)
+            #expect(again.message.id == planned.id)
+            #expect(again.message.status == .removed)
             clock.advance(ms: 2_000)
             server.sendDue()
             #expect(try bob.scheduled(in: group) == [])
             #expect(try !alice.history(of: group).contains("bye"))
+        }
+    }
+
+    @Test(
+        "that were deleted stay so when their request is sent again",
+        arguments: ["by the same device", "by another", "edited before", "after their time"]
+    )
+    func deletedAndRetried(how: String) throws {
+        try withDevices { server, clock, phone, tablet, bob, dialog in
+            let time = clock.now + 1_000
+            let first = try phone.schedule("secret", at: time, in: dialog, cid: 7).message
+            if how == "edited before" {
+                try tablet.call(
+                    MsgEditRequest(chatID: dialog, messageID: first.id, text: "changed")
+                )
+            }
+            let delete = MsgDeleteRequest(
+                chatID: dialog,
+                messageIDs: [first.id],
+                itemType: .delayed
+            )
+            let device = how == "by the same device" ? phone : tablet
+            #expect(try device.call(delete).messageIDs == [first.id])
+            if how == "after their time" { clock.advance(ms: 2_000) }
+            _ = try (phone.takePushes(), tablet.takePushes())
+
+            let again = try phone.schedule("secret", at: time, in: dialog, cid: 7)
+
+            #expect(again.chatID == dialog)
+            #expect(again.message.id == first.id)
+            #expect(again.message.cid == 7)
+            #expect(again.message.status == .removed)
+            #expect(again.message.text.isEmpty)
+            #expect(again.message.delayedAttributes == nil)
+            #expect(try phone.scheduled(in: dialog) == [])
+            #expect(try tablet.call(delete).failedMessageIDs == [first.id])
+            clock.advance(ms: 3_000)
+            server.sendDue()
+            for client in [phone, tablet, bob] { try client.expectSilence() }
+            #expect(try bob.history(of: dialog) == ["hello"])
+            // The key is the device's, and a request without a time is none that was made before.
+            let other = try tablet.schedule("mine", at: clock.now + 9_000, in: dialog, cid: 7)
+            #expect(other.message.status == nil)
+            #expect(try phone.send("now", to: dialog, cid: 7).message.text == "now")
+            #expect(try bob.history(of: dialog) == ["hello", "now"])
+        }
+    }
+
+    @Test("leave their keys when they are deleted, the last as many as may wait")
+    func keptKeys() throws {
+        try withDevices(limits: ["maxDelayed": 2]) { _, clock, phone, _, _, dialog in
+            let time = clock.now + 60_000
+            let ids = try (1...3).map { (cid: Int64) in
+                let id = try phone.schedule("x", at: time, in: dialog, cid: cid).message.id
+                let delete = MsgDeleteRequest(
+                    chatID: dialog,
+                    messageIDs: [id],
+                    itemType: .delayed
+                )
+                try phone.call(delete)
+                clock.advance(ms: 10)
+                return id
+            }
+            try phone.schedule("x", at: time, in: dialog, cid: 4)
+            for cid in 2...3 {
+                let again = try phone.schedule("x", at: time, in: dialog, cid: Int64(cid)).message
+                #expect(again.id == ids[cid - 1])
+                #expect(again.status == .removed)
+            }
+            let forgotten = try phone.schedule("x", at: time, in: dialog, cid: 1).message
+            #expect(forgotten.status == nil)
+            #expect(try phone.scheduled(in: dialog).map(\.cid) == [4, 1])
         }
     }
 

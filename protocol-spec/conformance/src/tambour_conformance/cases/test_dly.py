@@ -295,11 +295,14 @@ def test_who_leaves(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid
     phone, _ = phone_and_laptop
     alice = login("alice")
     chat = group(alice, phone)
-    fire = now(phone) + SOON
-    schedule(phone, "well", cid(), fire, chatId=chat)
+    number, fire = cid(), now(phone) + SOON
+    waiting = schedule(phone, "well", number, fire, chatId=chat)["message"]["id"]
     phone.call("CHAT_LEAVE", {"chatId": chat})
     alice.call("CHAT_MEMBERS_UPDATE", {"chatId": chat, "userIds": [phone.user_id], "operation": "add"})
     equal(scheduled(phone, chat), [], "what is scheduled")
+    # An outbox that lost the reply has no more luck.
+    again = schedule(phone, "well", number, fire, chatId=chat)["message"]
+    equal((again["id"], again.get("status")), (waiting, "REMOVED"), "the answer to a retry")
     # What is scheduled behind it is sent, and it is not.
     forget(alice)
     schedule(phone, "back", cid(), fire + 1, chatId=chat)
@@ -325,6 +328,35 @@ def test_delete_scheduled(phone_and_laptop: Pair, group: Group, cid: Cid) -> Non
     equal(laptop.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "b", "what is sent")
     laptop.silence_by_fence(of=["NOTIF_MESSAGE"])
     check(kept not in ids(scheduled(phone, chat)), "nothing that is sent", kept)
+
+
+@case("DLY-14")
+@pytest.mark.parametrize("how", ["by the same device", "by another", "edited before", "after its time"])
+def test_retry_of_deleted(phone_and_laptop: Pair, login: LogIn, group: Group, cid: Cid, how: str) -> None:
+    """An outbox that lost the reply schedules nothing that was deleted since."""
+    phone, laptop = phone_and_laptop
+    bob = login("bob")
+    chat = group(phone, laptop, bob)
+    number, fire = cid(), now(phone) + SOON
+    first = schedule(phone, "secret", number, fire, chatId=chat)["message"]["id"]
+    if how == "edited before":
+        laptop.call("MSG_EDIT", {"chatId": chat, "messageId": first, "text": "changed"})
+    device = phone if how == "by the same device" else laptop
+    gone = device.call("MSG_DELETE", {"chatId": chat, "messageIds": [first], "itemType": "DELAYED"})
+    equal(gone["messageIds"], [first], "what is deleted")
+    if how == "after its time":
+        phone.stall(SOON)
+    forget(phone, laptop, bob)
+    again = schedule(phone, "secret", number, fire, chatId=chat)["message"]
+    equal((again["id"], again.get("status")), (first, "REMOVED"), "the answer to the retry")
+    equal((again.get("text", ""), again.get("attaches", [])), ("", []), "its content")
+    check("delayedAttributes" not in again, "no attributes", again)
+    equal(scheduled(phone, chat), [], "what is scheduled")
+    # What is scheduled behind it is sent, and it is not.
+    schedule(phone, "fence", cid(), now(phone) + SOON, chatId=chat)
+    equal(bob.push("NOTIF_MESSAGE", within=PATIENCE)["message"]["text"], "fence", "what is sent")
+    equal(schedule(phone, "secret", number, fire, chatId=chat)["message"]["id"], first, "a later retry")
+    equal(say(phone, chat, number, "now")["text"], "now", "the same cid without a time")
 
 
 @case("DLY-11")
