@@ -118,7 +118,7 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Sets the second factor of a user, or takes another one; challenges under way are void.
+    /// Sets the second factor of a user, or takes another one; what the one before opened is void.
     package func setPassword(
         _ password: HashedPassword,
         hint: Text?,
@@ -135,14 +135,15 @@ extension WriteTransaction {
         put.bindWords(6, email)
         put.bind(7, password.version.rawValue)
         try put.run()
-        try voidChallenges(of: user)
+        try voidTracks(of: user)
     }
 
+    /// Takes the second factor of a user away; what it opened is void.
     package func removePassword(of user: UserID) throws {
         writes += 1
         store.passwords.delete.bind(1, user.rawValue)
         try store.passwords.delete.run()
-        try voidChallenges(of: user)
+        try voidTracks(of: user)
     }
 
     /// Says how many wrong tries there were since `time` (Unix milliseconds).
@@ -152,6 +153,13 @@ extension WriteTransaction {
         store.passwords.setTries.bind(2, Int64(tries))
         store.passwords.setTries.bind(3, time)
         try store.passwords.setTries.run()
+    }
+
+    /// Voids challenges, and the tracks on which the second factor so far was given or its change prepared.
+    private func voidTracks(of user: UserID) throws {
+        try voidChallenges(of: user)
+        store.tracks.endSettingsOfUser.bind(1, user.rawValue)
+        try store.tracks.endSettingsOfUser.run()
     }
 
     func voidChallenges(of user: UserID) throws {

@@ -16,6 +16,7 @@ struct TrackStatements {
     let countTry: any SQLStatement
     let checkEmail: any SQLStatement
     let end: any SQLStatement
+    let endSettingsOfUser: any SQLStatement
     let deleteOfUser: any SQLStatement
     let endSignInsOfUser: any SQLStatement
     let endSignInsOfSession: any SQLStatement
@@ -57,8 +58,10 @@ struct TrackStatements {
             "UPDATE track SET email_checked = 1, code_expires = 0 WHERE id_hash = $1"
         )
         // The row stays a while: it counts against the hourly limit.
-        end = try sql.prepare(
-            "UPDATE track SET expires = 0, email = NULL, code_hash = NULL WHERE id_hash = $1"
+        let end = "UPDATE track SET expires = 0, email = NULL, code_hash = NULL"
+        self.end = try sql.prepare("\(end) WHERE id_hash = $1")
+        endSettingsOfUser = try sql.prepare(
+            "\(end) WHERE user_id = $1 AND kind = 0 AND expires > 0"
         )
         deleteOfUser = try sql.prepare("DELETE FROM track WHERE user_id = $1 AND kind = $2")
         let endSignIns =

@@ -1783,7 +1783,8 @@ extension PhoneBindRequestRequest: WireRequest {
     package static var opcode: Opcode { .phoneBindRequest }
 }
 
-/// Moves the caller's account to the phone that the code was sent to.
+/// Moves the caller's account to the phone that the code was sent to. The password is not asked for; it stays
+/// with the account.
 package struct PhoneBindConfirmRequest: WirePayload, Hashable {
     /// From PHONE_BIND_REQUEST.
     package var token: String

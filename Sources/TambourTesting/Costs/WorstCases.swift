@@ -306,6 +306,10 @@ package enum WorstCases {
         },
         .authSet2fa: { world in
             let (client, track) = try world.track()
+            // It ends all that are open.
+            for _ in 1..<Limits.standard.maxTracksPerHour {
+                try client.call(AuthCreateTrackRequest(type: 0))
+            }
             try client.call(AuthValidatePasswordRequest(trackID: track, password: "secret-1"))
             return WorstCase(
                 AuthSet2faRequest(trackID: track, password: "secret-1", expectedCapabilities: [0]),

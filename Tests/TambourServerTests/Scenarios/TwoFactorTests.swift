@@ -410,6 +410,80 @@ struct TwoFactorTests {
         }
     }
 
+    /// What is changed after tracks were opened.
+    enum Change: CaseIterable {
+        case password, email, hint, removal, restoring
+    }
+
+    @Test("a change ends every track, however far it has come", arguments: Change.allCases)
+    func changeEndsTracks(change: Change) throws {
+        try withServer { server in
+            let alice = try server.signUp("Alice")
+            let thief = try server.signIn(phoneOf: alice, device: "stolen")
+            let address = "alice@example.org"
+            func verify(_ address: String, on track: String, _ client: WireClient) throws {
+                try client.call(AuthVerifyEmailRequest(trackID: track, email: address))
+                let code = try server.receivedCode(of: address)
+                try client.call(AuthCheckEmailRequest(trackID: track, verifyCode: code))
+            }
+            let first = try alice.track()
+            try verify(address, on: first, alice)
+            try alice.call(AuthSet2faRequest(trackID: first, password: "first one"))
+            // The thief of the session knows the password that is about to change.
+            let unchecked = try thief.track()
+            let checked = try thief.checkedTrack("first one")
+            let asked = try thief.checkedTrack("first one")
+            try thief.call(AuthVerifyEmailRequest(trackID: asked, email: "thief@example.org"))
+            let verified = try thief.checkedTrack("first one")
+            try verify("other@example.org", on: verified, thief)
+
+            switch change {
+            case .password:
+                let track = try alice.checkedTrack("first one")
+                try alice.call(AuthSet2faRequest(trackID: track, password: "second one"))
+            case .email:
+                let track = try alice.checkedTrack("first one")
+                try verify("new@example.org", on: track, alice)
+                try alice.call(AuthSet2faRequest(trackID: track, expectedCapabilities: [4]))
+            case .hint:
+                let track = try alice.checkedTrack("first one")
+                try alice.call(AuthSet2faRequest(trackID: track, hint: "a hint"))
+            case .removal:
+                let track = try alice.checkedTrack("first one")
+                try alice.call(AuthSet2faRequest(trackID: track, removes: true))
+            case .restoring:
+                let client = try server.connect(device: "new")
+                let reply = try server.enterCode(phone: alice.phone, on: client)
+                let challenge = try #require(reply.passwordChallenge?.trackID)
+                let ask = AuthLoginRestorePasswordRequest(trackID: challenge)
+                try client.call(ask)
+                let code = try server.receivedCode(of: address)
+                let restore = AuthLoginRestorePasswordRequest(
+                    trackID: challenge,
+                    verifyCode: code
+                )
+                try client.call(restore)
+            }
+            let after = try alice.call(Auth2faDetailsRequest()).password
+
+            for track in [unchecked, checked, asked, verified] {
+                let set = AuthSet2faRequest(trackID: track, password: "evil one")
+                #expect(try thief.code(of: set) == .trackNotFound)
+                let address = AuthSet2faRequest(trackID: track, expectedCapabilities: [4])
+                #expect(try thief.code(of: address) == .trackNotFound)
+                let remove = AuthSet2faRequest(trackID: track, removes: true)
+                #expect(try thief.code(of: remove) == .trackNotFound)
+                let ask = AuthVerifyEmailRequest(trackID: track, email: "a@example.org")
+                #expect(try thief.code(of: ask) == .trackNotFound)
+                let check = AuthCheckEmailRequest(trackID: track, verifyCode: "000000")
+                #expect(try thief.code(of: check) == .trackNotFound)
+                let guess = AuthCheckPasswordRequest(trackID: track, password: "first one")
+                #expect(try thief.code(of: guess) == .trackNotFound)
+            }
+            #expect(try alice.call(Auth2faDetailsRequest()).password == after)
+        }
+    }
+
     @Test("who comes behind too many passwords is told to come again")
     func overload() throws {
         let limits = ["maxPasswordsWaiting": 1, "passwordHashLogRounds": 14]

@@ -415,6 +415,47 @@ def test_a_track_is_good_once(login: LogIn, newcomer: Newcomer) -> None:
     nina.refused("track.not.found", "AUTH_VALIDATE_PASSWORD", value)
 
 
+@case("TFA-23")
+@pytest.mark.parametrize("change", ["password", "address", "hint", "removal", "forgotten"])
+def test_what_the_old_password_opened(
+    login: LogIn, newcomer: Newcomer, accounts: People, client: Connection, change: str
+) -> None:
+    """A change of the password or what belongs to it ends every track, however far it has come."""
+    account = newcomer("nina")
+    nina, stolen, address = login(account), login(account, "stolen"), address_of(account)
+    first = track_of(nina)
+    check_address(nina, accounts, first, address)
+    nina.call("AUTH_SET_2FA", {"trackId": first, "password": PASSWORD})
+    unchecked, checked = track_of(stolen), checked_track(stolen)
+    asked, verified = checked_track(stolen), checked_track(stolen)
+    stolen.call("AUTH_VERIFY_EMAIL", {"trackId": asked, "email": f"a{address}"})
+    check_address(stolen, accounts, verified, f"b{address}")
+    if change == "forgotten":
+        opened = challenge(client, accounts, account)
+        client.call("AUTH_LOGIN_RESTORE_PASSWORD", {"trackId": opened})
+        value = {"trackId": opened, "verifyCode": accounts.code(Account(address))}
+        client.call("AUTH_LOGIN_RESTORE_PASSWORD", value)
+    else:
+        track = checked_track(nina)
+        if change == "address":
+            check_address(nina, accounts, track, f"c{address}")
+        fields: dict[str, dict[str, Any]] = {
+            "password": {"password": OTHER},
+            "hint": {"hint": "a horse"},
+            "removal": {"remove2fa": True},
+        }
+        nina.call("AUTH_SET_2FA", {"trackId": track, **fields.get(change, {})})
+    for old in (checked, asked, verified, unchecked):
+        for more in ({"password": "evil word"}, {"remove2fa": True}, {"expectedCapabilities": [EMAIL]}):
+            changes_nothing(stolen, "track.not.found", trackId=old, **more)
+        value = {"trackId": old, "email": f"d{address}"}
+        stolen.refused("track.not.found", "AUTH_VERIFY_EMAIL", value)
+        value = {"trackId": old, "verifyCode": "000000"}
+        stolen.refused("track.not.found", "AUTH_CHECK_EMAIL", value)
+        value = {"trackId": old, "password": PASSWORD}
+        stolen.refused("track.not.found", "AUTH_CHECK_PASSWORD", value)
+
+
 @case("TFA-15")
 def test_details(login: LogIn, newcomer: Newcomer, accounts: People) -> None:
     """What there is, without the middle of the address."""
