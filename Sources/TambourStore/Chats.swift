@@ -692,6 +692,17 @@ extension ReadTransaction {
         if view.isBig {
             return (IDMap([(view.viewer, view.readTime)]), try admins(of: view.key))
         }
+        return try everybody(in: view)
+    }
+
+    /// The read marks of all members as the viewer sees them, also where `people` tells only one's own.
+    package func marks(of view: ChatView) throws -> IDMap<UserID, Int64> {
+        try everybody(in: view).participants
+    }
+
+    private func everybody(
+        in view: ChatView
+    ) throws -> (participants: IDMap<UserID, Int64>, admins: [Admin]) {
         let statement = store.members.marksOfChat
         defer { statement.reset() }
         statement.bind(1, view.key.rawValue)

@@ -214,7 +214,6 @@ local spec = {
         maxDeletedRange = 10000,
         maxHiddenPerChat = 2000,
         maxDelayed = 500,
-        maxDelayed = 500,
         maxDelayedPerChat = 100,
         maxDelayMs = 31622400000,
         delayedPerStep = 64,

@@ -442,8 +442,6 @@ package final class Limits: Sendable {
     /// 2000 messages. Unread messages are counted without those that one has deleted for oneself; whoever
     /// wants all of them gone clears the chat.
     package let maxHiddenPerChat: Int
-    /// 500 messages. More scheduled messages than anybody plans.
-    package let maxDelayed: Int
     /// 500 messages. More scheduled messages than anybody plans; of as many deleted ones the keys are kept.
     package let maxDelayed: Int
     /// 100 messages. The list of a chat fits one reply.
@@ -759,7 +757,6 @@ package final class Limits: Sendable {
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxHiddenPerChat = overrides.value(of: "maxHiddenPerChat", standard: 2000)
-        maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)
         maxDelayMs = overrides.value(of: "maxDelayMs", standard: 31_622_400_000)

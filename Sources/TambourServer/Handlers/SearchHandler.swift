@@ -165,7 +165,7 @@ struct SearchHandler: Sendable {
             try snapshot.visibleRecord($0, in: view.key, for: caller.userID, above: view.floor)
         }
         let views =
-            view.isBig
+            view.isBig && view.memberCount > limits.fanOutMembers
             ? try views(of: messages, inBig: view.key, snapshot)
             : try views(of: messages, in: view, snapshot)
         let stats = zip(messages, views).map { ($0.id, MessageStats(views: Int64($1))) }
@@ -177,7 +177,7 @@ struct SearchHandler: Sendable {
         in view: ChatView,
         _ snapshot: ReadTransaction
     ) throws -> [Int] {
-        let marks = try snapshot.people(of: view).participants
+        let marks = try snapshot.marks(of: view)
         return messages.map { message in
             marks.pairs.count { $0.0 != message.sender && $0.1 >= message.id.timeMs }
         }

@@ -166,6 +166,43 @@ struct ReadMarkTests {
         }
     }
 
+    @Test("a hidden mark is in no number over a few, whatever the chat is or was")
+    func few() throws {
+        try withServer(limits: ["fanOutMembers": 3]) { server in
+            let alice = try server.signUp("Alice")
+            let bob = try server.signUp("Bob")
+            let others = try (0..<3).map { try server.signUp("Reader \($0)") }
+            let channel = try alice.createGroup("News", with: [bob], type: "CHANNEL", cid: 1)
+            let group = try alice.createGroup("Shrunk", with: [bob] + others, cid: 2)
+            let remove = ChatMembersUpdateRequest(
+                chatID: group,
+                userIDs: others.map(\.userID),
+                operation: .remove
+            )
+            try alice.call(remove)
+            let crowd = try alice.createGroup(
+                "Crowd",
+                with: [bob] + others,
+                type: "CHANNEL",
+                cid: 3
+            )
+            for (chat, cid) in [(channel, Int64(4)), (group, 5)] {
+                let sent = try (0...1).map {
+                    try alice.send("\($0)", to: chat, cid: 10 * cid + $0).message
+                }
+                try bob.showReadMarks(true)
+                try bob.read(sent[0], in: chat)
+                try bob.showReadMarks(false)
+                try bob.read(sent[1], in: chat)
+                #expect(try sent.map { try alice.views($0, in: chat) } == [1, 0])
+                #expect(try sent.map { try bob.views($0, in: chat) } == [1, 1])
+            }
+            let post = try alice.send("to many", to: crowd, cid: 6).message
+            try bob.read(post, in: crowd)
+            #expect(try alice.views(post, in: crowd) == 1)
+        }
+    }
+
     @Test("what is no boolean is refused, and null shows the marks again")
     func values() throws {
         try withGroup { _, alice, bob, _, group, sent in

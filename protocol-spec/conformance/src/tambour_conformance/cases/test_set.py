@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from tambour_conformance import wire
+from tambour_conformance.cases.test_grp import change
+from tambour_conformance.cases.test_grp_channels import channel
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
+    LESS,
     NOBODY,
     SAVED,
     chat_of,
@@ -21,8 +24,11 @@ from tambour_conformance.talk import (
     settled,
     time_out,
 )
-from tambour_conformance.verdict import case, check, equal
+from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
+
+#: Members that a case invites to see what happens with one more than a threshold.
+MOST_MEMBERS = 40
 
 
 def put(device: Device, **settings: Any) -> Frame:
@@ -363,6 +369,31 @@ def test_read_marks_hidden(login: LogIn, newcomer: Newcomer, group: Group, cid: 
     equal(mark_of(nina.user_id, nina, chat), hidden, "own mark")
     counted = [views(device, chat, sent[1]["id"]) for device in (owner, nina)]
     equal(counted, [0, 1], "views for the other member and for who has read")
+
+
+@case("SET-11")
+@pytest.mark.parametrize("shrunk", [False, True], ids=["channel", "shrunk group"])
+def test_read_marks_hidden_from_few(
+    login: LogIn, newcomer: Newcomer, group: Group, cid: Cid, limits: Limits, shrunk: bool
+) -> None:
+    """Where few are counted a number tells of each, whatever kind of chat it is and whoever was in it."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    if shrunk:
+        many = limits["fanOutMembers"]
+        if many >= min(limits["maxGroupMembers"], MOST_MEMBERS):
+            skip(f"fanOutMembers is {many}, too many to invite: {LESS}")
+        others = [login(newcomer(f"guest {number}")) for number in range(many - 1)]
+        chat = group(owner, nina, *others)
+        change(owner, chat, "remove", *(each.user_id for each in others))
+    else:
+        chat = channel(cid, owner, nina)
+    sent = [say(owner, chat, cid()) for _ in range(2)]
+    read(nina, chat, sent[0]["id"])
+    put(nina, SHOW_READ_MARK=False)
+    read(nina, chat, sent[1]["id"])
+    for post, expected in zip(sent, ([1, 1], [0, 1]), strict=True):
+        counted = [views(device, chat, post["id"]) for device in (owner, nina)]
+        equal(counted, expected, "views for the other member and for who has read")
 
 
 @case("SET-12")
