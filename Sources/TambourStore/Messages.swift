@@ -528,7 +528,8 @@ extension ReadTransaction {
             wireID: wireID,
             link: link,
             previous: previous,
-            reactions: try reactions(to: record, for: viewer)
+            reactions: try reactions(to: record, for: viewer),
+            for: viewer
         )
     }
 
@@ -569,11 +570,14 @@ extension MessageID {
 }
 
 extension MessageRecord {
+    /// - Parameter viewer: nil for everybody. Who wrote a post is known to nobody but its author, so nobody
+    ///   else sees what may tell one author's posts from another's.
     package func message(
         wireID: ChatID,
         link: Packed<MessageLink>?,
         previous: MessageID?,
-        reactions: Packed<ReactionInfo>? = nil
+        reactions: Packed<ReactionInfo>? = nil,
+        for viewer: UserID? = nil
     ) -> Message {
         let wireStatus: MessageStatus? =
             switch status {
@@ -588,7 +592,7 @@ extension MessageRecord {
             text: text,
             sender: wireID.isChannel ? nil : sender,
             chatID: wireID,
-            cid: device == .server ? nil : cid,
+            cid: device == .server || wireID.isChannel && viewer != sender ? nil : cid,
             elements: elements,
             attaches: attaches ?? .emptyList,
             link: link,

@@ -3191,7 +3191,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.chatID }
         set { shared = shared.changed { $0.chatID = newValue } }
     }
-    /// The sender's own id of it.
+    /// The sender's own id of it; of a post in a channel for its author alone.
     package var cid: Int64? {
         get { shared.value.cid }
         set { shared = shared.changed { $0.cid = newValue } }

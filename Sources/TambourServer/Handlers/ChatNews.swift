@@ -62,6 +62,39 @@ extension WriteTransaction {
         emit(to: readers.filter { outsiders.contains($0) })
     }
 
+    /// Tells the members of what somebody has written.
+    ///
+    /// - Returns: the message as its author's devices have it: of a post the `cid` is for them alone.
+    func tell(
+        new message: Message,
+        of record: MessageRecord,
+        previous: MessageID?,
+        in chat: ChatState,
+        except connection: ConnectionID?
+    ) throws -> Message {
+        func tell(_ message: Message, to users: [UserID]?) throws {
+            try self.tell(
+                message,
+                answering: record.replyTo,
+                previous: previous,
+                in: chat,
+                to: users,
+                except: connection
+            )
+        }
+        guard chat.kind == .channel else {
+            try tell(message, to: nil)
+            return message
+        }
+        var own = message
+        own.cid = record.cid
+        var others = chat.memberIDs
+        if let index = others.firstIndex(of: record.sender) { others.remove(at: index) }
+        try tell(message, to: others)
+        try tell(own, to: [record.sender])
+        return own
+    }
+
     /// Tells the members of messages that are gone, some thousand in a push. A member for whom the chat
     /// begins later is told of those after that: an id says when something was written. Where members
     /// begin at more than `fanOutMembers` places, neighbours are told the same, which bounds the pushes.

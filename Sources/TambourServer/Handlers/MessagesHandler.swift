@@ -166,6 +166,8 @@ struct MessagesHandler: Sendable {
     }
 
     /// Stores a message, before it the dialog that it begins, and tells everybody.
+    ///
+    /// - Returns: the message as its author has it.
     func deliver(
         _ draft: MessageDraft,
         to target: Target,
@@ -178,14 +180,14 @@ struct MessagesHandler: Sendable {
         let (record, previous) = try tx.append(draft, to: chat, from: sender, on: device)
         let stored = try tx.message(record, in: chat)
         if target.chat == nil { try tx.announce(chat, last: stored, except: connection) }
-        try tx.tell(
-            stored,
-            answering: record.replyTo,
+        let own = try tx.tell(
+            new: stored,
+            of: record,
             previous: previous,
             in: chat,
             except: connection
         )
-        return (chat, stored, previous)
+        return (chat, own, previous)
     }
 
     /// The brake on writing to people who do not know the writer.
@@ -368,9 +370,15 @@ struct MessagesHandler: Sendable {
         )
         let stored = try tx.message(record, in: chat)
         try tx.announce(chat, last: stored, except: caller.connectionID)
-        try tx.tell(stored, previous: previous, in: chat, except: caller.connectionID)
+        let own = try tx.tell(
+            new: stored,
+            of: record,
+            previous: previous,
+            in: chat,
+            except: caller.connectionID
+        )
         return try reply(
-            stored,
+            own,
             previous: previous,
             in: chat,
             created: true,

@@ -205,6 +205,40 @@ struct ChannelTests {
         }
     }
 
+    @Test("the key of a post is for its author alone")
+    func keys() throws {
+        try withChannel { server, alice, bob, _, channel in
+            let tablet = try server.signIn(phoneOf: alice, device: "tablet")
+            let reply = try alice.send("tonight", to: channel, cid: 4_242)
+            #expect(reply.message.cid == 4_242)
+            #expect(
+                try tablet.only(.notifMessage, as: NotifMessage.self).map(\.message.cid) == [4_242]
+            )
+            #expect(try bob.only(.notifMessage, as: NotifMessage.self).map(\.message.cid) == [nil])
+            let post = reply.message.id
+            func keys(_ client: WireClient) throws -> Set<Int64?> {
+                let history = try client.history(channel).messages ?? []
+                let got = try client.call(MsgGetRequest(chatID: channel, messageIDs: [post]))
+                return [
+                    history.last?.cid, got.messages.first?.cid,
+                    try client.chat(channel)?.lastMessage?.cid,
+                ]
+            }
+            #expect(try keys(alice) == [4_242])
+            #expect(try keys(bob) == [nil])
+            #expect(try alice.send("tonight", to: channel, cid: 4_242).message.cid == 4_242)
+            let link = NewLink(type: .forward, messageID: post, chatID: channel)
+            let forward = NewMessage(cid: 5, link: link)
+            let copy = try bob.call(MsgSendRequest(chatID: ChatID(0), message: forward)).message
+            let original = try #require(try copy.link?.value(limits: .standard).message)
+            #expect(original.text == "tonight")
+            #expect(original.cid == nil)
+            let edit = MsgEditRequest(chatID: channel, messageID: post, text: "tomorrow")
+            #expect(try alice.call(edit).message.cid == 4_242)
+            #expect(try bob.only(.notifMessage, as: NotifMessage.self).map(\.message.cid) == [nil])
+        }
+    }
+
     @Test("what was posted while one was away is in the delta, read or not")
     func away() throws {
         try withChannel { server, alice, bob, _, channel in

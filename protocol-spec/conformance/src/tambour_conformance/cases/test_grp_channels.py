@@ -22,7 +22,18 @@ from tambour_conformance.cases.test_grp import (
 from tambour_conformance.cases.test_src import word
 from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, Newcomer, message, new_group
 from tambour_conformance.people import Device
-from tambour_conformance.talk import LESS, chat_of, history, ids, login_again, marks, only, say, settled
+from tambour_conformance.talk import (
+    LESS,
+    SAVED,
+    chat_of,
+    history,
+    ids,
+    login_again,
+    marks,
+    only,
+    say,
+    settled,
+)
 from tambour_conformance.verdict import case, check, equal, skip
 from tambour_conformance.wire import Frame
 
@@ -100,6 +111,33 @@ def test_post(login: LogIn, cid: Cid) -> None:
     bob.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": message(cid())})
     change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=MEMBERS)
     carol.refused("not.allowed", "MSG_SEND", {"chatId": chat, "message": message(cid())})
+
+
+@case("GRP-63")
+def test_key_of_a_post(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """Its author knows a post by the cid, on every device; nobody else sees one."""
+    account, bob = newcomer("nina"), login("bob")
+    nina, laptop = login(account), login(account, "laptop")
+    chat = channel(cid, nina, laptop, bob)
+    number = cid()
+    post = say(nina, chat, number)
+    equal(post["cid"], number, "cid of the reply")
+    for device, expected in ((laptop, number), (bob, None)):
+        push = device.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)
+        equal(push["message"].get("cid"), expected, f"cid that {device.name} is told")
+    edit = {"chatId": chat, "messageId": post["id"], "text": "better"}
+    equal(nina.call("MSG_EDIT", edit)["message"]["cid"], number, "cid of the reply to an edit")
+    push = bob.push("NOTIF_MESSAGE", lambda push: push["chatId"] == chat)
+    equal(push["message"].get("cid"), None, "cid of the edited post")
+    for device, expected in ((nina, number), (laptop, number), (bob, None)):
+        got = device.call("MSG_GET", {"chatId": chat, "messageIds": [post["id"]]})["messages"]
+        shown = [history(device, chat, backward=1)[0], only(got, "message")]
+        for seen in (*shown, chat_of(device, chat)["lastMessage"]):
+            equal(seen.get("cid"), expected, f"cid that {device.name} sees")
+    link = {"type": "FORWARD", "chatId": chat, "messageId": post["id"]}
+    for author in (nina, bob):
+        copy = say(author, SAVED, cid(), "", link=link)
+        equal(copy["link"]["message"].get("cid"), None, "cid of what is forwarded")
 
 
 @case("GRP-35")
