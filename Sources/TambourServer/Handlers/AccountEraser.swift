@@ -131,16 +131,17 @@ package struct AccountEraser: Sendable {
         return nil
     }
 
-    /// The counters of others' messages are told with the next login.
+    /// Takes reactions away and tells of each, which may be to all of a large chat: few in a step.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: how many there were; `limit` when there may be more.
     private func takeBackReactions(
         of user: UserID,
         in chat: ChatState,
         limit: Int,
         _ tx: WriteTransaction
     ) throws -> Int {
-        let messages = try tx.messagesReactedTo(by: user, in: chat, limit: limit)
+        let most = min(limit, limits.erasedChatsPerStep)
+        let messages = try tx.messagesReactedTo(by: user, in: chat, limit: most)
         for id in messages {
             guard let record = try tx.record(id, in: chat),
                 let reaction = try tx.reader.reaction(of: user, to: record)
@@ -154,29 +155,32 @@ package struct AccountEraser: Sendable {
                 by: nil
             )
             try tx.setReaction(nil, of: user, to: record, in: chat, leaving: counters)
+            try tx.tell(counters, of: record, in: chat, but: user)
         }
-        return messages.count
+        return messages.count < most ? messages.count : limit
     }
 
-    /// The polls of others are told with the next login.
+    /// Takes votes away and tells of each poll: few in a step, as reactions.
     ///
-    /// - Returns: in how many the user had voted.
+    /// - Returns: in how many the user had voted; `limit` when there may be more.
     private func takeBackVotes(
         of user: UserID,
         in chat: ChatState,
         limit: Int,
         _ tx: WriteTransaction
     ) throws -> Int {
-        let messages = try tx.messagesVotedIn(by: user, in: chat, limit: limit)
+        let most = min(limit, limits.erasedChatsPerStep)
+        let messages = try tx.messagesVotedIn(by: user, in: chat, limit: most)
         for id in messages {
             guard let record = try tx.record(id, in: chat), record.poll != nil else {
                 try tx.dropReactions(to: [id], in: chat)
                 continue
             }
             let before = try tx.reader.choices(of: user, in: record)
-            _ = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
+            let changed = try tx.setChoices([], insteadOf: before, of: user, in: record, of: chat)
+            try tx.tellPoll(of: changed, in: chat, but: user)
         }
-        return messages.count
+        return messages.count < most ? messages.count : limit
     }
 
     private func leave(_ user: UserID, _ chat: ChatState, in tx: WriteTransaction) throws {

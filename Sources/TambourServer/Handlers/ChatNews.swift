@@ -95,6 +95,60 @@ extension WriteTransaction {
         return own
     }
 
+    /// Tells those who see a message of its reactions, without anybody's own.
+    func tell(
+        _ counters: ReactionInfo,
+        of record: MessageRecord,
+        in chat: ChatState,
+        but user: UserID
+    ) throws {
+        let changed = NotifMsgReactionsChanged(
+            chatID: chat.wireID,
+            messageID: record.id,
+            counters: counters.counters,
+            totalCount: counters.totalCount
+        )
+        let others = try readers(of: record.id, in: chat, but: user)
+        emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
+    }
+
+    /// Tells those who see a message of the votes in its poll, without anybody's own.
+    func tellPoll(of record: MessageRecord, in chat: ChatState, but user: UserID) throws {
+        let others = try readers(of: record.id, in: chat, but: user)
+        guard !others.isEmpty else { return }
+        try tellPoll(of: record, in: chat, seenBy: nil, to: others, except: nil)
+    }
+
+    /// A stock client takes a message without a status for a new one, so it goes out as an edited one.
+    func tellPoll(
+        of record: MessageRecord,
+        in chat: ChatState,
+        seenBy viewer: UserID?,
+        to users: [UserID],
+        except connection: ConnectionID?
+    ) throws {
+        var message = try message(record, in: chat, for: viewer)
+        message.status = .edited
+        try tell(
+            message,
+            answering: record.replyTo,
+            previous: previousID(of: record, in: chat),
+            in: chat,
+            to: users,
+            except: connection
+        )
+    }
+
+    private func readers(
+        of message: MessageID,
+        in chat: ChatState,
+        but user: UserID
+    ) throws -> [UserID] {
+        var others = try readers(of: message, in: chat)
+        if let index = others.firstIndex(of: user) { others.remove(at: index) }
+        return others
+    }
+
     /// Tells the members of messages that are gone, some thousand in a push. A member for whom the chat
     /// begins later is told of those after that: an id says when something was written. Where members
     /// begin at more than `fanOutMembers` places, neighbours are told the same, which bounds the pushes.

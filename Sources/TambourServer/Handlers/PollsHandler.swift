@@ -55,31 +55,20 @@ struct PollsHandler: Sendable {
     }
 
     /// Tells of a vote: the others what everybody may see, the caller's devices its own vote too.
-    ///
-    /// A stock client takes a message without a status for a new one, so it goes out as an edited one.
     private func tell(
         _ record: MessageRecord,
         in chat: ChatState,
         _ caller: Caller,
         _ tx: WriteTransaction
     ) throws {
-        let previous = try tx.previousID(of: record, in: chat)
-        func tell(_ viewer: UserID?, to users: [UserID], except connection: ConnectionID?) throws {
-            var message = try tx.message(record, in: chat, for: viewer)
-            message.status = .edited
-            try tx.tell(
-                message,
-                answering: record.replyTo,
-                previous: previous,
-                in: chat,
-                to: users,
-                except: connection
-            )
-        }
-        var others = try tx.readers(of: record.id, in: chat)
-        if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
-        if !others.isEmpty { try tell(nil, to: others, except: nil) }
-        try tell(caller.userID, to: [caller.userID], except: caller.connectionID)
+        try tx.tellPoll(of: record, in: chat, but: caller.userID)
+        try tx.tellPoll(
+            of: record,
+            in: chat,
+            seenBy: caller.userID,
+            to: [caller.userID],
+            except: caller.connectionID
+        )
     }
 
     // MARK: - Reading

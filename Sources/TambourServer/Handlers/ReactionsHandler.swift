@@ -98,15 +98,7 @@ struct ReactionsHandler: Sendable {
             in: chat,
             leaving: counters
         )
-        let changed = NotifMsgReactionsChanged(
-            chatID: chat.wireID,
-            messageID: record.id,
-            counters: counters.counters,
-            totalCount: counters.totalCount
-        )
-        var others = try tx.readers(of: record.id, in: chat)
-        if let index = others.firstIndex(of: caller.userID) { others.remove(at: index) }
-        tx.emit(.push(.notifMsgReactionsChanged(changed), to: others, except: nil))
+        try tx.tell(counters, of: record, in: chat, but: caller.userID)
         let reacted = NotifMsgYouReacted(
             chatID: chat.wireID,
             messageID: record.id,

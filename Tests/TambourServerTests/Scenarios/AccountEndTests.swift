@@ -300,6 +300,60 @@ struct AccountEndTests {
         }
     }
 
+    @Test("those who are there are told of the reactions and votes that go, a few a step")
+    func reactionsAndVotes() throws {
+        let clock = ManualClock()
+        let limits = ["erasedChatsPerStep": 2]
+        try withPair(limits: limits, environment: clock.environment) { server, alice, bob, _ in
+            let group = try bob.createGroup("Group", with: [alice], cid: 1)
+            var reacted: [MessageID] = []
+            var asked: [MessageID] = []
+            for number in 0..<3 {
+                let cid = Int64(10 * number + 10)
+                reacted.append(try bob.send("?", to: group, cid: cid).message.id)
+                let reaction = NewReaction(id: "🔥")
+                try alice.call(
+                    MsgReactionRequest(
+                        chatID: group,
+                        messageID: reacted[number],
+                        reaction: reaction
+                    )
+                )
+                let message = NewMessage(cid: cid + 1, text: "poll", attaches: [.poll()])
+                let sent = try bob.call(MsgSendRequest(chatID: group, message: message)).message
+                asked.append(sent.id)
+                let vote = SendVoteRequest(
+                    chatID: group,
+                    messageID: sent.id,
+                    pollID: try #require(sent.attaches.stored?.first?.pollID),
+                    answersIDs: [1]
+                )
+                try alice.call(vote)
+            }
+            try alice.call(ProfileDeleteRequest())
+            clock.advance(ms: week + 1000)
+            _ = try bob.takePushes()
+            // Who it was, and two of the three reactions.
+            try server.step(2)
+            let first = try bob.takePushes().filter { $0.opcode == .notifMsgReactionsChanged }
+            #expect(first.count == 2)
+            server.keepHouse()
+
+            let pushes = try bob.takePushes()
+            let counters = try (first + pushes).filter { $0.opcode == .notifMsgReactionsChanged }
+                .map { try $0.decode(as: NotifMsgReactionsChanged.self) }
+            #expect(counters.map(\.messageID) == reacted)
+            #expect(counters.allSatisfy { $0.chatID == group && $0.totalCount == 0 })
+            let polls = try pushes.filter { $0.opcode == .notifMessage }
+                .map { try $0.decode(as: NotifMessage.self).message }
+                .filter { asked.contains($0.id) }
+            #expect(polls.map(\.id) == asked)
+            #expect(polls.allSatisfy { $0.status == .edited })
+            #expect(polls.map { $0.attaches.stored?.first?.state?.total } == [0, 0, 0])
+            #expect(try server.admin(.user("\(alice.userID)")).contains("erasure done"))
+        }
+    }
+
     @Test("goes a few messages a step where there are many, and on from wherever it was")
     func longChats() throws {
         let clock = ManualClock()

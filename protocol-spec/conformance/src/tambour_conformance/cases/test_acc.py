@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tambour_conformance.cases.test_grp import MEMBERS, change, event_of, forget
+from tambour_conformance.cases.test_pol import ask as ask_poll
+from tambour_conformance.cases.test_pol import of, vote
+from tambour_conformance.cases.test_rea import react
 from tambour_conformance.connection import Connection
 from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer
 from tambour_conformance.people import Account, Device, People
@@ -140,6 +143,26 @@ def test_the_end_of_an_account(
     user = only([each for each in contacts if each["id"] == nina.user_id], "user")
     equal((user["accountStatus"], user.get("names", []), user.get("phone")), (2, [], None), "user")
     check(registers(connect("new"), accounts, account), "a phone without an account", "it has one")
+
+
+@case("ACC-09")
+def test_reactions_and_votes_go(
+    login: LogIn, newcomer: Newcomer, bob: Device, group: Group, cid: Cid, limits: Limits
+) -> None:
+    """Who is there is told of the counters that change."""
+    nina = login(newcomer("nina"))
+    chat = group(bob, nina)
+    said = say(bob, chat, cid())["id"]
+    name = ask_poll(bob, chat, cid())
+    react(nina, chat, said, "🔥")
+    vote(nina, name, 1)
+    forget(bob)
+    bob.pushes("NOTIF_MSG_REACTIONS_CHANGED")
+    erase(limits, nina)
+    changed = bob.push("NOTIF_MSG_REACTIONS_CHANGED", lambda push: push["messageId"] == said)
+    equal((changed["chatId"], changed["totalCount"], changed["counters"]), (chat, 0, []), "the counters")
+    told = bob.push("NOTIF_MESSAGE", lambda push: push["message"]["id"] == name["messageId"])["message"]
+    equal((told["status"], of(told)["state"]["total"]), ("EDITED", 0), "the poll")
 
 
 @case("ACC-08")
