@@ -660,7 +660,8 @@ package struct LoginReply: WirePayload, Hashable {
     package var chatMarker: Int64?
     /// Messages beside those of the chats.
     package var messages: IDMap<ChatID, [Message]>
-    /// Contacts and dialog partners.
+    /// Contacts and dialog partners. With `chatMarker`, and without `resync` of the contacts, only the
+    /// partners of `chats`: those of the chats that CHATS_LIST brings are asked for with CONTACT_INFO.
     package var contacts: [User]
     /// Who is online, of the partners whom NOTIF_PRESENCE tells of.
     package var presence: IDMap<UserID, Presence>

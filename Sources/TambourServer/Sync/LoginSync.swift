@@ -47,12 +47,17 @@ struct LoginSync: Sendable {
         let config = try config(account, requester, unlessKnown: request.configHash, snapshot)
         room.bytes -= config?.settingsSize ?? 0
         // Nothing is left out for good: the client would not have it, or keep what it has, for ever.
-        // Who gets chats in full gets the partners of those that are sent; who holds the chats, all.
+        // Who gets chats in full gets the partners of those that are sent; who holds the chats, all, and so
+        // does who is to forget the contacts that do not come.
+        let forgets = restored.contains(request.contactsSync ?? 0, at: time)
         let changedContacts =
             if let contactsMark {
                 try snapshot.changedContacts(of: caller.userID, since: contactsMark)
             } else {
-                try snapshot.contacts(of: caller.userID, withPartners: chatsMark != nil)
+                try snapshot.contacts(
+                    of: caller.userID,
+                    withPartners: chatsMark != nil || forgets
+                )
             }
         let contactsRoom = room.bytes / 2
         let contacts = room.take(

@@ -15,6 +15,9 @@ struct RestoreTests {
         let dialog = alice.dialog(with: bob)
         try alice.send("kept", to: dialog, cid: 1)
         clock.advance(ms: 1000)
+        let carol = try server.signUp("Carol")
+        try alice.send("kept too", to: alice.dialog(with: carol), cid: 1)
+        clock.advance(ms: 1000)
         let before = try server.reconnect(alice).login.time
         let place = "\(server.dataDirectory)-backup"
         let backup = Backup(place, environment: clock.environment)
@@ -48,9 +51,23 @@ struct RestoreTests {
         for mark in [before, after] {
             let told = try login(since: mark, ["resync"])
             #expect(told.resync == [.chats, .contacts, .drafts])
-            #expect(told.chats.map(\.lastMessage?.text) == ["kept"])
-            #expect(told.contacts.map(\.id) == [bob.userID])
+            #expect(told.chats.map(\.lastMessage?.text) == ["kept too", "kept"])
+            #expect(Set(told.contacts.map(\.id)) == [bob.userID, carol.userID])
         }
+        // Who is to forget the contacts that do not come gets those of all pages.
+        let short = try restored.connect(device: "phone", capabilities: ["resync"])
+        let page = try short.call(
+            LoginRequest(
+                token: alice.token,
+                chatsSync: after,
+                contactsSync: after,
+                draftsSync: after,
+                chatsCount: 1
+            )
+        )
+        #expect(page.chats.map(\.lastMessage?.text) == ["kept too"])
+        #expect((page.chatMarker ?? 0) > 0)
+        #expect(Set(page.contacts.map(\.id)) == [bob.userID, carol.userID])
         let told = try login(since: after, ["resync"])
         // Later than anything was since: the store had another life that came so far.
         let ahead = try login(since: told.time + 3_600_000, ["resync"])

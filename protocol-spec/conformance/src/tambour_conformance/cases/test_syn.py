@@ -92,6 +92,24 @@ def test_page_of_chats(login: LogIn, newcomer: Newcomer, cid: Cid, limits: Limit
             check(reply.get("chatMarker", 0) > 0, "chatMarker when there is more", reply.get("chatMarker"))
 
 
+@case("SYN-18")
+def test_partners_of_later_pages(login: LogIn, newcomer: Newcomer, cid: Cid) -> None:
+    """A first page brings its partners; CONTACT_INFO knows those of the others."""
+    nina = login(newcomer("nina"))
+    partners = [login(newcomer(f"partner {number}")) for number in range(3)]
+    for partner in partners:
+        say(partner, dialog(partner, nina), cid())
+    reply = login_again(nina, chatsCount=1)
+    equal(ids(reply["chats"]), [dialog(nina, partners[2])], "chats of the first page")
+    held = {each["id"]: each for each in reply["contacts"]}
+    check(partners[2].user_id in held, "the partner of the first page", sorted(held))
+    equal(len(all_chats(nina, 1)), 3, "chats of all pages")
+    users = [each.user_id for each in partners]
+    known = nina.call("CONTACT_INFO", {"contactIds": users})["contacts"]
+    equal(sorted(ids(known)), sorted(users), "partners that CONTACT_INFO knows")
+    check(all(each["names"] for each in known), "names of the partners", known)
+
+
 @case("SYN-08")
 @pytest.mark.parametrize("count", [None, 1, 7, 50])
 def test_rest_of_the_list(
