@@ -1552,7 +1552,9 @@ extension MsgGetCommentsInfoRequest: WireRequest {
 
 /// Deletes for everybody what was sent between two times: everything where the caller may clear the history
 /// (see the table of roles), the caller's own messages elsewhere, of whoever may write. Of `maxDeletedRange`
-/// those count too that are deleted already or of others.
+/// those count too that are deleted already or of others. Times of messages run ahead of the clock while many
+/// are sent at once: who means everything up to now takes the `time` of the newest message as `endTime`, if
+/// that is later.
 package struct MsgDeleteRangeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

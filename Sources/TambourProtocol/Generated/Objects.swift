@@ -3084,7 +3084,8 @@ package struct MessageLink: WireValue, Hashable {
     package var type: LinkType
     /// Chat of the original.
     package var chatID: ChatID
-    /// The original, complete: without it clients drop the whole reply.
+    /// The original without its reactions, and with a poll as somebody sees it who has not voted. Clients
+    /// drop a reply without it.
     package var message: Message
     /// Id of the original.
     package var messageID: MessageID?
