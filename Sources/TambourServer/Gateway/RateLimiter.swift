@@ -77,7 +77,7 @@ package final class RateLimiter: Sendable {
 
         private let capacity: Int
         private var slots: [Slot] = []
-        private var places: [Key: Int32] = [:]
+        private var places: [Key: Int] = [:]
         /// The next slot that `sweep` or `makeRoom` looks at.
         private var hand = 0
 
@@ -98,12 +98,12 @@ package final class RateLimiter: Sendable {
             _ body: (_ fullAt: inout Int64) -> R
         ) -> R {
             for _ in 0..<Self.sweptPerUse { sweep(now) }
-            if let place = places[key] { return body(&slots[Int(place)].fullAt) }
+            if let place = places[key] { return body(&slots[place].fullAt) }
             var fullAt: Int64 = 0
             let result = body(&fullAt)
             if fullAt > now {
                 if slots.count >= capacity { makeRoom() }
-                places[key] = Int32(slots.count)
+                places[key] = slots.count
                 slots.append(Slot(key: key, fullAt: fullAt))
             }
             return result
@@ -139,7 +139,7 @@ package final class RateLimiter: Sendable {
             let last = slots.removeLast()
             guard place < slots.count else { return }
             slots[place] = last
-            places[last.key] = Int32(place)
+            places[last.key] = place
         }
     }
 
