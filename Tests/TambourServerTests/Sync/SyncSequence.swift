@@ -1401,6 +1401,8 @@ extension SyncSequence {
             )
         ])
         for case .push(.notifMessage(let push), to: _, except: _) in events {
+            // Of a post its author alone is told the `cid`.
+            if push.message.cid == nil, push.chatID.isChannel { continue }
             guard let cid = push.message.cid, let origin = scheduled[cid] else {
                 throw Divergence("a message was sent that nobody had scheduled")
             }
