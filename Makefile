@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
 SOAK_RUNS ?= 20
-# How long each target is fuzzed.
+# Processor time that each target is fuzzed for, minutes.
 FUZZ_MINUTES ?= 3
 # Which of W1 to W10 to measure; all of them when empty.
 WORKLOADS ?=
