@@ -107,28 +107,21 @@ extension Lane {
     }
 
     private func sendDirectly(_ bytes: UnsafeRawBufferPointer, to connection: Connection) {
-        let result = Glibc.send(
-            connection.descriptor,
-            bytes.baseAddress,
-            bytes.count,
-            noSignal
-        )
-        guard let sent = accepted(result, by: connection) else { return }
+        guard let sent = send(bytes, to: connection) else { return }
         keep(UnsafeRawBufferPointer(rebasing: bytes[sent...]), for: connection)
+    }
+
+    /// The number of bytes sent; nil if the connection was closed for its error.
+    private func send(_ bytes: UnsafeRawBufferPointer, to connection: Connection) -> Int? {
+        let sent = Glibc.send(connection.descriptor, bytes.baseAddress, bytes.count, noSignal)
+        return accepted(sent, by: connection)
     }
 
     func sendBacklog(_ connection: Connection) {
         guard let backlog = connection.backlog else {
             return watch(connection, connection.watched & ~EPOLLOUT.rawValue)
         }
-        let bytes = backlog.bytes
-        let result = Glibc.send(
-            connection.descriptor,
-            bytes.baseAddress,
-            bytes.count,
-            noSignal
-        )
-        guard let sent = accepted(result, by: connection) else { return }
+        guard let sent = send(backlog.bytes, to: connection) else { return }
         backlog.dropFirst(sent)
         guard backlog.isEmpty else { return }
         connection.backlog = nil

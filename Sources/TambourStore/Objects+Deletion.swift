@@ -93,7 +93,7 @@ extension WriteTransaction {
     /// Notes that nothing has to be deleted any more; until `putObjectPurge`.
     package func noteNoPurges() { mayHavePurges = false }
 
-    /// Something that still has to be deleted, of another user each time.
+    /// Returns a purge that is not finished; users take turns.
     package func nextObjectPurge() throws -> ObjectPurge? {
         let statement = store.objectPurges.next
         defer { statement.reset() }

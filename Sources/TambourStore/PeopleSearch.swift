@@ -61,7 +61,7 @@ extension WriteTransaction {
 
 /// Finds what has a name by the words of names.
 struct NameStatements {
-    /// Where the rows are that come after so many.
+    /// Finds the row at which a page begins, by the number of rows before it.
     let place: any SQLStatement
     let page: any SQLStatement
 
@@ -181,6 +181,8 @@ extension ReadTransaction {
         _ statement: any SQLStatement
     ) throws -> (word: [UInt8], id: Int64)? {
         guard rows > 0 else { return (word, .min) }
+        // Markers may be made up, and skipping takes time.
+        guard rows <= limits.maxSkippedNames else { return nil }
         defer { statement.reset() }
         statement.bindBlob(1, word)
         statement.bindBlob(2, end)

@@ -6,7 +6,7 @@ import TambourProtocol
 /// area. For each word of a part the index has a mask of its blocks, and for each word of an area a
 /// mask of its complete parts; a message itself is read to see whether it is meant. So the index may know of
 /// fewer messages than there are, which is what lets it follow when the engine has time: what is
-/// behind it is looked through. Words of what was removed or edited leave it later too, block by block.
+/// behind it is looked through. Words of removed and edited messages leave it later too, block by block.
 enum SearchIndex {
     static let blockMessages: Int64 = 16
     /// Blocks of a part, and parts of an area: the bits of a mask.

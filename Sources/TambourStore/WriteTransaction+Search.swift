@@ -8,7 +8,7 @@ struct SearchBacklog {
     var chats: Set<ChatKey> = []
     /// Chats above this key have not been looked at since the start; nil when all have.
     var sweptTo: ChatKey? = ChatKey(.min)
-    /// Whether there may be blocks to index anew.
+    /// Whether `search_stale` may have rows.
     var mayHaveStale = true
 }
 
@@ -159,7 +159,7 @@ extension WriteTransaction {
 
     // MARK: - What was changed
 
-    /// Puts the words of an edited message in; those that it no longer has leave the index with the block.
+    /// Adds the new words of an edited message, so that it is found at once, and marks its block as stale.
     func reindex(_ old: MessageRecord, as new: MessageRecord) throws {
         let (chat, words) = (old.chat, new.searchWords)
         guard words != old.searchWords, try old.number <= indexedMessages(of: chat) else { return }
@@ -173,8 +173,8 @@ extension WriteTransaction {
         try noteStale([old.number], in: chat)
     }
 
-    /// Notes that messages were edited or removed: `refreshIndex` takes their words out. Until then the
-    /// index knows of words that are gone, and a search reads a block in vain.
+    /// Marks the blocks of edited or removed messages as stale. `refreshIndex` takes the old words out; until
+    /// then a search for them reads the block and finds nothing.
     ///
     /// - Parameter numbers: of the messages.
     func noteStale(_ numbers: [Int64], in chat: ChatKey) throws {
@@ -187,7 +187,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Indexes some blocks anew of which messages were edited or removed.
+    /// Indexes some stale blocks again: blocks in which messages were edited or removed.
     ///
     /// - Parameter chat: nil for any.
     /// - Returns: false when there were none.
@@ -216,7 +216,7 @@ extension WriteTransaction {
         return true
     }
 
-    /// Blocks to index anew, as many as one step takes.
+    /// The stale blocks of the next step.
     private func nextStale(of chat: ChatKey?) throws -> [(chat: ChatKey, block: Int64)] {
         let statement = store.search.nextStale
         defer { statement.reset() }
@@ -227,7 +227,7 @@ extension WriteTransaction {
         return stale.filter { chat == nil || $0.chat == chat }
     }
 
-    /// Gives blocks of a part the words that they have now.
+    /// Replaces the words of some blocks of a part.
     private func replace(
         _ bits: Int64,
         with words: [[UInt8]: Int64],

@@ -18,7 +18,7 @@ package final class WriteTransaction {
     package internal(set) var writes = 0
 
     var counter: UInt16
-    /// What others will hear of the batch.
+    /// The events of the batch so far.
     package private(set) var events: [Event] = []
     var chats: [ChatKey: ChatState] = [:]
     var pairs: [Pair: ChatKey] = [:]
@@ -34,7 +34,7 @@ package final class WriteTransaction {
     var searchBacklog = SearchBacklog()
     /// The chat of the last step of `purgeMessages`.
     var purgedChat = ChatKey(.min)
-    /// Whose objects had their turn last.
+    /// The user whose purge `nextObjectPurge` returned last.
     var purgedUser = UserID(.min)
     /// Whether something may still have to be deleted, step by step; at the start nobody knows.
     package internal(set) var mayHavePurges = true

@@ -431,16 +431,17 @@ package final class Limits: Sendable {
     package let maxObjectReplies: Int
     /// 500 rows. What goes with something that was deleted must not keep others waiting.
     package let purgedRowsPerStep: Int
-    /// 50 operations. A large push goes in several transactions, others' requests between them.
+    /// 50 operations. A large push takes several transactions; requests of others run between them.
     package let objectOperationsPerStep: Int
-    /// 250 messages. The same of a deletion of many messages.
+    /// 250 messages. A deletion of many messages takes several transactions; requests of others run between
+    /// them.
     package let deletedPerStep: Int
     /// 7 days. A device that lost a reply asks again within days.
     package let objectRepliesDays: Int
     /// 10_000 messages. One request may not make the store change more.
     package let maxDeletedRange: Int
-    /// 2000 messages. Unread messages are counted without those that one has deleted for oneself; whoever
-    /// wants all of them gone clears the chat.
+    /// 2000 messages. The number of unread messages leaves out messages that a user deleted for themselves,
+    /// and counting reads a row for each. Who wants more of them gone clears the chat.
     package let maxHiddenPerChat: Int
     /// 500 messages. More scheduled messages than anybody plans; of as many deleted ones the keys are kept.
     package let maxDelayed: Int
@@ -493,8 +494,8 @@ package final class Limits: Sendable {
     /// 50_000 members. Counting reads a row for each reader of a message; of more readers so many are
     /// counted.
     package let maxCountedReaders: Int
-    /// 50_000 messages. Removed and hidden messages are taken off what is unread; of more than so many after
-    /// a read mark, the rest counts as unread.
+    /// 10_000 messages. The number of unread messages leaves out removed and hidden ones. Counting them reads
+    /// a row for each; those above this limit count as unread.
     package let maxSubtractedMessages: Int
     /// 5000 chats. A search of all chats looks at each; of more than so many, at those that changed last.
     package let maxSearchedChats: Int
@@ -512,6 +513,9 @@ package final class Limits: Sendable {
     package let maxFinders: Int
     /// 200 people. Who finds more asks for more letters.
     package let maxPeopleFound: Int
+    /// 100_000 rows. A later page of a search of names skips the rows of earlier ones. Names behind so many
+    /// rows of one beginning are found by more letters.
+    package let maxSkippedNames: Int
     /// 100 requests. Chats that one user waits to be let into; nobody remembers more.
     package let maxJoinRequests: Int
     /// 1000 reports. Open ones of one user; the same subject again is no further report, and a closed one
@@ -781,13 +785,14 @@ package final class Limits: Sendable {
         maxScannedRows = overrides.value(of: "maxScannedRows", standard: 4000)
         maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
         maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)
-        maxSubtractedMessages = overrides.value(of: "maxSubtractedMessages", standard: 50_000)
+        maxSubtractedMessages = overrides.value(of: "maxSubtractedMessages", standard: 10_000)
         maxSearchedChats = overrides.value(of: "maxSearchedChats", standard: 5000)
         maxComparedChats = overrides.value(of: "maxComparedChats", standard: 5000)
         maxComparedRows = overrides.value(of: "maxComparedRows", standard: 100_000)
         maxFoundPeople = overrides.value(of: "maxFoundPeople", standard: 256)
         maxFinders = overrides.value(of: "maxFinders", standard: 20_000)
         maxPeopleFound = overrides.value(of: "maxPeopleFound", standard: 200)
+        maxSkippedNames = overrides.value(of: "maxSkippedNames", standard: 100_000)
         maxJoinRequests = overrides.value(of: "maxJoinRequests", standard: 100)
         maxReports = overrides.value(of: "maxReports", standard: 1000)
         maxReportBytes = overrides.value(of: "maxReportBytes", standard: 8192)

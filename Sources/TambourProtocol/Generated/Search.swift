@@ -748,9 +748,8 @@ extension MsgSearchRequest: WireRequest {
 }
 
 /// How many members beside its author have read each message, as their read marks say that the caller sees.
-/// In a channel or group that has more than fanOutMembers at present, everybody counts, also who shows their
-/// mark to nobody: a number over so many tells of none of them. There at most `maxCountedReaders` are
-/// counted.
+/// In a channel or group that has more than fanOutMembers at present, all marks count, also hidden ones: in a
+/// number that large nobody can be told apart. There at most `maxCountedReaders` are counted.
 package struct MsgGetStatRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID

@@ -1,6 +1,6 @@
 import TambourProtocol
 
-/// The requests that wait for the password hasher: a `FairQueue` with room for so many.
+/// The requests that wait for the password hasher: a `FairQueue` with a capacity.
 ///
 /// A subject is an account, or an address before login. However many requests one of them sends,
 /// everybody else waits for one of its passwords at most. A subject gets its next turn when the

@@ -28,9 +28,10 @@ package struct Answer: Sendable {
     /// A dialog that is alive: the other side's presence is worth a push from now on.
     package var interest: ChatID?
     package var following: Following?
-    /// What is still to be done, in a transaction of its own, before there is an answer; the outcome says nothing then.
+    /// The next step of the command, which runs in a transaction of its own; while there is one, `outcome`
+    /// is not sent.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
-    /// The number of rows that were read for it; 0 for a command, whose price says all.
+    /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
     package var rowsRead = 0
 
     package static let done = Answer(.done)
@@ -44,7 +45,7 @@ package struct Answer: Sendable {
         Answer(.reply(payload))
     }
 
-    /// - Parameter check: asked before each further step; refuses by throwing.
+    /// - Parameter check: called before each further step; throws to refuse it.
     static func stepped(
         _ progress: Progress<some WirePayload>,
         check: @escaping @Sendable (WriteTransaction) throws -> Void = { _ in }

@@ -102,7 +102,8 @@ package final class Engine: Sendable {
         private let queue: SerialQueue
         private let maxBatchUs: Int64
         private var waiting: FairQueue<WorkSubject, Command>
-        /// The subjects that wait until lanes have delivered, and what their last commands have cost.
+        /// The subjects that have no further turn in this batch, or not before lanes have delivered, and
+        /// what their last commands have cost.
         private var held: [WorkSubject: Int64] = [:]
         /// Whether a block that runs the next batch stands in the queue.
         private var isNextPosted = false
@@ -112,11 +113,11 @@ package final class Engine: Sendable {
         private var lastRun: Duration
         private var workIsDueAt: Duration
 
-        /// So long nobody must have asked for anything before the engine does spare work: where all
-        /// processors are busy an engine may wait for its next commands without being idle ...
+        /// The engine does a step of spare work after this time without a command: where all processors are
+        /// busy, it may wait for commands without being idle.
         private static let pause: Duration = .milliseconds(50)
-        /// ... or so many times what its last step took: 1 % of the time of a busy engine, and 10 % while
-        /// there is something to remove that users still see.
+        /// A busy engine does the next step after this multiple of the time that the last one took. Spare work
+        /// gets 1 % of its time, and 10 % while users still see something that is being removed.
         private var restPerWork: Int { core.hasPurges ? 9 : 99 }
 
         init(
@@ -181,13 +182,13 @@ package final class Engine: Sendable {
         /// Runs all that waits.
         func runAll() {
             while !waiting.isEmpty {
-                release(Array(held.keys))
+                release(Set(held.keys))
                 runBatch()
             }
         }
 
         /// Gives subjects their next turns when lanes have told all others what their commands did.
-        private func releaseLater(_ subjects: [WorkSubject]) {
+        private func releaseLater(_ subjects: Set<WorkSubject>) {
             guard !subjects.isEmpty else { return }
             whenDelivered { [weak self, queue] in
                 queue.async { [weak self] in
@@ -197,7 +198,7 @@ package final class Engine: Sendable {
             }
         }
 
-        private func release(_ subjects: [WorkSubject]) {
+        private func release(_ subjects: Set<WorkSubject>) {
             for subject in subjects {
                 guard let cost = held.removeValue(forKey: subject) else { continue }
                 waiting.finish(subject, cost: cost)
@@ -211,20 +212,21 @@ package final class Engine: Sendable {
             var now = start
             var count = 0
             var running: WorkSubject?
-            var telling: [WorkSubject] = []
+            var (telling, unfinished) = (Set<WorkSubject>(), Set<WorkSubject>())
             /// The command before has run, if there was one.
             func finish() {
                 let before = now
                 now = queue.nowUs
-                if let running {
-                    if core.toldBytes > FanOut.most {
-                        held[running] = now - before
-                        telling.append(running)
-                    } else {
-                        waiting.finish(running, cost: now - before)
-                    }
-                }
+                guard let subject = running else { return }
                 running = nil
+                if core.toldBytes >= FanOut.most {
+                    telling.insert(subject)
+                } else if core.hasRest {
+                    unfinished.insert(subject)
+                } else {
+                    return waiting.finish(subject, cost: now - before)
+                }
+                held[subject] = now - before
             }
             let (commands, result) = core.run(wall: environment.wallMs) {
                 finish()
@@ -244,11 +246,12 @@ package final class Engine: Sendable {
             for (command, answer) in zip(commands, result.answers) {
                 if let rest = answer.rest {
                     let further = Command(for: command.subject, rest, done: command.done)
-                    waiting.addFirst(further, of: command.subject)
+                    waiting.addRest(further, of: command.subject)
                 } else {
                     command.done(answer)
                 }
             }
+            release(unfinished)
             releaseLater(telling)
             lastRun = queue.now
             workLater()

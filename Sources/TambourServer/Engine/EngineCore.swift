@@ -47,6 +47,8 @@ package final class EngineCore {
     private var spareTurn = 0
     /// What it takes to tell others of the command that ran last, by `FanOut`.
     private(set) var toldBytes = 0
+    /// Whether the command that ran last has left a rest.
+    private(set) var hasRest = false
 
     private enum SpareWork: CaseIterable {
         case objects, messages, words
@@ -75,7 +77,8 @@ package final class EngineCore {
         var result = run(wall: wall) { waiting.popFirst() }.result
         for index in result.answers.indices {
             while let rest = result.answers[index].rest {
-                let further = run([Command(rest)], wall: wall)
+                var next: Command? = Command(rest)
+                let further = run(wall: wall) { next.take() }.result
                 result.answers[index] = further.answers.first ?? .refusal(.internalError)
                 result.events += further.events
             }
@@ -166,9 +169,11 @@ package final class EngineCore {
                 let command = commands[answers.count]
                 let writes = tx.writes
                 let told = tx.events.count
-                toldBytes = 0
+                (toldBytes, hasRest) = (0, false)
                 do {
-                    answers.append(try command.body(tx))
+                    let answer = try command.body(tx)
+                    hasRest = answer.rest != nil
+                    answers.append(answer)
                 } catch let refusal as RequestError {
                     // A refusal before the first write leaves nothing behind. One after it takes
                     // the whole batch back, and then fails alone.

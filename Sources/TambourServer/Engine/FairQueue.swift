@@ -4,12 +4,12 @@ import TambourProtocol
 /// Jobs of many subjects: those of one subject in the order in which they were added, the subjects in turn.
 ///
 /// One job of a subject is out at a time: the next can be taken when `finish` was called for it. Each
-/// operation but `removeNewest` is O(1). Rounds bound what one subject costs the others: a subject whose jobs of this
-/// round have cost the budget rests until the next round begins.
+/// operation but `removeNewest` is O(1). Rounds bound what one subject costs the others: a subject whose
+/// jobs of this round have cost the budget rests until the next round begins.
 struct FairQueue<Subject: Hashable, Job> {
     fileprivate struct Line {
-        /// Taken before the others.
-        var first: Job?
+        /// The rest of the job that is out; taken before the others.
+        var rest: Job?
         var jobs = FIFO<Job>()
         var isOut = false
         /// What its jobs of the round `costRound` have cost.
@@ -47,11 +47,14 @@ struct FairQueue<Subject: Hashable, Job> {
         if lines[subject, default: Line()].add(job) { ready.append(subject) }
     }
 
-    /// Adds a job before all others of its subject, the rest of one that was taken.
-    mutating func addFirst(_ job: Job, of subject: Subject) {
-        guard lines[subject]?.isEmpty == false else { return add(job, of: subject) }
+    /// Adds the rest of the job of `subject` that was taken and is not finished: it comes before the
+    /// subject's other jobs.
+    mutating func addRest(_ job: Job, of subject: Subject) {
+        guard let index = lines.index(forKey: subject), lines.values[index].isOut else {
+            preconditionFailure("the job that leaves a rest is out")
+        }
         count += 1
-        lines[subject]?.first = job
+        lines.values[index].rest = job
     }
 
     /// Takes the next job of the subject whose turn it is.
@@ -98,8 +101,8 @@ struct FairQueue<Subject: Hashable, Job> {
 }
 
 extension FairQueue.Line {
-    fileprivate var isEmpty: Bool { first == nil && jobs.isEmpty }
-    fileprivate var count: Int { jobs.count + (first == nil ? 0 : 1) }
+    fileprivate var isEmpty: Bool { rest == nil && jobs.isEmpty }
+    fileprivate var count: Int { jobs.count + (rest == nil ? 0 : 1) }
 
     /// - Returns: whether its subject is to have a turn because of it.
     fileprivate mutating func add(_ job: Job) -> Bool {
@@ -109,7 +112,7 @@ extension FairQueue.Line {
 
     fileprivate mutating func take() -> Job? {
         isOut = true
-        return first.take() ?? jobs.popFirst()
+        return rest.take() ?? jobs.popFirst()
     }
 
     /// The job that was out is done.

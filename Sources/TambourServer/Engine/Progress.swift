@@ -1,9 +1,9 @@
 package import TambourStore
 
-/// How far a command has come.
+/// The result of one step of a command.
 package enum Progress<Reply: Sendable>: Sendable {
     case finished(Reply)
-    /// What has happened so far is one transaction; the rest takes another one, others' commands in between.
-    /// A crash in between leaves the first part: for commands that may be sent again.
+    /// The next step, which runs in a transaction of its own; commands of others run in between. After a crash
+    /// only the first steps are done, so this is for commands that clients may send again.
     case more(@Sendable (WriteTransaction) throws -> Progress)
 }

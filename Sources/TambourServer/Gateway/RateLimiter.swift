@@ -67,7 +67,7 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// The buckets that are not full. Every operation looks at a few of them and no more.
+    /// The buckets that are not full. Each operation examines a constant number of them.
     private struct Buckets {
         private struct Slot {
             let key: Key

@@ -125,7 +125,7 @@ package struct AccountEraser: Sendable {
         if budget > 0 { budget -= try takeBackReactions(of: user, in: chat, limit: budget, tx) }
         if budget > 0 { budget -= try takeBackVotes(of: user, in: chat, limit: budget, tx) }
         guard budget > 0 else { return place }
-        // No word of theirs is left when the erasure ends.
+        // When the erasure ends, the index must not hold words of the user any more.
         if try tx.refreshIndex(of: chat.key) { return place }
         if isMember { try leave(user, chat, in: tx) }
         return nil

@@ -146,18 +146,18 @@ struct EntitiesHandler: Sendable {
         return try read(batch, from: caller, in: tx)
     }
 
-    /// The operations of a device that came together, and what some of them have come to.
+    /// The state of one OBJ_PUSH between its steps.
     private struct Batch {
         let clientNow: Int64
         var unread: ArraySlice<(index: Int, operation: ObjectOperation)>
         var waiting: ArraySlice<(operation: EntityOperation, bytes: Int)> = []
-        /// How much copies of objects may still take of the reply.
+        /// The bytes of the reply that are left for copies of objects.
         var room: Int
         var order = ObjectBatch()
         var results: [ObjectResult] = []
     }
 
-    /// Reads what fields hold, of all operations before the first is tried.
+    /// Decodes the fields of all operations; only then the first operation is tried.
     private func read(
         _ batch: Batch,
         from caller: Caller,
@@ -176,13 +176,11 @@ struct EntitiesHandler: Sendable {
             }
         }
         batch.unread = batch.unread.dropFirst(part.count)
-        return .more { [batch] in
-            batch.unread.isEmpty
-                ? try step(batch, from: caller, in: $0) : try read(batch, from: caller, in: $0)
-        }
+        guard !batch.unread.isEmpty else { return try step(batch, from: caller, in: tx) }
+        return .more { [batch] in try read(batch, from: caller, in: $0) }
     }
 
-    /// How many of these operations one transaction takes.
+    /// Returns how many of these operations one transaction takes, at least one.
     private func stepLength(of bytes: some Sequence<Int>) -> Int {
         var left = Self.bytesPerStep
         return bytes.prefix(limits.objectOperationsPerStep).prefix { bytes in
@@ -191,7 +189,7 @@ struct EntitiesHandler: Sendable {
         }.count
     }
 
-    /// Large fields take as long as many operations.
+    /// The bytes of fields that one transaction takes, beside the operation that exceeds them.
     private static let bytesPerStep = 32_768
 
     private func step(

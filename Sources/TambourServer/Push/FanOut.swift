@@ -1,13 +1,14 @@
 import TambourProtocol
 import TambourStore
 
-/// About how many bytes lanes handle to tell others of something: what the sockets get, and for each push
-/// what it costs to have one.
+/// Estimates the work of the lanes to deliver pushes, in bytes: the payload to each receiver, and a fixed
+/// part for each push.
 enum FanOut {
     private static let bytesPerPush = 512
-    /// A user with many connections is one receiver here.
+    /// One user may have many connections.
     private static let fewestReceivers = 16
-    /// Some hundred short pushes, one of a few thousand bytes to all own devices.
+    /// From here on a command's subject waits for the lanes: about a hundred short pushes, or one of 4 KB
+    /// to a user who may have many connections.
     static let most = 65_536
 
     static func bytes(of events: ArraySlice<Event>) -> Int {

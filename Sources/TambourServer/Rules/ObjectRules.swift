@@ -24,7 +24,7 @@ package struct ObjectRules: Sendable {
         package var twin: Entity?
         /// Whether a live child stands below the object whose type does not go with its parent.
         package var hasRemainingChildren: Bool
-        /// Whether `current` is a tombstone below which something still has to be deleted.
+        /// Whether `current` is a tombstone whose children are still being deleted.
         package var isPurging: Bool
         /// Whether the user may have one more of such objects.
         package var hasRoom: Bool
@@ -193,7 +193,7 @@ package struct ObjectRules: Sendable {
         let conflict = ObjectDecision.conflict(.updateDelete, server: current.copy)
         // The natural key may have gone to another object meanwhile.
         guard kind.deletion == .updateWins, situation.twin == nil else { return conflict }
-        // Back at once, it would lose what is put below it to the deletion; the device sends it again.
+        // The purge would delete whatever is created below it. The device sends the update again later.
         guard !situation.isPurging else { return .skipped(because: operation.opID) }
         guard situation.hasRoom else { return .rejected(.tooMany, at: "/type") }
         if let flaw = kind.flaw(in: operation.fields, on: current.entity.fields) {

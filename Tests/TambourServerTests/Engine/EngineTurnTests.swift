@@ -156,6 +156,42 @@ struct EngineTurnTests {
     }
 
     @Test(
+        "commands of one account that leave something for later end one after the other",
+        arguments: [1, 64]
+    )
+    func rests(batch: Int) throws {
+        try withEngine(limits: ["maxBatchCommands": batch]) { bench in
+            let log = bench.log
+            func post(_ name: String, for user: Int64) {
+                @Sendable func step(_ number: Int) -> Answer {
+                    log.add("\(name)\(number)", .zero)
+                    guard number < 3 else { return .done }
+                    var answer = Answer.done
+                    answer.rest = { _ in step(number + 1) }
+                    return answer
+                }
+                bench.engine.post(
+                    Command(for: .user(UserID(user))) { _ in
+                        step(1)
+                    } done: { _ in
+                        log.add("\(name) ends", .zero)
+                    }
+                )
+            }
+            for name in ["a", "b", "c"] { post(name, for: 1) }
+            post("x", for: 2)
+            bench.engine.whenIdle {}
+            bench.scheduler.runAll()
+            let own = log.names.filter { !$0.hasPrefix("x") }
+            let expected = ["a", "b", "c"].flatMap { name in
+                (1...3).map { "\(name)\($0)" } + ["\(name) ends"]
+            }
+            #expect(own == expected)
+            #expect(log.names.filter { $0 == "x ends" }.count == 1)
+        }
+    }
+
+    @Test(
         "what a command leaves for later runs before its account's next one, and others' in between"
     )
     func rest() throws {
