@@ -32,12 +32,10 @@ struct FairQueueTests {
         queue.add(2, of: "a")
         queue.add(1, of: "b")
         #expect(queue.take()?.job == 1)
+        queue.addRest(9, of: "a")
+        #expect(queue.count == 3 && queue.count(of: "a") == 2)
         queue.finish("a")
-        queue.addFirst(9, of: "a")
-        #expect(queue.count == 3)
         #expect(takeAll(&queue) == ["b1", "a9", "a2"])
-        queue.addFirst(7, of: "c")
-        #expect(takeAll(&queue) == ["c7"])
         #expect(queue.isEmpty && !queue.hasReady)
     }
 

@@ -18,7 +18,9 @@ struct FanOutTests {
         return .push(.notifMessage(push), to: (0..<count).map { UserID($0 + 1) }, except: nil)
     }
 
-    @Test("makes an account wait for lanes when many hear of its command, or its own devices of much")
+    @Test(
+        "makes an account wait for lanes when many hear of its command, or its own devices of much"
+    )
     func heavy() throws {
         let settings = SettingsNews(version: 1, isHidden: false, user: .null, chats: nil)
         let heavy: [Event] = [
