@@ -60,7 +60,8 @@ extension ReadTransaction {
     /// Returns the most recently active chats from `cursor` on, newest first.
     ///
     /// Chats of one millisecond stay together where they fit: some clients take the time of the last chat
-    /// for the marker. Chats of one millisecond that fit no page are cut, and the marker says where.
+    /// for the marker. Chats of one millisecond that fit no page are cut, and the marker says where. A page
+    /// also ends at `pageEnd`.
     ///
     /// - Parameters:
     ///   - limit: chats; up to `maxChatsPage` more where they share the last one's millisecond.
@@ -76,9 +77,11 @@ extension ReadTransaction {
         let most = limit + limits.maxChatsPage
         let candidates = try candidates(for: viewer, cursor, skipped, limit, most: most)
         var budget = budget ?? limits.maxReplyBytes
+        let pageEnd = self.pageEnd
         var chats: [Chat] = []
         for (place, candidate) in candidates.prefix(most).enumerated() {
             if place >= limit, candidate.active != candidates[place - 1].active { break }
+            if rowsRead >= pageEnd, !chats.isEmpty { break }
             let chat = try chat(candidate.view)
             budget -= chat.wireSizeEstimate
             if budget < 0, !chats.isEmpty { break }

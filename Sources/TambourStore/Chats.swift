@@ -721,9 +721,12 @@ extension ReadTransaction {
 }
 
 extension Chat {
+    /// The size of a chat with nothing in it.
+    package static let bareSize = 400
+
     /// About how many bytes the chat takes on the wire, never fewer.
     package var wireSizeEstimate: Int {
-        400 + participants.count * 32 + (title?.bytes.count ?? 0)
+        Self.bareSize + participants.count * 32 + (title?.bytes.count ?? 0)
             + (lastMessage?.wireSizeEstimate ?? 0) + (pinnedMessage?.wireSizeEstimate ?? 0)
             + (description?.bytes.count ?? 0) + (admins?.count ?? 0) * 64
             + (reactions?.bytes.count ?? 0)

@@ -152,12 +152,23 @@ struct MetaStatements {
 /// Reading: over a snapshot on a reader, or inside the engine's transaction once it is flushed.
 package struct ReadTransaction {
     let store: StoreConnection
+    private let rowsBefore: Int
 
     init(_ store: StoreConnection) {
         self.store = store
+        rowsBefore = store.rowsRead
     }
 
     package var limits: Limits { store.limits }
+
+    /// The number of rows read so far.
+    package var rowsRead: Int { store.rowsRead - rowsBefore }
+
+    /// The number of rows at which a page that begins now ends: where the step does, but after half a step at
+    /// the earliest.
+    package var pageEnd: Int {
+        max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
+    }
 }
 
 extension SQLStatement {

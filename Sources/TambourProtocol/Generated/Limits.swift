@@ -429,11 +429,11 @@ package final class Limits: Sendable {
     package let maxObjectsPage: Int
     /// 10_000 answers. What all devices of a user may have lost together; of more the oldest are forgotten.
     package let maxObjectReplies: Int
-    /// 500 rows. What goes with something that was deleted must not keep others waiting.
+    /// 250 rows. What goes with something that was deleted must not keep others waiting.
     package let purgedRowsPerStep: Int
-    /// 50 operations. A large push takes several transactions; requests of others run between them.
+    /// 25 operations. A large push takes several transactions; requests of others run between them.
     package let objectOperationsPerStep: Int
-    /// 250 messages. A deletion of many messages takes several transactions; requests of others run between
+    /// 150 messages. A deletion of many messages takes several transactions; requests of others run between
     /// them.
     package let deletedPerStep: Int
     /// 7 days. A device that lost a reply asks again within days.
@@ -486,6 +486,11 @@ package final class Limits: Sendable {
     package let maxSearchPage: Int
     /// 32 words. A sentence that was pasted; of a longer query the first ones count.
     package let maxSearchWords: Int
+    /// 3000 rows. Some milliseconds of a reader, on which others wait: then a page of chats ends, and a list
+    /// of ids goes on after them.
+    package let rowsPerReadStep: Int
+    /// 250 items. The same for a list of ids of which each takes few rows and many statements.
+    package let itemsPerReadStep: Int
     /// 4000 rows. What one request may look at while it looks for something, some milliseconds; its reply
     /// says where the next one goes on.
     package let maxScannedRows: Int
@@ -755,9 +760,9 @@ package final class Limits: Sendable {
         objectsPageSize = overrides.value(of: "objectsPageSize", standard: 200)
         maxObjectsPage = overrides.value(of: "maxObjectsPage", standard: 1000)
         maxObjectReplies = overrides.value(of: "maxObjectReplies", standard: 10_000)
-        purgedRowsPerStep = overrides.value(of: "purgedRowsPerStep", standard: 500)
-        objectOperationsPerStep = overrides.value(of: "objectOperationsPerStep", standard: 50)
-        deletedPerStep = overrides.value(of: "deletedPerStep", standard: 250)
+        purgedRowsPerStep = overrides.value(of: "purgedRowsPerStep", standard: 250)
+        objectOperationsPerStep = overrides.value(of: "objectOperationsPerStep", standard: 25)
+        deletedPerStep = overrides.value(of: "deletedPerStep", standard: 150)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
         maxHiddenPerChat = overrides.value(of: "maxHiddenPerChat", standard: 2000)
@@ -782,6 +787,8 @@ package final class Limits: Sendable {
         searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
         maxSearchPage = overrides.value(of: "maxSearchPage", standard: 100)
         maxSearchWords = overrides.value(of: "maxSearchWords", standard: 32)
+        rowsPerReadStep = overrides.value(of: "rowsPerReadStep", standard: 3000)
+        itemsPerReadStep = overrides.value(of: "itemsPerReadStep", standard: 250)
         maxScannedRows = overrides.value(of: "maxScannedRows", standard: 4000)
         maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
         maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)

@@ -31,6 +31,8 @@ package struct Answer: Sendable {
     /// The next step of the command, which runs in a transaction of its own; while there is one, `outcome`
     /// is not sent.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?
+    /// The same for a query.
+    package var restOfQuery: (@Sendable (ReadTransaction) throws -> Answer)?
     /// The number of rows that a query read; 0 for a command, whose declared price covers everything.
     package var rowsRead = 0
 
@@ -47,7 +49,7 @@ package struct Answer: Sendable {
 
     /// - Parameter check: called before each further step; throws to refuse it.
     static func stepped(
-        _ progress: Progress<some WirePayload>,
+        _ progress: Progress<WriteTransaction, some WirePayload>,
         check: @escaping @Sendable (WriteTransaction) throws -> Void = { _ in }
     ) -> Answer {
         switch progress {
@@ -64,6 +66,19 @@ package struct Answer: Sendable {
 
     static func page(_ payload: some WirePayload, for requester: Requester) -> Answer {
         Answer(.encoded(payload.encoded(for: requester.capabilities)))
+    }
+
+    static func page(
+        _ progress: Progress<ReadTransaction, some WirePayload>,
+        for requester: Requester
+    ) -> Answer {
+        switch progress {
+        case .finished(let reply): return .page(reply, for: requester)
+        case .more(let rest):
+            var answer = Answer.done
+            answer.restOfQuery = { .page(try rest($0), for: requester) }
+            return answer
+        }
     }
 
     /// Whether the reply is a page, which may be long and waits for its turn on the lane.

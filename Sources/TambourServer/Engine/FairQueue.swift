@@ -79,9 +79,10 @@ struct FairQueue<Subject: Hashable, Job> {
         return lines[largest.key]?.jobs.popLast()
     }
 
-    /// Says that the job of `subject` that was taken is done; the subject's next turn comes after those
-    /// of all others.
-    mutating func finish(_ subject: Subject, cost: Int64 = 0) {
+    /// Says that the job of `subject` that was taken is done, or the step of it that leaves a rest; the
+    /// subject's next turn comes after those of all others.
+    mutating func finish(_ subject: Subject, cost: Int64 = 0, rest: Job? = nil) {
+        if let rest { addRest(rest, of: subject) }
         guard let index = lines.index(forKey: subject) else { return }
         if lines.values[index].isEmpty {
             lines.remove(at: index)

@@ -1,9 +1,46 @@
+import TambourProtocol
 package import TambourStore
 
-/// The result of one step of a command.
-package enum Progress<Reply: Sendable>: Sendable {
+/// The result of one step of a request that takes several transactions; requests of others run in between.
+package enum Progress<Transaction, Reply: Sendable>: Sendable {
     case finished(Reply)
-    /// The next step, which runs in a transaction of its own; commands of others run in between. After a crash
-    /// only the first steps are done, so this is for commands that clients may send again.
-    case more(@Sendable (WriteTransaction) throws -> Progress)
+    /// The next step. After a crash only the first steps of a command are done, so this is for commands that
+    /// clients may send again. Each step of a query sees a later snapshot.
+    case more(@Sendable (Transaction) throws -> Progress)
+}
+
+extension ReadTransaction {
+    /// Takes items one after the other until `take` returns false; goes on in further steps when it has taken
+    /// `itemsPerReadStep` or read `rowsPerReadStep`.
+    ///
+    /// - Parameters:
+    ///   - state: what `take` collects.
+    ///   - begin: called at the beginning of each step, whose snapshot is later than that of the one before.
+    ///   - finish: called at the end of the last one.
+    func inSteps<Item: Sendable, State: Sendable, Reply: Sendable>(
+        _ items: ArraySlice<Item>,
+        _ state: State,
+        begin: @escaping @Sendable (inout State, ReadTransaction) throws -> Void = { _, _ in },
+        take: @escaping @Sendable (Item, inout State, ReadTransaction) throws -> Bool,
+        finish: @escaping @Sendable (State, ReadTransaction) throws -> Reply
+    ) throws -> Progress<ReadTransaction, Reply> {
+        var state = state
+        try begin(&state, self)
+        for (place, item) in zip(items.indices, items) {
+            let taken = place - items.startIndex
+            if taken >= limits.itemsPerReadStep || taken > 0 && rowsRead >= limits.rowsPerReadStep {
+                return .more { [state] next in
+                    try next.inSteps(
+                        items[place...],
+                        state,
+                        begin: begin,
+                        take: take,
+                        finish: finish
+                    )
+                }
+            }
+            guard try take(item, &state, self) else { break }
+        }
+        return .finished(try finish(state, self))
+    }
 }

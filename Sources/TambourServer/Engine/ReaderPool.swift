@@ -13,7 +13,14 @@ package import TambourStore
 /// `@unchecked Sendable`: each connection is touched on its own queue only, and the list of them
 /// never changes.
 package final class ReaderPool: @unchecked Sendable {
-    package typealias Job = @Sendable (StoreConnection) -> Void
+    package struct Job: Sendable {
+        /// Runs on a reader; returns what is to run after others had their turns, nil at the end.
+        let run: @Sendable (StoreConnection) -> Job?
+
+        package init(_ run: @escaping @Sendable (StoreConnection) -> Job?) {
+            self.run = run
+        }
+    }
 
     package enum Kind: Sendable {
         case query
@@ -36,10 +43,10 @@ package final class ReaderPool: @unchecked Sendable {
             return nil
         }
 
-        mutating func finish(_ kind: Kind, _ subject: WorkSubject) {
+        mutating func finish(_ kind: Kind, _ subject: WorkSubject, rest: Job?) {
             switch kind {
-            case .query: queries.finish(subject)
-            case .login: logins.finish(subject)
+            case .query: queries.finish(subject, rest: rest)
+            case .login: logins.finish(subject, rest: rest)
             }
         }
 
@@ -79,7 +86,20 @@ package final class ReaderPool: @unchecked Sendable {
 
     /// Queues a job. The jobs of one kind and subject run one after the other, in the order in which
     /// they were posted.
-    package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: @escaping Job) {
+    package func post(
+        _ kind: Kind = .query,
+        for subject: WorkSubject,
+        _ body: @escaping @Sendable (StoreConnection) -> Void
+    ) {
+        let job = Job {
+            body($0)
+            return nil
+        }
+        post(kind, for: subject, job)
+    }
+
+    /// The same for a job of several steps: the subject's next job follows the last one.
+    package func post(_ kind: Kind = .query, for subject: WorkSubject, _ job: Job) {
         let reader: Int? = state.withLock { state in
             switch kind {
             case .query: state.queries.add(job, of: subject)
@@ -96,10 +116,10 @@ package final class ReaderPool: @unchecked Sendable {
     }
 
     private func work(_ reader: Int) {
-        var done: (kind: Kind, subject: WorkSubject)?
+        var done: (kind: Kind, subject: WorkSubject, rest: Job?)?
         while true {
             let (next, other, onIdle) = state.withLock { state in
-                if let done { state.finish(done.kind, done.subject) }
+                if let done { state.finish(done.kind, done.subject, rest: done.rest) }
                 let next = state.take(forLoginsOnly: reader == loginReader)
                 if next == nil {
                     if reader == loginReader {
@@ -115,8 +135,8 @@ package final class ReaderPool: @unchecked Sendable {
             start(other)
             onIdle?()
             guard let next else { return }
-            next.job(readers[reader].store)
-            done = (next.kind, next.subject)
+            let rest = next.job.run(readers[reader].store)
+            done = (next.kind, next.subject, rest)
         }
     }
 

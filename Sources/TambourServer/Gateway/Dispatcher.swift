@@ -91,7 +91,10 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    private func answer(_ progress: Progress<some WirePayload>, to requester: Requester) -> Answer {
+    private func answer(
+        _ progress: Progress<WriteTransaction, some WirePayload>,
+        to requester: Requester
+    ) -> Answer {
         .stepped(progress) { try requireOpen(requester, in: $0) }
     }
 
@@ -200,7 +203,7 @@ package struct Dispatcher: Sendable {
 
     // MARK: - Queries
 
-    /// Runs a query over a snapshot of its own; what it has to tell others, it stores nowhere.
+    /// Runs a query, or its first step, over a snapshot of its own; what it has to tell others, it stores nowhere.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func query(
@@ -218,14 +221,28 @@ package struct Dispatcher: Sendable {
         }
         let caller = requester.requireCaller()
         var events: [Event] = []
-        let rowsBefore = store.rowsRead
-        var answer = guardedAnswer {
-            try store.read { snapshot in
-                try self.answer(request, caller, requester, time, snapshot, &events)
-            }
+        let answer = answer(after: 0, on: store) { snapshot in
+            try self.answer(request, caller, requester, time, snapshot, &events)
         }
-        answer.rowsRead = store.rowsRead - rowsBefore
         return (answer, events)
+    }
+
+    /// Runs the next step of a query that has one.
+    package func goOn(_ answer: Answer, on store: StoreConnection) -> Answer {
+        guard let rest = answer.restOfQuery else { return answer }
+        return self.answer(after: answer.rowsRead, on: store, rest)
+    }
+
+    /// - Parameter rows: those that the steps before have read.
+    private func answer(
+        after rows: Int,
+        on store: StoreConnection,
+        _ body: (ReadTransaction) throws -> Answer
+    ) -> Answer {
+        let rowsBefore = store.rowsRead
+        var answer = guardedAnswer { try store.read(body) }
+        answer.rowsRead = rows + store.rowsRead - rowsBefore
+        return answer
     }
 
     private func answer(
@@ -237,6 +254,9 @@ package struct Dispatcher: Sendable {
         _ events: inout [Event]
     ) throws -> Answer {
         func page(_ payload: some WirePayload) -> Answer { .page(payload, for: requester) }
+        func page(_ progress: Progress<ReadTransaction, some WirePayload>) -> Answer {
+            .page(progress, for: requester)
+        }
         switch request {
         case .login2(let request):
             return page(try sync.login2(request, from: requester, in: snapshot))
@@ -382,7 +402,7 @@ package struct Dispatcher: Sendable {
         }
     }
 
-    /// The snapshot of a LOGIN, and whose presence the session follows from now on.
+    /// The snapshot of a LOGIN, or its first step, and whose presence the session follows from now on.
     ///
     /// - Parameter time: the commit clock's safe time, read before the call.
     package func login(
@@ -391,21 +411,42 @@ package struct Dispatcher: Sendable {
         time: Int64,
         on store: StoreConnection
     ) -> Answer {
-        let caller = requester.requireCaller()
-        return guardedAnswer {
+        guardedAnswer {
             try store.read { snapshot in
-                // The token may have died since it was looked up.
-                _ = try auth.session(token: request.token, in: snapshot)
-                let result = try sync.login(request, from: requester, time: time, in: snapshot)
-                var answer = Answer.page(result.reply, for: requester)
-                answer.following = Answer.Following(
-                    watcher: caller.userID,
-                    partners: result.partners,
-                    settingsVersion: result.account.settingsVersion,
-                    isHidden: result.account.privacy.isHidden
-                )
-                return answer
+                try requireOpen(request.token, in: snapshot)
+                let progress = try sync.login(request, from: requester, time: time, in: snapshot)
+                return answer(progress, to: request.token, of: requester)
             }
+        }
+    }
+
+    /// The token may have died since it was looked up.
+    private func requireOpen(_ token: String, in snapshot: ReadTransaction) throws {
+        _ = try auth.session(token: token, in: snapshot)
+    }
+
+    private func answer(
+        _ progress: Progress<ReadTransaction, LoginSync.Result>,
+        to token: String,
+        of requester: Requester
+    ) -> Answer {
+        switch progress {
+        case .finished(let result):
+            var answer = Answer.page(result.reply, for: requester)
+            answer.following = Answer.Following(
+                watcher: requester.requireCaller().userID,
+                partners: result.partners,
+                settingsVersion: result.account.settingsVersion,
+                isHidden: result.account.privacy.isHidden
+            )
+            return answer
+        case .more(let rest):
+            var answer = Answer.done
+            answer.restOfQuery = { snapshot in
+                try requireOpen(token, in: snapshot)
+                return self.answer(try rest(snapshot), to: token, of: requester)
+            }
+            return answer
         }
     }
 

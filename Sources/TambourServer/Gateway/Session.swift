@@ -584,8 +584,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .query(let asked):
             let queue = gateway.lane.queue
             let subject = WorkSubject(requester)
-            shared.readers.post(for: subject) { store in
-                if self.isGone.load(ordering: .relaxed) { return }
+            let query = ReaderPool.Job { store in
+                if self.isGone.load(ordering: .relaxed) { return nil }
                 shared.metrics.queueTimes.record(.reader, subject, queue.nowUs - request.arrivalUs)
                 let time = shared.clock.safeTime(wall: shared.environment.wallMs())
                 let result = shared.dispatcher.query(
@@ -595,9 +595,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                     on: store
                 )
                 shared.router.route(result.events)
-                let answer = result.answer.framed(for: request, requester, limits: shared.limits)
-                gateway.post(.answered(self, request, answer))
+                return self.restOfQuery(result.answer, request, requester)
             }
+            shared.readers.post(for: subject, query)
         case .preview(let asked):
             let answer = { @Sendable (attach: Attach?) in
                 let reply = MsgSharePreviewReply(attachments: attach.map { [$0] } ?? [])
@@ -609,6 +609,24 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
                 return answer(nil)
             }
             shared.previews.ask(asked.text, then: answer)
+        }
+    }
+
+    /// Answers a query or LOGIN, or returns what is to be read next; on a reader.
+    private func restOfQuery(
+        _ answer: Answer,
+        _ request: Request,
+        _ requester: Requester
+    ) -> ReaderPool.Job? {
+        guard answer.restOfQuery != nil else {
+            let framed = answer.framed(for: request, requester, limits: shared.limits)
+            gateway.post(.answered(self, request, framed))
+            return nil
+        }
+        return ReaderPool.Job { store in
+            if self.isGone.load(ordering: .relaxed) { return nil }
+            let next = self.shared.dispatcher.goOn(answer, on: store)
+            return self.restOfQuery(next, request, requester)
         }
     }
 
@@ -739,13 +757,13 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let shared = shared
         let gateway = gateway
         let requester = requester
-        shared.readers.post(.login, for: WorkSubject(requester)) { store in
-            if self.isGone.load(ordering: .relaxed) { return }
+        let reading = ReaderPool.Job { store in
+            if self.isGone.load(ordering: .relaxed) { return nil }
             let time = shared.clock.safeTime(wall: shared.environment.wallMs())
             let answer = shared.dispatcher.login(login, from: requester, time: time, on: store)
-                .framed(for: request, requester, limits: shared.limits)
-            gateway.post(.answered(self, request, answer))
+            return self.restOfQuery(answer, request, requester)
         }
+        shared.readers.post(.login, for: WorkSubject(requester), reading)
     }
 
     /// Limits how often an account logs in and how often an address tries bad tokens.

@@ -15,17 +15,19 @@ struct ChatsHandler: Sendable {
         _ request: ChatInfoRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> ChatInfoReply {
+    ) throws -> Progress<ReadTransaction, ChatInfoReply> {
         var seen: Set<ChatID> = []
-        var budget = limits.maxReplyBytes
-        var chats: [Chat] = []
-        for id in request.chatIDs where seen.insert(id).inserted {
-            guard let chat = try chat(id, for: caller, in: snapshot) else { continue }
-            budget -= chat.wireSizeEstimate
-            if budget < 0, !chats.isEmpty { break }
-            chats.append(chat)
+        let ids = request.chatIDs.filter { seen.insert($0).inserted }
+        let state = (budget: limits.maxReplyBytes, chats: [Chat]())
+        return try snapshot.inSteps(ids[...], state) { id, state, snapshot in
+            guard let chat = try chat(id, for: caller, in: snapshot) else { return true }
+            state.budget -= chat.wireSizeEstimate
+            if state.budget < 0, !state.chats.isEmpty { return false }
+            state.chats.append(chat)
+            return true
+        } finish: { state, _ in
+            ChatInfoReply(chats: state.chats)
         }
-        return ChatInfoReply(chats: chats)
     }
 
     /// Answers `CHAT_HISTORY` (49): `backward` messages at or before `from`, `forward` after it.

@@ -18,19 +18,22 @@ struct ContactsHandler: Sendable {
         _ request: ContactInfoRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> ContactInfoReply {
+    ) throws -> Progress<ReadTransaction, ContactInfoReply> {
         var seen: Set<UserID> = []
-        var budget = limits.maxReplyBytes
-        var contacts: [User] = []
-        var sight = sight(of: caller)
-        for id in request.contactIDs where seen.insert(id).inserted {
+        let ids = request.contactIDs.filter { seen.insert($0).inserted }
+        let state = (sight: sight(of: caller), budget: limits.maxReplyBytes, contacts: [User]())
+        return try snapshot.inSteps(ids[...], state) { id, state, snapshot in
             let known = try snapshot.contact(id, of: caller.userID)
-            guard try sight.sees(id, as: known, in: snapshot), let contact = known else { continue }
-            budget -= contact.wireSizeEstimate
-            if budget < 0, !contacts.isEmpty { break }
-            contacts.append(user(contact, for: caller))
+            guard try state.sight.sees(id, as: known, in: snapshot), let contact = known else {
+                return true
+            }
+            state.budget -= contact.wireSizeEstimate
+            if state.budget < 0, !state.contacts.isEmpty { return false }
+            state.contacts.append(user(contact, for: caller))
+            return true
+        } finish: { state, _ in
+            ContactInfoReply(contacts: state.contacts)
         }
-        return ContactInfoReply(contacts: contacts)
     }
 
     /// Answers `CONTACT_INFO_BY_PHONE` (46).
@@ -63,20 +66,24 @@ struct ContactsHandler: Sendable {
         _ request: ContactPresenceRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> ContactPresenceReply {
-        var sight = sight(of: caller)
-        let users = try Set(request.contactIDs).sorted().compactMap { id -> (UserID, Int64)? in
+    ) throws -> Progress<ReadTransaction, ContactPresenceReply> {
+        let state = (sight: sight(of: caller), users: [(id: UserID, seen: Int64)]())
+        let ids = Set(request.contactIDs).sorted()
+        return try snapshot.inSteps(ids[...], state) { id, state, snapshot in
             let contact = try snapshot.contact(id, of: caller.userID)
-            guard try sight.seesPresence(id, as: contact, in: snapshot),
+            if try state.sight.seesPresence(id, as: contact, in: snapshot),
                 let account = contact?.account, !account.isBlocked, !account.privacy.isHidden,
                 try snapshot.isReachable(id, for: caller.userID)
-            else { return nil }
-            return (id, account.seen)
+            {
+                state.users.append((id, account.seen))
+            }
+            return true
+        } finish: { state, _ in
+            ContactPresenceReply(
+                presence: presence.presence(of: state.users, since: 0),
+                time: environment.wallMs()
+            )
         }
-        return ContactPresenceReply(
-            presence: presence.presence(of: users, since: 0),
-            time: environment.wallMs()
-        )
     }
 
     /// Answers `CONTACT_LIST` (36): whom the caller has blocked, in the order of their ids.
@@ -146,12 +153,15 @@ struct ContactsHandler: Sendable {
         }
         var reply = ChatSearchCommonParticipantsReply()
         var budget = limits.maxReplyBytes
+        let pageEnd = snapshot.pageEnd
         let next = try snapshot.commonGroups(
             of: caller.userID,
             and: Set(request.userIDs).subtracting([caller.userID]),
             from: cursor ?? .newest
         ) { view in
-            guard reply.commonChats.count < count else { return false }
+            guard reply.commonChats.count < count,
+                snapshot.rowsRead < pageEnd || reply.commonChats.isEmpty
+            else { return false }
             let chat = try snapshot.chat(view)
             budget -= chat.wireSizeEstimate
             guard budget >= 0 || reply.commonChats.isEmpty else { return false }

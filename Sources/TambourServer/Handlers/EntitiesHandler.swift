@@ -136,7 +136,7 @@ struct EntitiesHandler: Sendable {
         _ request: ObjPushRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<ObjPushReply> {
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
         let batch = Batch(
             clientNow: request.clientNow,
             unread: request.ops.enumerated().map { ($0, $1) }[...],
@@ -162,7 +162,7 @@ struct EntitiesHandler: Sendable {
         _ batch: Batch,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<ObjPushReply> {
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
         var batch = batch
         let part = batch.unread.prefix(
             stepLength(of: batch.unread.lazy.map(\.operation.fieldBytes))
@@ -196,7 +196,7 @@ struct EntitiesHandler: Sendable {
         _ batch: Batch,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<ObjPushReply> {
+    ) throws -> Progress<WriteTransaction, ObjPushReply> {
         var batch = batch
         let before = try tx.reader.objectCounts(of: caller.userID)
         var push = Push(

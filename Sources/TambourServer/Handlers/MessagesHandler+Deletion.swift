@@ -13,7 +13,7 @@ extension MessagesHandler {
         _ request: MsgDeleteRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<MsgDeleteReply> {
+    ) throws -> Progress<WriteTransaction, MsgDeleteReply> {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
@@ -33,7 +33,7 @@ extension MessagesHandler {
         as request: MsgDeleteRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<MsgDeleteReply> {
+    ) throws -> Progress<WriteTransaction, MsgDeleteReply> {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         var done: [MessageRecord] = []
         var failed: [MessageID] = []
@@ -115,7 +115,7 @@ extension MessagesHandler {
         _ request: MsgDeleteRangeRequest,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<MsgDeleteRangeReply> {
+    ) throws -> Progress<WriteTransaction, MsgDeleteRangeReply> {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard request.startTime > 0 else { throw RequestError.protoPayload("/startTime: none") }
         guard request.endTime >= request.startTime else {
@@ -153,7 +153,7 @@ extension MessagesHandler {
         hasDeleted: Bool = false,
         from caller: Caller,
         in tx: WriteTransaction
-    ) throws -> Progress<MsgDeleteRangeReply> {
+    ) throws -> Progress<WriteTransaction, MsgDeleteRangeReply> {
         let chat = try tx.knownChat(range.chatID, to: caller.userID)
         let isAll = try ChatRules.may(.clearForAll, caller.userID, in: chat, tx)
         if !isAll { try ChatRules.require(.send, of: caller.userID, in: chat, tx) }

@@ -550,14 +550,20 @@ struct MessagesHandler: Sendable {
         _ request: MsgGetRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
-    ) throws -> MsgGetReply {
+    ) throws -> Progress<ReadTransaction, MsgGetReply> {
         guard request.postID == nil else {
             throw RequestError.protoPayload("/postId: comments are not served")
         }
-        let view = try snapshot.knownView(request.chatID, of: caller.userID)
-        var budget = limits.maxReplyBytes
-        var messages: [Message] = []
-        for id in Set(request.messageIDs).sorted() {
+        let ids = Set(request.messageIDs).sorted()
+        let state = (
+            view: try snapshot.knownView(request.chatID, of: caller.userID),
+            budget: limits.maxReplyBytes, messages: [Message]()
+        )
+        return try snapshot.inSteps(ids[...], state) { state, snapshot in
+            // The chat may have been cleared, or the caller removed, between two steps.
+            state.view = try snapshot.knownView(request.chatID, of: caller.userID)
+        } take: { id, state, snapshot in
+            let view = state.view
             guard
                 let record = try snapshot.visibleRecord(
                     id,
@@ -565,17 +571,19 @@ struct MessagesHandler: Sendable {
                     for: caller.userID,
                     above: view.floor
                 )
-            else { continue }
+            else { return true }
             let message = try snapshot.message(
                 record,
                 wireID: view.wireID,
                 for: view.viewpoint
             )
-            budget -= message.wireSizeEstimate
-            if budget < 0, !messages.isEmpty { break }
-            messages.append(message)
+            state.budget -= message.wireSizeEstimate
+            if state.budget < 0, !state.messages.isEmpty { return false }
+            state.messages.append(message)
+            return true
+        } finish: { state, _ in
+            MsgGetReply(messages: state.messages, chatID: state.view.wireID)
         }
-        return MsgGetReply(messages: messages, chatID: view.wireID)
     }
 
     /// Answers `MSG_GET_COMMENTS_INFO` (91): before comments are served no post has any.

@@ -8,6 +8,15 @@ struct LoginSync: Sendable {
     let settings: ServiceConfig
     var restored = RestoredMarks(last: 0)
 
+    /// What a login comes to.
+    struct Result {
+        let reply: LoginReply
+        /// The dialog partners whose presence is followed from now on: the session ends that by `unwatch`.
+        let partners: [UserID]
+        /// The caller's.
+        let account: Account
+    }
+
     /// Answers `LOGIN` (19).
     ///
     /// A mark that is absent, 0 or negative asks for everything, and so does one from before a backup was
@@ -16,15 +25,48 @@ struct LoginSync: Sendable {
     /// page the others with CHATS_LIST. Contacts, drafts, and chats that were left, come oldest first where
     /// they would fill more than their part of a reply, and `time` stays below what is left: the next login
     /// brings it.
-    /// - Parameter time: safe time read before the snapshot opened; becomes the client's next mark.
-    /// - Returns: the reply, the dialog partners whose presence is followed from now on: the session
-    ///   ends that by `unwatch`; and the caller's account.
+    /// A long delta is read in steps; what the last one reads may be newer than what the first one has.
+    ///
+    /// - Parameter time: safe time read before the first snapshot opened; becomes the client's next mark.
     func login(
         _ request: LoginRequest,
         from requester: Requester,
         time: Int64,
         in snapshot: ReadTransaction
-    ) throws -> (reply: LoginReply, partners: [UserID], account: Account) {
+    ) throws -> Progress<ReadTransaction, Result> {
+        // Who asks for more gets the newest part of a long delta.
+        guard let mark = mark(request.chatsSync, time),
+            !requester.capabilities.contains(.syncMore)
+        else {
+            return .finished(try login(request, from: requester, time: time, nil, in: snapshot))
+        }
+        let viewer = requester.requireCaller().userID
+        let views = try snapshot.changedViews(
+            for: viewer,
+            since: mark,
+            limit: limits.maxReplyBytes / Chat.bareSize + 1
+        )
+        let state = (steps: 0, delta: Delta(room: limits.maxReplyBytes))
+        return try snapshot.inSteps(views[...], state) { state, _ in
+            state.steps += 1
+        } take: { found, state, snapshot in
+            // One that was left since is among those that were left.
+            let view = state.steps == 1 ? found : try snapshot.view(found.key, for: viewer)
+            if let view { state.delta.append(try snapshot.chat(view)) }
+            return state.delta.fits
+        } finish: { state, snapshot in
+            try login(request, from: requester, time: time, state.delta, in: snapshot)
+        }
+    }
+
+    /// - Parameter delta: every chat that changed after the client's mark; nil if it is not known.
+    private func login(
+        _ request: LoginRequest,
+        from requester: Requester,
+        time: Int64,
+        _ delta: Delta?,
+        in snapshot: ReadTransaction
+    ) throws -> Result {
         let caller = requester.requireCaller()
         guard let account = try snapshot.account(caller.userID) else {
             throw RequestError.loginToken
@@ -75,7 +117,14 @@ struct LoginSync: Sendable {
             part: 4
         ) { $0.wireSizeEstimate }
         let count = count(request.chatsCount)
-        let (chats, marker) = try chats(of: caller, since: chatsMark, count, &room, in: snapshot)
+        let (chats, marker) = try chats(
+            of: caller,
+            since: chatsMark,
+            delta,
+            count,
+            &room,
+            in: snapshot
+        )
         var users = users(contacts, room: contactsRoom)
         if contactsMark == nil, marker != nil {
             let known = Set(contacts.map(\.account.id))
@@ -100,7 +149,7 @@ struct LoginSync: Sendable {
             config: config,
             time: room.time
         )
-        return (reply, recent.map(\.id), account)
+        return Result(reply: reply, partners: recent.map(\.id), account: account)
     }
 
     /// Answers `LOGIN2` (8): the second part of a login for clients that ask for it.
@@ -204,6 +253,7 @@ struct LoginSync: Sendable {
     private func chats(
         of caller: Caller,
         since mark: Int64?,
+        _ delta: Delta?,
         _ count: Int,
         _ room: inout LoginRoom,
         in snapshot: ReadTransaction
@@ -226,13 +276,7 @@ struct LoginSync: Sendable {
             let left = try snapshot.leftChats(of: caller.userID, since: mark)
             let changed = left.map { ($0.chat, $0.changed) }
             gone = room.take(.chats, changed, since: mark, part: 2) { $0.wireSizeEstimate }
-            let delta = try changedChats(
-                for: caller,
-                since: mark,
-                budget: room.bytes,
-                in: snapshot
-            )
-            if let delta { return (delta + gone, nil) }
+            if let delta, delta.bytes <= room.bytes { return (delta.chats + gone, nil) }
         }
         let (chats, marker) = try snapshot.chatsPage(
             for: caller.userID,
@@ -242,24 +286,6 @@ struct LoginSync: Sendable {
         )
         room.bytes -= chats.reduce(0) { $0 + $1.wireSizeEstimate }
         return (chats + gone, marker)
-    }
-
-    /// Every chat that changed after `since`, or nil when they take more than `budget` bytes.
-    private func changedChats(
-        for caller: Caller,
-        since: Int64,
-        budget: Int,
-        in snapshot: ReadTransaction
-    ) throws -> [Chat]? {
-        var budget = budget
-        var chats: [Chat] = []
-        for view in try snapshot.changedViews(for: caller.userID, since: since) {
-            let chat = try snapshot.chat(view)
-            budget -= chat.wireSizeEstimate
-            if budget < 0 { return nil }
-            chats.append(chat)
-        }
-        return chats
     }
 
     /// The partners of the dialogs that are sent.
@@ -275,6 +301,24 @@ struct LoginSync: Sendable {
             else { return nil }
             return try snapshot.contact(id, of: caller.userID)
         }
+    }
+}
+
+/// Chats that changed, as far as a reply has room for them.
+private struct Delta {
+    let room: Int
+    private(set) var bytes = 0
+    private(set) var chats: [Chat] = []
+
+    init(room: Int) {
+        self.room = room
+    }
+
+    var fits: Bool { bytes <= room }
+
+    mutating func append(_ chat: Chat) {
+        bytes += chat.wireSizeEstimate
+        if fits { chats.append(chat) }
     }
 }
 

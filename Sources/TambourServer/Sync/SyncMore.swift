@@ -99,15 +99,23 @@ extension LoginSync {
             .sorted { $0.changed > $1.changed }
         let clocks = known.map { ($0, $0.changed) }
         let few = Commits.newest(clocks, count: count, bytes: .max) { _ in 0 }
-        let chats = try few.items.map { change in
-            switch change.item {
-            case .view(let view): (try snapshot.chat(view), change.changed)
-            case .left(let chat): (chat, change.changed)
+        var chats: [(item: Chat, changed: Int64)] = []
+        let pageEnd = snapshot.pageEnd
+        // The newest change that is not read, if the page ends before; never within a commit.
+        var unread: Int64 = 0
+        for (item, changed) in few.items {
+            if snapshot.rowsRead >= pageEnd, let last = chats.last, last.changed != changed {
+                unread = changed
+                break
+            }
+            switch item {
+            case .view(let view): chats.append((try snapshot.chat(view), changed))
+            case .left(let chat): chats.append((chat, changed))
             }
         }
         let newest = Commits.newest(chats, count: count, bytes: bytes, size: \.wireSizeEstimate)
         guard newest.items.reduce(0, { $0 + $1.wireSizeEstimate }) <= bytes else { return nil }
-        return (newest.items, max(newest.rest, few.rest, unknown))
+        return (newest.items, max(newest.rest, few.rest, unread, unknown))
     }
 
     /// Reads about `count` changes after `since` and up to `end`, whole commits.

@@ -76,6 +76,15 @@ package enum WorstCases {
     // MARK: - Other forms
 
     private static let others: [Opcode: [Maker]] = [
+        // All chats as a delta.
+        .login: [
+            { world in
+                WorstCase(
+                    LoginRequest(token: world.alice.token, interactive: false, chatsSync: 1),
+                    by: try world.server.connect(device: "phone", capabilities: ["objects"])
+                )
+            }
+        ],
         // As many rows are compared as may be, and nobody is found.
         .contactInfo: [
             {

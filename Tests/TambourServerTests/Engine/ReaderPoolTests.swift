@@ -56,6 +56,30 @@ struct ReaderPoolTests {
         }
     }
 
+    @Test(
+        "between two steps of a query others have their turns, and the account's next query has not"
+    )
+    func steps() throws {
+        try withPool { pool, scheduler in
+            let log = Log()
+            for (name, subject) in [("a", alice), ("b", bob)] {
+                func step(_ number: Int) -> ReaderPool.Job {
+                    ReaderPool.Job { _ in
+                        log.add("\(name)\(number)")
+                        return number < 3 ? step(number + 1) : nil
+                    }
+                }
+                pool.post(for: subject, step(1))
+                pool.post(for: subject) { _ in log.add("\(name) next") }
+            }
+            scheduler.runAll()
+            #expect(log.all.filter { $0.hasPrefix("a") } == ["a1", "a2", "a3", "a next"])
+            #expect(log.all.filter { $0.hasPrefix("b") } == ["b1", "b2", "b3", "b next"])
+            let turnsOfBob = log.all.prefix { $0 != "a3" }.count { $0.hasPrefix("b") }
+            #expect(turnsOfBob >= 1)
+        }
+    }
+
     @Test("an account has one query running, however many readers are free")
     func oneAtATime() throws {
         try withPool { pool, scheduler in

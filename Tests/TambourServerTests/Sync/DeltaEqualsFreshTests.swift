@@ -59,7 +59,7 @@ struct DeltaEqualsFreshTests {
             wall: 1_700_000_000_000
         )
         defer { machine.remove() }
-        let (users, token, caller) = try signedUp(5, machine)
+        let (users, token, caller) = try machine.signedUp(5)
         machine.world.wallMs += 10
         let mark = machine.clock.safeTime(wall: machine.world.wallMs)
         _ = machine.run([
@@ -90,7 +90,7 @@ struct DeltaEqualsFreshTests {
             wall: 1_700_000_000_000
         )
         defer { machine.remove() }
-        let (users, token, caller) = try signedUp(9, machine)
+        let (users, token, caller) = try machine.signedUp(9)
         _ = machine.run([
             Command { tx in
                 for partner in users.dropFirst() {
@@ -137,7 +137,7 @@ struct DeltaEqualsFreshTests {
         let limits = try Limits(overrides: ["maxReplyBytes": 20_000])
         let machine = try SyncMachine(seed: 1, limits: limits, wall: 1_700_000_000_000)
         defer { machine.remove() }
-        let (users, token, caller) = try signedUp(1, machine)
+        let (users, token, caller) = try machine.signedUp(1)
         let name = String(repeating: "\u{20AC}", count: limits.maxNameUnits)
         let partners = Mutex<[UserID]>([])
         _ = machine.run([
@@ -191,33 +191,5 @@ struct DeltaEqualsFreshTests {
         )
         #expect(!contacts.contacts.isEmpty)
         #expect(contacts.encoded().count <= limits.maxReplyBytes)
-    }
-
-    /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
-    private func signedUp(
-        _ count: Int,
-        _ machine: SyncMachine
-    ) throws -> (users: [UserID], token: String, caller: Caller) {
-        let lines = Mutex<[String]>([])
-        _ = machine.run([
-            Command { tx in
-                try AdminService(InlineBackend(tx: tx, machine: machine)).run(
-                    .createUsers(count: count, firstPhone: 79_990_000_001),
-                    output: { line in lines.withLock { $0.append(line) } }
-                )
-                return .done
-            }
-        ])
-        let words = lines.withLock { $0.map { $0.split(separator: " ") } }
-        let users = try words.map { UserID(try #require(Int64($0[1]))) }
-        let token = try #require(words.first.map { String($0[2]) })
-        let session = try machine.session(of: token)
-        let caller = Caller(
-            userID: session.userID,
-            sessionID: session.id,
-            deviceID: session.deviceID,
-            connectionID: ConnectionID(1)
-        )
-        return (users, token, caller)
     }
 }

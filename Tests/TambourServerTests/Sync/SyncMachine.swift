@@ -174,15 +174,27 @@ final class SyncMachine: @unchecked Sendable {
         from caller: Caller,
         knowing capabilities: Capabilities = []
     ) throws -> LoginReply {
+        try reply(beginLogin(request, from: caller, knowing: capabilities))
+    }
+
+    /// The first step of a LOGIN.
+    func beginLogin(
+        _ request: LoginRequest,
+        from caller: Caller,
+        knowing capabilities: Capabilities = []
+    ) -> Answer {
         let requester = Requester(
             caller: caller,
             origin: SessionOrigin(installation: "", client: "", info: "", address: ""),
             capabilities: capabilities
         )
-        let time = clock.safeTime(wall: world.wallMs)
-        let answer = dispatcher.login(request, from: requester, time: time, on: reading)
-        return try reply(answer)
+        return dispatcher.login(request, from: requester, time: safeTime, on: reading)
     }
+
+    /// The next step of what has one.
+    func goOn(_ answer: Answer) -> Answer { dispatcher.goOn(answer, on: reading) }
+
+    var safeTime: Int64 { clock.safeTime(wall: world.wallMs) }
 
     func ask<Reply: WirePayload>(
         _ request: QueryRequest,
@@ -194,14 +206,43 @@ final class SyncMachine: @unchecked Sendable {
         return try reply(result.answer)
     }
 
-    /// The reply as a client reads it.
+    /// The reply as a client reads it, after the steps that are left.
     func reply<Reply: WirePayload>(_ answer: Answer) throws -> Reply {
-        switch answer.outcome {
+        var answer = answer
+        while answer.restOfQuery != nil { answer = goOn(answer) }
+        return switch answer.outcome {
         case .reply(let payload): try Reply.decode(payload.encoded(), limits: limits)
         case .encoded(let payload): try Reply.decode(payload, limits: limits)
         case .refusal(let refusal): throw refusal
         case .packet: preconditionFailure("packets are made by sessions")
         case .done: preconditionFailure("nothing a client asks ends without a reply")
         }
+    }
+
+    /// Accounts as `tambourd admin users create` makes them, the first of them signed in.
+    func signedUp(
+        _ count: Int
+    ) throws -> (users: [UserID], token: String, caller: Caller) {
+        let lines = Mutex<[String]>([])
+        _ = run([
+            Command { tx in
+                try AdminService(InlineBackend(tx: tx, machine: self)).run(
+                    .createUsers(count: count, firstPhone: 79_990_000_001),
+                    output: { line in lines.withLock { $0.append(line) } }
+                )
+                return .done
+            }
+        ])
+        let words = lines.withLock { $0.map { $0.split(separator: " ") } }
+        let users = try words.map { UserID(try #require(Int64($0[1]))) }
+        let token = try #require(words.first.map { String($0[2]) })
+        let session = try self.session(of: token)
+        let caller = Caller(
+            userID: session.userID,
+            sessionID: session.id,
+            deviceID: session.deviceID,
+            connectionID: ConnectionID(1)
+        )
+        return (users, token, caller)
     }
 }

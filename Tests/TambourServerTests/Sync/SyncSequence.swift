@@ -103,6 +103,8 @@ final class SyncSequence: @unchecked Sendable {
         ]
         // Some replies do not hold everything: full instead of delta, and several pages.
         if random.chance(20) { overrides["maxReplyBytes"] = 3_000 + random.below(6_000) }
+        // And some take several steps.
+        if seed % 7 == 0 { overrides.merge(["rowsPerReadStep": 9, "itemsPerReadStep": 2]) { $1 } }
         machine = try SyncMachine(
             seed: seed,
             limits: Limits(overrides: overrides),
