@@ -755,7 +755,6 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         isHoldingPushes = true
         decideFeatures()
         let shared = shared
-        let gateway = gateway
         let requester = requester
         let reading = ReaderPool.Job { store in
             if self.isGone.load(ordering: .relaxed) { return nil }

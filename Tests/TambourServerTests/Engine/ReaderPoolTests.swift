@@ -63,7 +63,7 @@ struct ReaderPoolTests {
         try withPool { pool, scheduler in
             let log = Log()
             for (name, subject) in [("a", alice), ("b", bob)] {
-                func step(_ number: Int) -> ReaderPool.Job {
+                @Sendable func step(_ number: Int) -> ReaderPool.Job {
                     ReaderPool.Job { _ in
                         log.add("\(name)\(number)")
                         return number < 3 ? step(number + 1) : nil

@@ -141,7 +141,7 @@ struct ReadStepTests {
         #expect(steps > 2)
         #expect(first.time <= time)
         #expect(Set(first.chats.map(\.id)).count == 8)
-        #expect(first.chats.first { $0.id == oldest }?.status == .left)
+        #expect(first.chats.first { $0.id == oldest }?.status == .removed)
 
         machine.world.wallMs += 10
         let second = try machine.login(

@@ -4,6 +4,7 @@ import TambourProtocol
 import TambourSQL
 import TambourServer
 import TambourStore
+import Testing
 
 /// SplitMix64: the same seed gives the same run everywhere.
 struct SequenceRandom: RandomNumberGenerator {
