@@ -302,13 +302,14 @@ MUTANTS = [
     # M6: the whole directory for the asking.
     Finding("M6", "CONTACT_INFO shows everybody", r"ServerTests.SightTests",
             HANDLERS + "ContactsHandler.swift",
-            "            guard try sight.sees(id, as: known, in: snapshot), let contact = known else { continue }\n",
-            "            guard try mutant == @ || sight.sees(id, as: known, in: snapshot), let contact = known\n"
-            "            else { continue }\n"),
+            "            guard try state.sight.sees(id, as: known, in: snapshot), let contact = known else {\n",
+            "            guard try mutant == @ || state.sight.sees(id, as: known, in: snapshot),\n"
+            "                let contact = known\n"
+            "            else {\n"),
     Finding("M6", "CONTACT_PRESENCE shows everybody", r"ServerTests.SightTests",
             HANDLERS + "ContactsHandler.swift",
-            "            guard try sight.seesPresence(id, as: contact, in: snapshot),\n",
-            "            guard try mutant == @ || sight.seesPresence(id, as: contact, in: snapshot),\n"),
+            "            if try state.sight.seesPresence(id, as: contact, in: snapshot),\n",
+            "            if try mutant == @ || state.sight.seesPresence(id, as: contact, in: snapshot),\n"),
     Finding("M6", "strangers are invited by an id alone", r"ServerTests.SightTests",
             HANDLERS + "ChatNews.swift",
             "            try sight.sees(user, in: self)\n",
