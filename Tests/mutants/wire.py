@@ -94,8 +94,8 @@ MUTANTS = [
            "if mutant != @ { try tx.closeSessions([caller.sessionID], of: caller.userID) }"),
     # Deltas
     Mutant("the mark itself is left out too late", ["SYN"], SYNC,
-           "changedViews(for: caller.userID, since: since)",
-           "changedViews(for: caller.userID, since: since + (mutant == @ ? 2_000 : 0))"),
+           "            since: mark,\n            limit: limits.maxReplyBytes / Chat.bareSize + 1\n",
+           "            since: mark + (mutant == @ ? 2_000 : 0),\n            limit: limits.maxReplyBytes / Chat.bareSize + 1\n"),
     Mutant("settings come with every login", ["SYN"], "Sources/TambourServer/Sync/ServiceConfig.swift",
            "return config.hash == known ? nil : config", "return config.hash == known && mutant != @ ? nil : config"),
     Mutant("a mark in the future is no mark", ["SYN"], SYNC,
