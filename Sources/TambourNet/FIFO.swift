@@ -1,25 +1,28 @@
 /// Elements that are taken in the order in which they were added; each operation but `removeAll` is O(1),
 /// amortised.
-package struct FIFO<Element> {
+///
+/// Public, because other modules specialize no generic code of package access.
+@frozen
+public struct FIFO<Element> {
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
     /// Gaps at the front are closed from this many on, when they are half of the array.
     @inlinable static var keptGaps: Int { 64 }
 
-    @inlinable package init() {}
+    @inlinable public init() {}
 
-    @inlinable package var isEmpty: Bool { head == elements.count }
-    @inlinable package var count: Int { elements.count - head }
-    @inlinable package var first: Element? { isEmpty ? nil : elements[head] }
+    @inlinable public var isEmpty: Bool { head == elements.count }
+    @inlinable public var count: Int { elements.count - head }
+    @inlinable public var first: Element? { isEmpty ? nil : elements[head] }
 
     @inlinable
-    package mutating func append(_ element: Element) {
+    public mutating func append(_ element: Element) {
         elements.append(element)
     }
 
     @inlinable
-    package mutating func popFirst() -> Element? {
+    public mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }
         let first = elements[head].take()
         head += 1
@@ -34,13 +37,13 @@ package struct FIFO<Element> {
     }
 
     @inlinable
-    package mutating func popLast() -> Element? {
+    public mutating func popLast() -> Element? {
         isEmpty ? nil : elements.removeLast()
     }
 
     /// Keeps the order of those that stay.
     @inlinable
-    package mutating func removeAll(where isGone: (Element) -> Bool) {
+    public mutating func removeAll(where isGone: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map { !isGone($0) } ?? false }
         head = 0
     }
