@@ -44,7 +44,16 @@ struct FairQueue<Subject: Hashable, Job> {
 
     mutating func add(_ job: Job, of subject: Subject) {
         count += 1
-        if lines[subject, default: Line()].add(job) { ready.append(subject) }
+        let isNext: Bool
+        // By index: a subscript that changes a line in place allocates.
+        if let index = lines.index(forKey: subject) {
+            isNext = lines.values[index].add(job)
+        } else {
+            var line = Line()
+            isNext = line.add(job)
+            lines[subject] = line
+        }
+        if isNext { ready.append(subject) }
     }
 
     /// Adds the rest of the job of `subject` that was taken and is not finished: it comes before the
@@ -60,7 +69,7 @@ struct FairQueue<Subject: Hashable, Job> {
     /// Takes the next job of the subject whose turn it is.
     mutating func take() -> (subject: Subject, job: Job)? {
         guard let subject = ready.popFirst() else { return nil }
-        guard let job = lines[subject]?.take() else {
+        guard let index = lines.index(forKey: subject), let job = lines.values[index].take() else {
             preconditionFailure("a subject whose turn it is has a job")
         }
         count -= 1
