@@ -108,8 +108,8 @@ extension MessagesHandler {
     /// Answers `MSG_DELETE_RANGE` (92): for everybody, what was sent between two times.
     ///
     /// Whoever may clear the history deletes everything, everybody else their own messages.
-    /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for times that
-    ///   are none, and for too many messages between them.
+    /// - Throws: `chat.not.found`, `not.allowed` for readers of a channel, `proto.payload` for an invalid
+    ///   range of times or one with more than `maxDeletedRange` messages.
     /// - Note: A command, `deletedPerStep` messages at a time.
     func msgDeleteRange(
         _ request: MsgDeleteRangeRequest,

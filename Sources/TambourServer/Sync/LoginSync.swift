@@ -34,7 +34,7 @@ struct LoginSync: Sendable {
         time: Int64,
         in snapshot: ReadTransaction
     ) throws -> Progress<ReadTransaction, Result> {
-        // Who asks for more gets the newest part of a long delta.
+        // A client with `sync-more` gets only the newest part of a long delta.
         guard let mark = mark(request.chatsSync, time),
             !requester.capabilities.contains(.syncMore)
         else {

@@ -61,7 +61,7 @@ struct DeltaEqualsFreshTests {
         defer { machine.remove() }
         let (users, token, caller) = try machine.signedUp(5)
         machine.world.wallMs += 10
-        let mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        let mark = machine.safeTime
         _ = machine.run([
             Command { tx in
                 let user = users[0]
@@ -100,7 +100,7 @@ struct DeltaEqualsFreshTests {
             }
         ])
         machine.world.wallMs += 10
-        var mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        var mark = machine.safeTime
         // Three at once, which one reply has no room for, and then one after the other.
         let changes = [[1, 2, 3], [4], [5], [6, 7], [8]]
         for change in changes {
@@ -155,7 +155,7 @@ struct DeltaEqualsFreshTests {
             }
         ])
         machine.world.wallMs += 10
-        var mark = machine.clock.safeTime(wall: machine.world.wallMs)
+        var mark = machine.safeTime
         for partner in partners.withLock({ $0 }) {
             machine.world.wallMs += 1
             _ = machine.run([

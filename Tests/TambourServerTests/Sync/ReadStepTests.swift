@@ -8,7 +8,7 @@ import Testing
 /// Long reads take several steps, and pages end where one does.
 @Suite("Steps of reading")
 struct ReadStepTests {
-    /// A step reads no more than a few rows.
+    /// Each step reads only a few rows.
     private static let small: [String: Int] = ["rowsPerReadStep": 4, "itemsPerReadStep": 2]
 
     @Test("lists of ids are answered as in one step")
