@@ -141,7 +141,12 @@ package final class Server: @unchecked Sendable {
                 router: router,
                 queueTimes: metrics.queueTimes
             ),
-            readers: ReaderPool(stores, logins: try openReader(), environment: environment),
+            readers: ReaderPool(
+                stores,
+                logins: try openReader(),
+                maxUnfinished: limits.maxUnfinishedReads,
+                environment: environment
+            ),
             clock: clock,
             presence: presence,
             router: router,

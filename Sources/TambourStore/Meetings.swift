@@ -125,8 +125,8 @@ package struct Meetings {
 
     private mutating func compared(_ count: Int64, in snapshot: ReadTransaction) {
         rows -= count
-        // Each is counted, and then looked up, which takes as long as counting four.
-        snapshot.store.noteCounted(5 * Int(clamping: count))
+        // Each is counted and then looked up, which takes as long as counting four.
+        snapshot.store.noteCounted(4 * Int(clamping: count))
     }
 }
 

@@ -236,6 +236,7 @@ local spec = {
         maxSearchWords = 32,
         rowsPerReadStep = 3000,
         itemsPerReadStep = 250,
+        maxUnfinishedReads = 64,
         maxScannedRows = 4000,
         maxScannedBytes = 1048576,
         maxCountedReaders = 50000,

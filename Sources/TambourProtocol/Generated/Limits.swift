@@ -491,6 +491,9 @@ package final class Limits: Sendable {
     package let rowsPerReadStep: Int
     /// 250 items. The same for a list of ids of which each takes few rows and many statements.
     package let itemsPerReadStep: Int
+    /// 64 requests. Each holds what it has read so far, up to a reply; with more, a request is read to its
+    /// end.
+    package let maxUnfinishedReads: Int
     /// 4000 rows. What one request may look at while it looks for something, some milliseconds; its reply
     /// says where the next one goes on.
     package let maxScannedRows: Int
@@ -518,8 +521,8 @@ package final class Limits: Sendable {
     package let maxFinders: Int
     /// 200 people. Who finds more asks for more letters.
     package let maxPeopleFound: Int
-    /// 100_000 rows. A later page of a search of names skips the rows of earlier ones. Names behind so many
-    /// rows of one beginning are found by more letters.
+    /// 100_000 rows. Each page of a search of names skips the rows of the pages before it. A name behind more
+    /// rows than this is found only by typing more letters.
     package let maxSkippedNames: Int
     /// 100 requests. Chats that one user waits to be let into; nobody remembers more.
     package let maxJoinRequests: Int
@@ -789,6 +792,7 @@ package final class Limits: Sendable {
         maxSearchWords = overrides.value(of: "maxSearchWords", standard: 32)
         rowsPerReadStep = overrides.value(of: "rowsPerReadStep", standard: 3000)
         itemsPerReadStep = overrides.value(of: "itemsPerReadStep", standard: 250)
+        maxUnfinishedReads = overrides.value(of: "maxUnfinishedReads", standard: 64)
         maxScannedRows = overrides.value(of: "maxScannedRows", standard: 4000)
         maxScannedBytes = overrides.value(of: "maxScannedBytes", standard: 1_048_576)
         maxCountedReaders = overrides.value(of: "maxCountedReaders", standard: 50_000)

@@ -68,15 +68,22 @@ package struct Answer: Sendable {
         Answer(.encoded(payload.encoded(for: requester.capabilities)))
     }
 
-    static func page(
-        _ progress: Progress<ReadTransaction, some WirePayload>,
-        for requester: Requester
+    /// - Parameters:
+    ///   - check: called before each further step; throws to refuse it.
+    ///   - finish: makes the answer of what all steps have read.
+    static func read<Value>(
+        _ progress: Progress<ReadTransaction, Value>,
+        check: @escaping @Sendable (ReadTransaction) throws -> Void = { _ in },
+        finish: @escaping @Sendable (Value) -> Answer
     ) -> Answer {
         switch progress {
-        case .finished(let reply): return .page(reply, for: requester)
+        case .finished(let value): return finish(value)
         case .more(let rest):
             var answer = Answer.done
-            answer.restOfQuery = { .page(try rest($0), for: requester) }
+            answer.restOfQuery = { snapshot in
+                try check(snapshot)
+                return .read(try rest(snapshot), check: check, finish: finish)
+            }
             return answer
         }
     }

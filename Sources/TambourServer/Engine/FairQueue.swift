@@ -25,6 +25,8 @@ struct FairQueue<Subject: Hashable, Job> {
     private var round = 0
     /// Jobs that were added and not taken.
     private(set) var count = 0
+    /// Those of them that are rests.
+    private(set) var rests = 0
 
     /// - Parameter budget: what the jobs of one subject may cost in a round.
     init(budget: Int64 = .max) {
@@ -63,13 +65,18 @@ struct FairQueue<Subject: Hashable, Job> {
             preconditionFailure("the job that leaves a rest is out")
         }
         count += 1
+        rests += 1
         lines.values[index].rest = job
     }
 
     /// Takes the next job of the subject whose turn it is.
     mutating func take() -> (subject: Subject, job: Job)? {
         guard let subject = ready.popFirst() else { return nil }
-        guard let index = lines.index(forKey: subject), let job = lines.values[index].take() else {
+        guard let index = lines.index(forKey: subject) else {
+            preconditionFailure("a subject whose turn it is has a line")
+        }
+        if lines.values[index].rest != nil { rests -= 1 }
+        guard let job = lines.values[index].take() else {
             preconditionFailure("a subject whose turn it is has a job")
         }
         count -= 1

@@ -50,6 +50,9 @@ package final class ReaderPool: @unchecked Sendable {
             }
         }
 
+        /// The jobs that wait for their next step.
+        var unfinished: Int { queries.rests + logins.rests }
+
         /// Takes what is to be called when nothing is left to do, if that is so.
         mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
             guard idle.count == readers, isLoginReaderIdle, queries.isEmpty, logins.isEmpty else {
@@ -70,12 +73,20 @@ package final class ReaderPool: @unchecked Sendable {
 
     private let readers: [(queue: SerialQueue, store: StoreConnection)]
     private let loginReader: Int
+    private let maxUnfinished: Int
     private let state: Mutex<State>
 
     /// - Parameters:
     ///   - stores: connections for queries, at least one.
     ///   - logins: the connection for logins.
-    package init(_ stores: [StoreConnection], logins: StoreConnection, environment: Environment) {
+    ///   - maxUnfinished: how many jobs may wait for their next step; with more, a job runs to its end.
+    package init(
+        _ stores: [StoreConnection],
+        logins: StoreConnection,
+        maxUnfinished: Int,
+        environment: Environment
+    ) {
+        self.maxUnfinished = maxUnfinished
         readers = (stores + [logins]).enumerated().map { index, store in
             let label = "tambour.reader-\(index)"
             return (SerialQueue(label: label, simulated: environment.scheduler), store)
@@ -135,7 +146,10 @@ package final class ReaderPool: @unchecked Sendable {
             start(other)
             onIdle?()
             guard let next else { return }
-            let rest = next.job.run(readers[reader].store)
+            var rest = next.job.run(readers[reader].store)
+            while let job = rest, state.withLock({ $0.unfinished >= maxUnfinished }) {
+                rest = job.run(readers[reader].store)
+            }
             done = (next.kind, next.subject, rest)
         }
     }

@@ -255,7 +255,7 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         func page(_ payload: some WirePayload) -> Answer { .page(payload, for: requester) }
         func page(_ progress: Progress<ReadTransaction, some WirePayload>) -> Answer {
-            .page(progress, for: requester)
+            .read(progress) { .page($0, for: requester) }
         }
         switch request {
         case .login2(let request):
@@ -415,7 +415,18 @@ package struct Dispatcher: Sendable {
             try store.read { snapshot in
                 try requireOpen(request.token, in: snapshot)
                 let progress = try sync.login(request, from: requester, time: time, in: snapshot)
-                return answer(progress, to: request.token, of: requester)
+                return .read(progress) { snapshot in
+                    try requireOpen(request.token, in: snapshot)
+                } finish: { result in
+                    var answer = Answer.page(result.reply, for: requester)
+                    answer.following = Answer.Following(
+                        watcher: requester.requireCaller().userID,
+                        partners: result.partners,
+                        settingsVersion: result.account.settingsVersion,
+                        isHidden: result.account.privacy.isHidden
+                    )
+                    return answer
+                }
             }
         }
     }
@@ -423,31 +434,6 @@ package struct Dispatcher: Sendable {
     /// The token may have died since it was looked up.
     private func requireOpen(_ token: String, in snapshot: ReadTransaction) throws {
         _ = try auth.session(token: token, in: snapshot)
-    }
-
-    private func answer(
-        _ progress: Progress<ReadTransaction, LoginSync.Result>,
-        to token: String,
-        of requester: Requester
-    ) -> Answer {
-        switch progress {
-        case .finished(let result):
-            var answer = Answer.page(result.reply, for: requester)
-            answer.following = Answer.Following(
-                watcher: requester.requireCaller().userID,
-                partners: result.partners,
-                settingsVersion: result.account.settingsVersion,
-                isHidden: result.account.privacy.isHidden
-            )
-            return answer
-        case .more(let rest):
-            var answer = Answer.done
-            answer.restOfQuery = { snapshot in
-                try requireOpen(token, in: snapshot)
-                return self.answer(try rest(snapshot), to: token, of: requester)
-            }
-            return answer
-        }
     }
 
     private func guardedAnswer(_ body: () throws -> Answer) -> Answer {

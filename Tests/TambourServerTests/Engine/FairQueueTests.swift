@@ -33,10 +33,10 @@ struct FairQueueTests {
         queue.add(1, of: "b")
         #expect(queue.take()?.job == 1)
         queue.addRest(9, of: "a")
-        #expect(queue.count == 3 && queue.count(of: "a") == 2)
+        #expect(queue.count == 3 && queue.count(of: "a") == 2 && queue.rests == 1)
         queue.finish("a")
         #expect(takeAll(&queue) == ["b1", "a9", "a2"])
-        #expect(queue.isEmpty && !queue.hasReady)
+        #expect(queue.isEmpty && !queue.hasReady && queue.rests == 0)
     }
 
     @Test("has one job of a subject out at a time")
