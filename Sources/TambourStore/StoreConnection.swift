@@ -164,8 +164,8 @@ package struct ReadTransaction {
     /// The number of rows read so far.
     package var rowsRead: Int { store.rowsRead - rowsBefore }
 
-    /// The number of rows at which a page that begins now ends: where the step does, but after half a step at
-    /// the earliest.
+    /// The number of rows at which a page that begins now ends: the end of the step, or half a step from now if
+    /// that is later.
     package var pageEnd: Int {
         max(limits.rowsPerReadStep, rowsRead + limits.rowsPerReadStep / 2)
     }

@@ -714,7 +714,7 @@ extension ChatMarkRequest: WireRequest {
 package struct ChatsListRequest: WirePayload, Hashable {
     /// A time, or the marker of the page before, sent back as it came; absent means now.
     package var marker: Int64?
-    /// How many.
+    /// How many at most; a page may be shorter and have more behind it, which `marker` says.
     package var count: Int64?
 
     package init(

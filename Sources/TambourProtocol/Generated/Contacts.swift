@@ -1080,7 +1080,8 @@ extension RemoveContactPhotoRequest: WireRequest {
 }
 
 /// Groups that the caller and other users have in common. A request looks up at most `maxScannedRows`
-/// memberships; a page that ends there is short, or empty, and has a marker.
+/// memberships and reads about `rowsPerReadStep` rows; a page that ends there is short, or empty, and has a
+/// marker.
 package struct ChatSearchCommonParticipantsRequest: WirePayload, Hashable {
     /// The others; all of them have to be members.
     package var userIDs: [UserID]

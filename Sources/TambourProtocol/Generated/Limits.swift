@@ -486,13 +486,13 @@ package final class Limits: Sendable {
     package let maxSearchPage: Int
     /// 32 words. A sentence that was pasted; of a longer query the first ones count.
     package let maxSearchWords: Int
-    /// 3000 rows. Some milliseconds of a reader, on which others wait: then a page of chats ends, and a list
-    /// of ids goes on after them.
+    /// 3000 rows. Others wait for some milliseconds of a reader: then a page of chats ends, and a list of ids
+    /// goes on after them.
     package let rowsPerReadStep: Int
-    /// 250 items. The same for a list of ids of which each takes few rows and many statements.
+    /// 250 items. The same for ids that take few rows but many statements each.
     package let itemsPerReadStep: Int
-    /// 64 requests. Each holds what it has read so far, up to a reply; with more, a request is read to its
-    /// end.
+    /// 64 requests. Each holds what it has read so far, up to a reply. Counted for queries and for LOGIN;
+    /// while that many wait, a request goes on at once.
     package let maxUnfinishedReads: Int
     /// 4000 rows. What one request may look at while it looks for something, some milliseconds; its reply
     /// says where the next one goes on.

@@ -25,7 +25,7 @@ struct FairQueue<Subject: Hashable, Job> {
     private var round = 0
     /// Jobs that were added and not taken.
     private(set) var count = 0
-    /// Those of them that are rests.
+    /// The number of rests among them.
     private(set) var rests = 0
 
     /// - Parameter budget: what the jobs of one subject may cost in a round.

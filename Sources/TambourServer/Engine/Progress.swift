@@ -1,5 +1,5 @@
 import TambourProtocol
-package import TambourStore
+import TambourStore
 
 /// The result of one step of a request that takes several transactions; requests of others run in between.
 package enum Progress<Transaction, Reply: Sendable>: Sendable {
@@ -15,25 +15,27 @@ extension ReadTransaction {
     ///
     /// - Parameters:
     ///   - state: what `take` collects.
-    ///   - begin: called at the beginning of each step, whose snapshot is later than that of the one before.
+    ///   - resume: called at the beginning of each further step, whose snapshot is later than that of the step
+    ///     before it.
     ///   - finish: called at the end of the last one.
     func inSteps<Item: Sendable, State: Sendable, Reply: Sendable>(
         _ items: ArraySlice<Item>,
         _ state: State,
-        begin: @escaping @Sendable (inout State, ReadTransaction) throws -> Void = { _, _ in },
+        resume: @escaping @Sendable (inout State, ReadTransaction) throws -> Void = { _, _ in },
         take: @escaping @Sendable (Item, inout State, ReadTransaction) throws -> Bool,
         finish: @escaping @Sendable (State, ReadTransaction) throws -> Reply
     ) throws -> Progress<ReadTransaction, Reply> {
         var state = state
-        try begin(&state, self)
         for (place, item) in zip(items.indices, items) {
             let taken = place - items.startIndex
             if taken >= limits.itemsPerReadStep || taken > 0 && rowsRead >= limits.rowsPerReadStep {
                 return .more { [state] next in
-                    try next.inSteps(
+                    var state = state
+                    try resume(&state, next)
+                    return try next.inSteps(
                         items[place...],
                         state,
-                        begin: begin,
+                        resume: resume,
                         take: take,
                         finish: finish
                     )

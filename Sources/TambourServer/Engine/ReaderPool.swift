@@ -50,8 +50,13 @@ package final class ReaderPool: @unchecked Sendable {
             }
         }
 
-        /// The jobs that wait for their next step.
-        var unfinished: Int { queries.rests + logins.rests }
+        /// The number of jobs of a kind that wait for their next step.
+        func unfinished(_ kind: Kind) -> Int {
+            switch kind {
+            case .query: queries.rests
+            case .login: logins.rests
+            }
+        }
 
         /// Takes what is to be called when nothing is left to do, if that is so.
         mutating func takeOnIdle(readers: Int) -> (@Sendable () -> Void)? {
@@ -79,7 +84,8 @@ package final class ReaderPool: @unchecked Sendable {
     /// - Parameters:
     ///   - stores: connections for queries, at least one.
     ///   - logins: the connection for logins.
-    ///   - maxUnfinished: how many jobs may wait for their next step; with more, a job runs to its end.
+    ///   - maxUnfinished: how many jobs of each kind may wait for their next step. While that many wait, a
+    ///     job runs its next step at once.
     package init(
         _ stores: [StoreConnection],
         logins: StoreConnection,
@@ -147,7 +153,7 @@ package final class ReaderPool: @unchecked Sendable {
             onIdle?()
             guard let next else { return }
             var rest = next.job.run(readers[reader].store)
-            while let job = rest, state.withLock({ $0.unfinished >= maxUnfinished }) {
+            while let job = rest, state.withLock({ $0.unfinished(next.kind) >= maxUnfinished }) {
                 rest = job.run(readers[reader].store)
             }
             done = (next.kind, next.subject, rest)

@@ -228,12 +228,12 @@ package struct Dispatcher: Sendable {
     }
 
     /// Runs the next step of a query that has one.
-    package func goOn(_ answer: Answer, on store: StoreConnection) -> Answer {
+    package func resume(_ answer: Answer, on store: StoreConnection) -> Answer {
         guard let rest = answer.restOfQuery else { return answer }
         return self.answer(after: answer.rowsRead, on: store, rest)
     }
 
-    /// - Parameter rows: those that the steps before have read.
+    /// - Parameter rows: the number of rows that earlier steps read.
     private func answer(
         after rows: Int,
         on store: StoreConnection,
@@ -255,7 +255,11 @@ package struct Dispatcher: Sendable {
     ) throws -> Answer {
         func page(_ payload: some WirePayload) -> Answer { .page(payload, for: requester) }
         func page(_ progress: Progress<ReadTransaction, some WirePayload>) -> Answer {
-            .read(progress) { .page($0, for: requester) }
+            .read(progress) {
+                try requireOpen(requester, in: $0)
+            } finish: {
+                .page($0, for: requester)
+            }
         }
         switch request {
         case .login2(let request):
@@ -428,6 +432,16 @@ package struct Dispatcher: Sendable {
                     return answer
                 }
             }
+        }
+    }
+
+    /// A query whose session or account ended between two steps comes too late.
+    private func requireOpen(_ requester: Requester, in snapshot: ReadTransaction) throws {
+        guard let token = requester.token else { return }
+        do {
+            try requireOpen(token, in: snapshot)
+        } catch is RequestError {
+            throw RequestError.protoState
         }
     }
 

@@ -625,7 +625,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         return ReaderPool.Job { store in
             if self.isGone.load(ordering: .relaxed) { return nil }
-            let next = self.shared.dispatcher.goOn(answer, on: store)
+            let next = self.shared.dispatcher.resume(answer, on: store)
             return self.restOfQuery(next, request, requester)
         }
     }

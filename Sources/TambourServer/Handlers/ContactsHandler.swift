@@ -67,7 +67,7 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Progress<ReadTransaction, ContactPresenceReply> {
-        let state = (sight: sight(of: caller), users: [(id: UserID, seen: Int64)]())
+        let state = (sight: sight(of: caller), presence: IDMap<UserID, Presence>([]))
         let ids = Set(request.contactIDs).sorted()
         return try snapshot.inSteps(ids[...], state) { id, state, snapshot in
             let contact = try snapshot.contact(id, of: caller.userID)
@@ -75,14 +75,11 @@ struct ContactsHandler: Sendable {
                 let account = contact?.account, !account.isBlocked, !account.privacy.isHidden,
                 try snapshot.isReachable(id, for: caller.userID)
             {
-                state.users.append((id, account.seen))
+                state.presence.pairs += presence.presence(of: [(id, account.seen)], since: 0).pairs
             }
             return true
         } finish: { state, _ in
-            ContactPresenceReply(
-                presence: presence.presence(of: state.users, since: 0),
-                time: environment.wallMs()
-            )
+            ContactPresenceReply(presence: state.presence, time: environment.wallMs())
         }
     }
 

@@ -560,7 +560,7 @@ struct MessagesHandler: Sendable {
             budget: limits.maxReplyBytes, messages: [Message]()
         )
         return try snapshot.inSteps(ids[...], state) { state, snapshot in
-            // The chat may have been cleared, or the caller removed, between two steps.
+            // The chat may have been cleared, or the caller removed, since the step before.
             state.view = try snapshot.knownView(request.chatID, of: caller.userID)
         } take: { id, state, snapshot in
             let view = state.view

@@ -46,13 +46,17 @@ struct LoginSync: Sendable {
             since: mark,
             limit: limits.maxReplyBytes / Chat.bareSize + 1
         )
-        let state = (steps: 0, delta: Delta(room: limits.maxReplyBytes))
+        let state = (isResumed: false, delta: Delta(room: limits.maxReplyBytes))
         return try snapshot.inSteps(views[...], state) { state, _ in
-            state.steps += 1
+            state.isResumed = true
         } take: { found, state, snapshot in
-            // One that was left since is among those that were left.
-            let view = state.steps == 1 ? found : try snapshot.view(found.key, for: viewer)
-            if let view { state.delta.append(try snapshot.chat(view)) }
+            let view = state.isResumed ? try snapshot.view(found.key, for: viewer) : found
+            if let view {
+                state.delta.append(try snapshot.chat(view))
+            } else {
+                // The last step finds the chat among those that the caller has left.
+                state.delta.appendLeft()
+            }
             return state.delta.fits
         } finish: { state, snapshot in
             try login(request, from: requester, time: time, state.delta, in: snapshot)
@@ -320,6 +324,9 @@ private struct Delta {
         bytes += chat.wireSizeEstimate
         if fits { chats.append(chat) }
     }
+
+    /// Counts a chat that the caller left between two steps: as many chats as were looked up never fit.
+    mutating func appendLeft() { bytes += Chat.bareSize }
 }
 
 extension LoginConfig {

@@ -31,7 +31,7 @@ struct ReadStepTests {
             let contacts = try bob.call(ContactInfoRequest(contactIDs: people))
             #expect(contacts.contacts.map(\.id) == [alice.userID, bob.userID])
             let presence = try bob.call(ContactPresenceRequest(contactIDs: people))
-            #expect(presence.presence[alice.userID] != nil)
+            #expect(presence.presence.pairs.map(\.0) == [alice.userID, bob.userID].sorted())
         }
     }
 
@@ -85,15 +85,21 @@ struct ReadStepTests {
                 )
             }
             try alice.send("hello", to: dialog, cid: 1)
-            var seen: [Chat] = []
+            var pages: [[Chat]] = []
             var end: Int64? = .max
             while let upTo = end {
                 let page = try bob.call(SyncMoreRequest(kind: .chats, since: 1, upTo: upTo))
-                #expect(page.chats.count < expected.count)
-                seen += page.chats
+                pages.append(page.chats)
                 end = page.upTo
             }
-            #expect(Set(seen.map(\.id)) == expected)
+            #expect(pages.count > 1)
+            let seen = pages.flatMap(\.self)
+            #expect(Set(seen.map(\.id)) == expected && seen.count == expected.count)
+            // Within a page the order is free.
+            for (page, older) in zip(pages, pages.dropFirst()) {
+                let oldest = try #require(page.map(\.lastEventTime).min())
+                #expect(older.allSatisfy { $0.lastEventTime <= oldest })
+            }
         }
     }
 
@@ -121,35 +127,100 @@ struct ReadStepTests {
 
         let request = LoginRequest(token: token, chatsSync: mark)
         var answer = machine.beginLogin(request, from: caller)
+        answer = machine.goOn(answer)
         #expect(answer.restOfQuery != nil)
-        // The oldest change is read last: its chat is left. The newest was read, and changes again.
-        let (oldest, newest) = keys.withLock { ($0[0], $0[7]) }
+        // The oldest change is read last: its chat is left. The newest two were read: one changes again, the
+        // other is left.
+        let (oldest, newest, second) = keys.withLock { ($0[0], $0[7], $0[6]) }
         run(machine) { tx in
-            if let chat = try tx.chat(oldest, visibleTo: users[1]) {
-                try tx.remove([caller.userID], from: chat)
+            for left in [oldest, second] {
+                if let chat = try tx.chat(left, visibleTo: users[1]) {
+                    try tx.remove([caller.userID], from: chat)
+                }
             }
             if let chat = try tx.chat(newest, visibleTo: users[1]) {
                 try tx.remove([users[2]], from: chat)
             }
         }
-        var steps = 1
+        var steps = 2
         while answer.restOfQuery != nil {
             answer = machine.goOn(answer)
             steps += 1
         }
         let first: LoginReply = try machine.reply(answer)
-        #expect(steps > 2)
+        #expect(steps > 3)
         #expect(first.time <= time)
         #expect(Set(first.chats.map(\.id)).count == 8)
-        #expect(first.chats.first { $0.id == oldest }?.status == .removed)
+        #expect(first.chats.filter { $0.id == oldest }.map(\.status) == [.removed])
+        // Whoever reads in order ends with the tombstone.
+        #expect(first.chats.filter { $0.id == second }.map(\.status) == [.active, .removed])
 
         machine.world.wallMs += 10
-        let second = try machine.login(
+        let next = try machine.login(
             LoginRequest(token: token, chatsSync: first.time),
             from: caller
         )
         #expect(first.chats.first { $0.id == newest }?.participants.count == 3)
-        #expect(second.chats.first { $0.id == newest }?.participants.count == 2)
+        #expect(next.chats.first { $0.id == newest }?.participants.count == 2)
+    }
+
+    @Test("a session that ends between two steps of a query gets no reply to it")
+    func sessionEnds() throws {
+        try betweenStepsOfQuery { machine, chat, caller, users in
+            let request = QueryRequest.chatInfo(
+                ChatInfoRequest(chatIDs: (1...9).map { ChatID(-$0) })
+            )
+            return (
+                request, { try $0.closeSessions([caller.sessionID], of: caller.userID) },
+                .protoState
+            )
+        }
+    }
+
+    @Test("messages of a chat that the caller has to leave between two steps are not shown")
+    func chatIsLeft() throws {
+        try betweenStepsOfQuery { machine, chat, caller, users in
+            let ids = (1...9).map { MessageID($0) }
+            let request = QueryRequest.msgGet(MsgGetRequest(chatID: chat, messageIDs: ids))
+            return (
+                request,
+                { tx in
+                    guard let state = try tx.chat(chat, visibleTo: users[1]) else { return }
+                    try tx.remove([caller.userID], from: state)
+                },
+                .chatNotFound
+            )
+        }
+    }
+
+    /// Plays the first step of a query, then `change`, then the rest, and expects the refusal.
+    private func betweenStepsOfQuery(
+        _ scene: (SyncMachine, ChatID, Caller, [UserID]) -> (
+            request: QueryRequest, change: @Sendable (WriteTransaction) throws -> Void,
+            refusal: RequestError
+        )
+    ) throws {
+        let machine = try SyncMachine(
+            seed: 1,
+            limits: Limits(overrides: Self.small),
+            wall: 1_700_000_000_000
+        )
+        defer { machine.remove() }
+        let (users, token, caller) = try machine.signedUp(2)
+        let made = Mutex<ChatID?>(nil)
+        run(machine) { tx in
+            let chat = try tx.createGroup(title: Text("a"), owner: users[1], members: users)
+            made.withLock { $0 = ChatID(chat.key.rawValue) }
+        }
+        let chat = try #require(made.withLock { $0 })
+        let (request, change, refusal) = scene(machine, chat, caller, users)
+        let answer = machine.beginQuery(request, from: caller, token: token)
+        #expect(answer.restOfQuery != nil)
+        run(machine, change)
+        let error = #expect(throws: RequestError.self) {
+            let _: PingReply = try machine.reply(answer)
+        }
+        #expect(error?.code == refusal.code)
     }
 
     private func run(

@@ -192,8 +192,18 @@ final class SyncMachine: @unchecked Sendable {
         return dispatcher.login(request, from: requester, time: safeTime, on: reading)
     }
 
+    /// The first step of a query.
+    func beginQuery(_ request: QueryRequest, from caller: Caller, token: String) -> Answer {
+        let requester = Requester(
+            caller: caller,
+            origin: SessionOrigin(installation: "", client: "", info: "", address: ""),
+            token: token
+        )
+        return dispatcher.query(request, from: requester, time: safeTime, on: reading).answer
+    }
+
     /// The next step of what has one.
-    func goOn(_ answer: Answer) -> Answer { dispatcher.goOn(answer, on: reading) }
+    func goOn(_ answer: Answer) -> Answer { dispatcher.resume(answer, on: reading) }
 
     var safeTime: Int64 { clock.safeTime(wall: world.wallMs) }
 
