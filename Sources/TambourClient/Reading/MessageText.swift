@@ -9,14 +9,15 @@ extension Message {
     func eventText(name: (UserID) -> String) -> String? {
         guard let event = shownAttaches.first(where: { $0.type == .control }) else { return nil }
         let who = sender.map(name) ?? ""
-        let others = (event.userIDs ?? []).map(name).joined(separator: ", ")
-        let other = event.userID.map(name) ?? others
+        // The event names who did it beside those it was done to.
+        let concerned = event.userIDs ?? event.userID.map { [$0] } ?? []
+        let others = concerned.map(name).joined(separator: ", ")
         let title = event.title.map { "\($0)" } ?? ""
         let words =
             switch "\(event.event ?? .empty)" {
             case "new": "\(who) created “\(title)”"
-            case "add": "\(who) added \(other)"
-            case "remove": "\(who) removed \(other)"
+            case "add": "\(who) added \(others)"
+            case "remove": "\(who) removed \(others)"
             case "leave": "\(who) left"
             case "joinByLink": "\(who) joined by a link"
             case "title": "\(who) named it “\(title)”"
@@ -102,12 +103,12 @@ extension Element {
         case "HEADING": .heading
         case "QUOTE": .quote
         case "USER_MENTION": .mention(entityID)
-        case "LINK": .link(url ?? "")
+        case "LINK": .link(address ?? "")
         default: nil
         }
     }
 
-    private var url: String? {
+    private var address: String? {
         guard let attributes else { return nil }
         let names = Packed<NameMap<AnyValue>>(unchecked: attributes.bytes).stored
         return names?["url"]?.text.map { "\($0)" }

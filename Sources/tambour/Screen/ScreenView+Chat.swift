@@ -8,6 +8,8 @@ extension ScreenView {
     func drawChat(_ state: ScreenState, _ surface: inout Surface, _ whole: Rect) -> Seen {
         var area = whole
         guard state.open != nil else {
+            // Commands are written here too: /find begins the first chat.
+            drawInput(state, &surface, &area)
             surface.draw(
                 [(KeyAction.goToChat, "goes to a chat"), (.help, "shows all keys")]
                     .map { state.keys.hint($0, $1) }.filter { !$0.isEmpty }

@@ -55,6 +55,17 @@ struct SignInForm {
         }
     }
 
+    /// Says what went wrong. A code or password that was refused is gone, so that the next one does not stand
+    /// behind it.
+    mutating func fail(_ error: String, isRefusal: Bool) {
+        self.error = error
+        guard isRefusal else { return }
+        switch step {
+        case .code, .password: fields[0].editor.setText("")
+        case .address, .name: break
+        }
+    }
+
     var title: String {
         switch step {
         case .address: "Welcome to Tambour"

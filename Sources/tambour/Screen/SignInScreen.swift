@@ -225,7 +225,8 @@ final class SignInScreen: @unchecked Sendable {
                 screen.form.working = nil
                 switch result {
                 case .success(let value): then(screen, value)
-                case .failure(let failure): screen.form.error = failure.description
+                case .failure(let mishap):
+                    screen.form.fail(mishap.words, isRefusal: mishap.isRefusal)
                 }
                 screen.draw()
             }
@@ -236,25 +237,32 @@ final class SignInScreen: @unchecked Sendable {
         queue.async { [self] in body(self) }
     }
 
+    /// Why a step came to nothing.
+    private struct Mishap: Error {
+        let words: String
+        /// Whether the server answered, and refused what was given.
+        var isRefusal = false
+    }
+
     private static func result<Value: Sendable>(
         of body: @escaping @Sendable () async throws -> Value,
         _ server: String
-    ) async -> Result<Value, Failure> {
-        await withTaskGroup(of: Result<Value, Failure>.self) { group in
+    ) async -> Result<Value, Mishap> {
+        await withTaskGroup(of: Result<Value, Mishap>.self) { group in
             group.addTask {
                 do {
                     return .success(try await body())
                 } catch ClientError.disconnected {
-                    return .failure(Failure("\(server) cannot be reached"))
+                    return .failure(Mishap(words: "\(server) cannot be reached"))
                 } catch {
-                    return .failure(Failure("\(error)"))
+                    return .failure(Mishap(words: "\(error)", isRefusal: true))
                 }
             }
             group.addTask {
                 try? await Task.sleep(for: patience)
-                return .failure(Failure("\(server) does not answer"))
+                return .failure(Mishap(words: "\(server) does not answer"))
             }
-            let first = await group.next() ?? .failure(Failure("cancelled"))
+            let first = await group.next() ?? .failure(Mishap(words: "cancelled"))
             group.cancelAll()
             return first
         }

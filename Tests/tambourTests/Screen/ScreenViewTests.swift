@@ -88,6 +88,19 @@ struct ScreenViewTests {
         #expect(order == order.sorted() && !order.contains(-1))
     }
 
+    @Test("what is written before a chat is open is seen, with the cursor behind it")
+    func nothingOpen() throws {
+        for size in [Size(columns: 80, rows: 24), Size(columns: 160, rows: 45)] {
+            var state = ScreenState()
+            state.theme = .none
+            state.input.setText("/find +7999")
+            let surface = view.draw(state, size).surface
+            let cursor = try #require(surface.cursor)
+            let line = surface.text(ofRow: cursor.row)
+            #expect(line.prefix(cursor.column).hasSuffix("> /find +7999"))
+        }
+    }
+
     @Test("tells which messages are seen, so that their gaps are filled")
     func seen() {
         let seen = view.draw(state, Size(columns: 80, rows: 24)).seen
