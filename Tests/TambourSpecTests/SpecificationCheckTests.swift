@@ -344,7 +344,7 @@ struct SpecificationCheckTests {
             specification in
             specification.capabilities[0].name = "LZ4"
         },
-        Mistake("more capabilities than there are bits", "capability c65: more than 64") {
+        Mistake("more capabilities than there are bits", "capability c49: more than 48") {
             specification in
             let first = specification.capabilities[0]
             specification.capabilities = (1...65).map { number in
@@ -352,6 +352,42 @@ struct SpecificationCheckTests {
                 capability.name = "c\(number)"
                 return capability
             }
+        },
+        Mistake("a dialect that is a capability", "dialect lz4-large is there twice") {
+            specification in
+            specification.dialects += [specification.capabilities[0]]
+        },
+        .field(
+            "a copy of nothing",
+            of: "Chat",
+            "cid",
+            "Chat.cid: a copy of nothing, which is not there"
+        ) {
+            $0.copyOf = ["nothing"]
+        },
+        .field(
+            "a copy of another type",
+            of: "Chat",
+            "cid",
+            "Chat.cid: of another type than what it copies"
+        ) {
+            $0.copyOf = ["title"]
+        },
+        .field(
+            "a copy for everybody",
+            of: "Chat",
+            "cid",
+            "Chat.cid: a copy is for one dialect or capability"
+        ) {
+            $0.capability = nil
+        },
+        .field(
+            "an alias that is a key",
+            of: "Element",
+            "entityId",
+            "Element: key url is there twice"
+        ) {
+            $0.aliases = ["url"]
         },
         .field(
             "a capability of a required field",

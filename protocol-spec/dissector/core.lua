@@ -272,7 +272,10 @@ local EXPECTED = {
 
 for _, struct in pairs(spec.structs) do
     struct.by_key = {}
-    for _, field in ipairs(struct) do struct.by_key[field.key] = field end
+    for _, field in ipairs(struct) do
+        struct.by_key[field.key] = field
+        for _, alias in ipairs(field.aliases or {}) do struct.by_key[alias] = field end
+    end
 end
 
 -- The name of a type's shape: `list` of `list<T>`, `struct` or `enum` of a name of types.yaml.
@@ -510,17 +513,17 @@ local function read_struct(reader, node, type, count)
         else
             child.is_secret = field.sensitive
             local first = reader.bytes:byte(reader.at + 1)
-            if seen[name] then
-                table.insert(reader.path, "/" .. name)
+            if seen[field.key] then
+                table.insert(reader.path, "/" .. field.key)
                 complain(reader, child, "duplicate key")
                 table.remove(reader.path)
                 read(reader, child)
             elseif first == 0xC0 and not field.required then
                 read(reader, child)
             else
-                read_at(reader, child, name, field.type, field)
+                read_at(reader, child, field.key, field.type, field)
             end
-            seen[name] = true
+            seen[field.key] = true
         end
     end
     for _, field in ipairs(struct) do
@@ -688,7 +691,7 @@ local function decode(bytes, type)
     local reader = { bytes = bytes, at = 0, depth = 0, elements = 0, path = {}, problem_count = 0 }
     local node = { name = "Payload", from = 0, at = 0 }
     local ok, caught = pcall(function()
-        if #bytes == 0 then
+        if #bytes == 0 or bytes == "\xC0" then
             node.kind, node.children, node.count, node.stop = "map", {}, 0, 0
             if type then read_struct(reader, node, type, 0) end
             return

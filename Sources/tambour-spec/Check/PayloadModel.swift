@@ -43,11 +43,12 @@ struct PayloadModel {
         var values: [String: WireNode] = [:]
         var seen: Set<String> = []
         for pair in pairs {
-            guard case .string(let key) = pair.key,
-                let field = type.fields.first(where: { $0.key == key })
+            guard case .string(let name) = pair.key,
+                let field = type.field(under: name)
             else {
                 continue
             }
+            let key = field.key
             do throws(Refusal) {
                 guard seen.insert(key).inserted else { throw Refusal(reason: "duplicate key") }
                 if pair.value == .null, !field.isRequired { continue }
@@ -140,6 +141,9 @@ struct PayloadModel {
             if case .badString = node { throw Refusal(reason: "not valid UTF-8") }
             guard case .string(let text) = node else { throw unexpected("a string", node) }
             try check(text.utf8.count, "bytes", "maxShortStringBytes")
+            if let known = type.values.first(where: { $0.aliases.contains(text) }) {
+                return .string(known.value)
+            }
             guard type.isOpen || type.values.contains(where: { $0.value == text }) else {
                 throw Refusal(reason: "unknown value \"\(text)\"")
             }

@@ -60,12 +60,16 @@ struct SpecificationCheck {
 
     private mutating func checkNames() {
         for (what, entries) in [
-            ("capability", specification.capabilities),
+            ("capability", specification.capabilities), ("dialect", specification.dialects),
+            ("capability or dialect", specification.gates),
             ("feature", specification.features.map(\.documented)),
         ] {
             unique(entries.map { ($0.name, $0.origin) }, what)
-            if entries.count > 64 {
-                complain(entries[64].origin, "\(what) \(entries[64].name): more than 64")
+            let most =
+                what == "dialect"
+                ? CapabilitiesSource.mostDialects : CapabilitiesSource.firstDialect
+            if what != "capability or dialect", entries.count > most {
+                complain(entries[most].origin, "\(what) \(entries[most].name): more than \(most)")
             }
             for entry in entries {
                 documented(entry.doc, since: entry.since, entry.name, entry.origin)
@@ -179,16 +183,40 @@ struct SpecificationCheck {
         }
     }
 
+    private mutating func checkCopy(_ copy: Field, of type: StructType, _ place: String) {
+        var fields = type.properties
+        for key in copy.copyOf {
+            guard let field = fields.first(where: { $0.key == key }) else {
+                return complain(copy.origin, "\(place): a copy of \(key), which is not there")
+            }
+            if key == copy.copyOf.last {
+                if field.type != copy.type {
+                    complain(copy.origin, "\(place): of another type than what it copies")
+                }
+            } else if case .named(let name) = field.type {
+                fields = specification.structType(named: name)?.properties ?? []
+            }
+        }
+        if copy.capability == nil || !copy.isOptional {
+            complain(copy.origin, "\(place): a copy is for one dialect or capability")
+        }
+        if type.role == .request { complain(copy.origin, "\(place): nobody reads a copy") }
+    }
+
     private mutating func check(capability: String, _ place: String, _ origin: Origin) {
-        if !specification.capabilities.contains(where: { $0.name == capability }) {
+        if !specification.gates.contains(where: { $0.name == capability }) {
             complain(origin, "\(place): unknown capability \(capability)")
         }
     }
 
     private mutating func check(_ type: StructType) {
         if type.fields.count > 64 { complain(type.origin, "\(type.name): more than 64 fields") }
-        unique(type.fields.map { ($0.key, $0.origin) }, "\(type.name): key")
-        unique(type.fields.map { ($0.swiftName, $0.origin) }, "\(type.name): property")
+        unique(
+            type.fields.flatMap { field in ([field.key] + field.aliases).map { ($0, field.origin) }
+            },
+            "\(type.name): key"
+        )
+        unique(type.properties.map { ($0.swiftName, $0.origin) }, "\(type.name): property")
         for field in type.fields {
             let place = "\(type.name).\(field.key)"
             documented(field.doc, since: field.since, place, field.origin)
@@ -215,6 +243,7 @@ struct SpecificationCheck {
             where specification.limit(named: limit) == nil {
                 complain(field.origin, "\(place): unknown limit \(limit)")
             }
+            if field.isCopy { checkCopy(field, of: type, place) }
             if let capability = field.capability {
                 check(capability: capability, place, field.origin)
                 if !field.isOptional {
@@ -431,7 +460,7 @@ struct SpecificationCheck {
         prose += specification.errors.map { ($0.when, $0.origin) }
         prose += specification.limits.map { ($0.reason, $0.origin) }
         prose += specification.features.map { ($0.documented.doc, $0.documented.origin) }
-        prose += specification.capabilities.map { ($0.doc, $0.origin) }
+        prose += specification.gates.map { ($0.doc, $0.origin) }
         return prose
     }
 

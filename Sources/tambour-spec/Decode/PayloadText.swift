@@ -118,7 +118,7 @@ struct PayloadText {
         var seen: Set<String> = []
         for pair in pairs {
             guard case .string(let key) = pair.key,
-                let field = type.fields.first(where: { $0.key == key })
+                let field = type.field(under: key)
             else {
                 let place = Place(
                     name: name(of: pair.key),
@@ -136,7 +136,7 @@ struct PayloadText {
                 type: field.type,
                 isSecret: field.isSensitive
             )
-            if !seen.insert(key).inserted {
+            if !seen.insert(field.key).inserted {
                 place.marks.append("duplicate key")
                 place.type = nil
             } else if let reason = refusal(

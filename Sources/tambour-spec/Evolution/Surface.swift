@@ -79,6 +79,7 @@ struct Surface: Decodable, Sendable {
         var duplicates: String?
         var checkedBy: String?
         var capability: String?
+        var dialect: String?
         var deprecated: Deprecation?
     }
 
@@ -212,6 +213,7 @@ struct Surface: Decodable, Sendable {
     var idRanges: [Range]
     var states: [Named]
     var capabilities: [Named]
+    var dialects: [Named]?
     var features: [Named]
     var limits: [Limit]
     var errors: [ErrorCode]

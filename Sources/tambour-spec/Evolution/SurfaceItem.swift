@@ -171,7 +171,8 @@ struct SurfaceIndex: Sendable {
             )
         }
         for (kind, entries) in [
-            (SurfaceItem.Kind.state, surface.states), (.capability, surface.capabilities),
+            (SurfaceItem.Kind.state, surface.states),
+            (.capability, surface.capabilities + (surface.dialects ?? [])),
             (.feature, surface.features),
         ] {
             for entry in entries {
@@ -232,7 +233,7 @@ struct SurfaceIndex: Sendable {
                     .limit: field.limit, .limitBytes: field.limitBytes,
                     .limitItems: field.limitItems?.names.joined(separator: " "),
                     .duplicates: field.duplicates, .checkedBy: field.checkedBy,
-                    .capability: field.capability,
+                    .capability: field.capability ?? field.dialect,
                     .replacement: field.deprecated?.replacement,
                     .sunset: field.deprecated.map { "\($0.sunset)" }, .since: "\(field.since)",
                 ],

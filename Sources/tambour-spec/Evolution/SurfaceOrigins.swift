@@ -4,7 +4,7 @@ struct SurfaceOrigins {
 
     init(_ specification: Specification) {
         for entry in specification.states { origins["state \(entry.name)"] = entry.origin }
-        for entry in specification.capabilities {
+        for entry in specification.gates {
             origins["capability \(entry.name)"] = entry.origin
         }
         for entry in specification.features {

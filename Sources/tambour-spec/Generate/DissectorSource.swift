@@ -104,7 +104,14 @@ struct DissectorSource {
             type.name,
             .row([
                 .named("open", .bool(type.isOpen)),
-                .named("values", .row(type.values.map { .named($0.value, .bool(true)) })),
+                .named(
+                    "values",
+                    .row(
+                        type.values.flatMap { [$0.value] + $0.aliases }.map {
+                            .named($0, .bool(true))
+                        }
+                    )
+                ),
             ])
         )
     }
@@ -146,6 +153,10 @@ struct DissectorSource {
                     var entries: [LuaValue.Entry] = [
                         .named("key", .string(field.key)), .named("type", .string(field.type.yaml)),
                     ]
+                    if !field.aliases.isEmpty {
+                        let aliases = field.aliases.map { LuaValue.Entry.item(.string($0)) }
+                        entries.append(.named("aliases", .row(aliases)))
+                    }
                     if field.isRequired { entries.append(.named("required", .bool(true))) }
                     if field.isSensitive { entries.append(.named("sensitive", .bool(true))) }
                     for (name, limit) in [

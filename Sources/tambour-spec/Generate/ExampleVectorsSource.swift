@@ -29,6 +29,8 @@ struct ExampleVectorsSource {
                 let type: String
                 let opcode: UInt16
                 let command: UInt8
+                /// In which dialect the server writes it; empty for none.
+                let dialect: Capabilities
                 let sequence: UInt16
                 let hex: String
                 let accept: [Accept]
@@ -48,12 +50,12 @@ struct ExampleVectorsSource {
             source.line()
             source.doc("Decodes a payload as a type and encodes it again; nil for an unknown type.")
             source.block(
-                "static func recode(_ payload: [UInt8], as type: String, limits: Limits) throws(PayloadError) -> [UInt8]?"
+                "static func recode(_ payload: [UInt8], as type: String, in dialect: Capabilities = [], limits: Limits) throws(PayloadError) -> [UInt8]?"
             ) { source in
                 source.block("switch type") { source in
                     for name in typeNames() {
                         source.line(
-                            "case \(literal(name)): try \(name).decode(payload, limits: limits).encoded()"
+                            "case \(literal(name)): try \(name).decode(payload, limits: limits).encoded(for: .all.union(dialect))"
                         )
                     }
                     source.line("default: nil")
@@ -70,7 +72,7 @@ struct ExampleVectorsSource {
             else { continue }
             source.line("all.append(ExampleVector(")
             source.line(
-                "    name: \(literal("\(opcode.name) \(example.role.rawValue): \(example.name)")), type: \(literal(type.name)), opcode: \(opcode.number), command: \(example.command), sequence: \(example.sequence),"
+                "    name: \(literal("\(opcode.name) \(example.role.rawValue): \(example.name)")), type: \(literal(type.name)), opcode: \(opcode.number), command: \(example.command), dialect: \(swiftSet([example.dialect].compactMap(\.self))), sequence: \(example.sequence),"
             )
             source.line("    hex: \(literal(example.hex ?? "")),")
             let accepts = example.accepts.map {

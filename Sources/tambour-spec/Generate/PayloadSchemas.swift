@@ -64,11 +64,19 @@ struct PayloadSchemas {
     private func object(_ type: StructType) -> [String: Any] {
         var schema: [String: Any] = [
             "type": "object", "description": type.doc,
-            "properties": Dictionary(type.fields.map { ($0.key, property($0)) }) { first, _ in first
-            },
+            "properties": Dictionary(
+                type.fields.flatMap { field in
+                    ([field.key] + field.aliases).map { ($0, property(field)) }
+                }
+            ) { first, _ in first },
         ]
-        let required = type.fields.filter(\.isRequired).map(\.key)
-        if !required.isEmpty { schema["required"] = required }
+        let required = type.fields.filter(\.isRequired)
+        let always = required.filter(\.aliases.isEmpty).map(\.key)
+        if !always.isEmpty { schema["required"] = always }
+        let oneOf = required.filter { !$0.aliases.isEmpty }.map { field in
+            ["anyOf": ([field.key] + field.aliases).map { ["required": [$0]] }]
+        }
+        if !oneOf.isEmpty { schema["allOf"] = oneOf }
         return schema
     }
 
@@ -82,15 +90,17 @@ struct PayloadSchemas {
         schema["description"] = field.doc
         schema["default"] = field.defaultValue.map { PayloadModel.node(of: $0).json }
         schema["x-since"] = field.since
-        schema["x-capability"] = field.capability
+        if let gate = field.capability {
+            schema[specification.isDialect(gate) ? "x-dialect" : "x-capability"] = gate
+        }
         if field.isSensitive { schema["x-sensitive"] = true }
         if field.deprecated != nil { schema["deprecated"] = true }
         return schema
     }
 
     private func enumeration(_ type: EnumType) -> [String: Any] {
-        var values: [[String: Any]] = type.values.map {
-            ["const": $0.value, "description": $0.doc]
+        var values: [[String: Any]] = type.values.flatMap { value in
+            ([value.value] + value.aliases).map { ["const": $0, "description": value.doc] }
         }
         if type.isOpen { values.append(["description": "A value this release does not know."]) }
         return [

@@ -31,7 +31,7 @@ struct Projection {
     }
 
     private func ordered(_ names: Set<String>) -> [String] {
-        specification.capabilities.map(\.name).filter(names.contains)
+        specification.gates.map(\.name).filter(names.contains)
     }
 
     private func mayBeLeftOut(_ type: WireType, _ seen: inout Set<String>) -> Bool {

@@ -52,6 +52,7 @@ struct ProtocolBundle {
             },
             "states": specification.states.map(documented),
             "capabilities": specification.capabilities.map(documented),
+            "dialects": specification.dialects.map(documented),
             "features": specification.features.map(feature),
             "buckets": specification.buckets.map { bucket in
                 [
@@ -151,7 +152,8 @@ struct ProtocolBundle {
         [
             "name": type.name, "open": type.isOpen, "since": type.since, "doc": type.doc,
             "values": type.values.map { value in
-                var result = ["value": value.value, "doc": value.doc]
+                var result: [String: Any] = ["value": value.value, "doc": value.doc]
+                if !value.aliases.isEmpty { result["aliases"] = value.aliases }
                 result["capability"] = value.capability
                 result["fallback"] = value.fallback
                 return result
@@ -180,7 +182,11 @@ struct ProtocolBundle {
         if field.anyCheck != .reader { result["checkedBy"] = field.anyCheck.rawValue }
         if field.isPage { result["page"] = true }
         if !field.without.isEmpty { result["without"] = field.without }
-        result["capability"] = field.capability
+        if !field.aliases.isEmpty { result["aliases"] = field.aliases }
+        if field.isCopy { result["copyOf"] = field.copyOf.joined(separator: ".") }
+        if let gate = field.capability {
+            result[specification.isDialect(gate) ? "dialect" : "capability"] = gate
+        }
         result["why"] = field.why
         result["deprecated"] = field.deprecated.map(deprecation)
         return result

@@ -10,15 +10,15 @@ struct StructSource {
     private static let mostFieldsInPlace = 12
 
     private var isShared: Bool {
-        type.role == .object && type.fields.count > Self.mostFieldsInPlace
+        type.role == .object && type.properties.count > Self.mostFieldsInPlace
     }
 
     func write(to source: inout SourceText) {
         let conformance = type.role == .object ? "WireValue" : "WirePayload"
         source.doc(type.doc)
         source.block("package struct \(type.name): \(conformance), Hashable") { source in
-            for field in type.fields { writeProperty(field, to: &source) }
-            if !type.fields.isEmpty { source.line() }
+            for field in type.properties { writeProperty(field, to: &source) }
+            if !type.properties.isEmpty { source.line() }
             if isShared { writeStorage(to: &source) }
             writeInitializer(to: &source)
             source.line()
@@ -27,7 +27,7 @@ struct StructSource {
             writeWriter(to: &source)
             writeProjection(to: &source)
         }
-        if type.fields.contains(where: \.isSensitive) { writeMirror(to: &source) }
+        if type.properties.contains(where: \.isSensitive) { writeMirror(to: &source) }
     }
 
     // MARK: Properties and initializer
@@ -39,7 +39,10 @@ struct StructSource {
     }
 
     private func writeProperty(_ field: Field, to source: inout SourceText) {
-        let condition = field.capability.map { " Only for clients with the capability `\($0)`." }
+        let condition = field.capability.map {
+            specification.isDialect($0)
+                ? " Only in the dialect `\($0)`." : " Only for clients with the capability `\($0)`."
+        }
         source.doc(field.doc + (condition ?? ""))
         let declaration = "package var \(name(field)): \(propertyType(field))"
         guard isShared else { return source.line(declaration) }
@@ -51,7 +54,7 @@ struct StructSource {
 
     private func writeStorage(to source: inout SourceText) {
         source.block("private struct Fields: Hashable, Sendable") { source in
-            for field in type.fields {
+            for field in type.properties {
                 source.line("var \(name(field)): \(propertyType(field))")
             }
         }
@@ -61,28 +64,28 @@ struct StructSource {
     }
 
     private func writeInitializer(to source: inout SourceText) {
-        guard !type.fields.isEmpty else {
+        guard !type.properties.isEmpty else {
             source.line("package init() {}")
             return
         }
         source.line("package init(")
-        for (index, field) in type.fields.enumerated() {
-            let comma = index == type.fields.count - 1 ? "" : ","
+        for (index, field) in type.properties.enumerated() {
+            let comma = index == type.properties.count - 1 ? "" : ","
             source.line(
                 "    \(field.swiftName): \(propertyType(field))\(initialValue(field))\(comma)"
             )
         }
         source.block(")") { source in
             guard isShared else {
-                for field in type.fields {
+                for field in type.properties {
                     source.line("self.\(field.swiftName) = \(name(field))")
                 }
                 return
             }
             source.block("shared = Shared(", ")") { source in
                 source.block("Fields(", ")") { source in
-                    for (index, field) in type.fields.enumerated() {
-                        let comma = index == type.fields.count - 1 ? "" : ","
+                    for (index, field) in type.properties.enumerated() {
+                        let comma = index == type.properties.count - 1 ? "" : ","
                         source.line("\(field.swiftName): \(name(field))\(comma)")
                     }
                 }
@@ -116,7 +119,7 @@ struct StructSource {
             source.doc("What printing shows: no secrets.")
             source.block("package var customMirror: Mirror") { source in
                 source.block("Mirror(self, children: [", "], displayStyle: .struct)") { source in
-                    for field in type.fields {
+                    for field in type.properties {
                         let value = field.isSensitive ? "\"(secret)\"" : "\(name(field)) as Any"
                         source.line("\(literal(field.swiftName)): \(value),")
                     }
@@ -131,7 +134,7 @@ struct StructSource {
         source.block(
             "package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self"
         ) { source in
-            guard !type.fields.isEmpty else {
+            guard !type.properties.isEmpty else {
                 source.lines(
                     """
                     for _ in 0..<(try reader.readMapHeader()) {
@@ -144,7 +147,7 @@ struct StructSource {
                 )
                 return
             }
-            for field in type.fields {
+            for field in type.properties {
                 if let value = field.defaultValue {
                     source.line(
                         "var \(name(field)): \(field.type.swift) = \(swiftDefault(value, type: field.type))"
@@ -159,10 +162,10 @@ struct StructSource {
                 source.block("for _ in 0..<(try reader.readMapHeader())") { source in
                     source.line("fieldName = \"\"")
                     source.line("let wireKey = try reader.readKey()")
-                    for (index, field) in type.fields.enumerated() {
+                    for (index, field) in type.properties.enumerated() {
                         source.line(
                             (index == 0 ? "" : "} else ")
-                                + "if reader.matches(wireKey, \(literal(field.key))) {"
+                                + "if \(keys(of: field)) {"
                         )
                         source.line("    fieldName = \(literal(field.key))")
                         source.line("    try claim(\(index), in: &fieldsSeen)")
@@ -182,17 +185,22 @@ struct StructSource {
             source.line("    throw error.within(fieldName)")
             source.line("}")
             source.line("reader.endContainer()")
-            for field in type.fields where field.isRequired {
+            for field in type.properties where field.isRequired {
                 source.line(
                     "guard let \(name(field)) else { throw missing(\(literal(field.key))) }"
                 )
             }
             source.line(
                 "return Self("
-                    + type.fields.map { "\($0.swiftName): \(name($0))" }.joined(separator: ", ")
+                    + type.properties.map { "\($0.swiftName): \(name($0))" }.joined(separator: ", ")
                     + ")"
             )
         }
+    }
+
+    private func keys(of field: Field) -> String {
+        ([field.key] + field.aliases).map { "reader.matches(wireKey, \(literal($0)))" }
+            .joined(separator: " || ")
     }
 
     private func readExpression(_ type: WireType, field: Field) -> String {
@@ -220,7 +228,9 @@ struct StructSource {
                 if field.isOptional {
                     source.block("if \(presence(field, bound: true))") { source in
                         source.line(key)
-                        for line in writeStatements(field.type, name(field)) { source.line(line) }
+                        for line in writeStatements(field.type, value(of: field)) {
+                            source.line(line)
+                        }
                     }
                 } else {
                     source.line(key)
@@ -234,7 +244,14 @@ struct StructSource {
     ///
     /// - Parameter bound: whether its value gets a name of its own.
     private func presence(_ field: Field, bound: Bool) -> String {
-        var conditions = [bound ? "let \(name(field))" : "\(field.swiftName) != nil"]
+        var conditions: [String] = []
+        if !field.isCopy {
+            conditions.append(bound ? "let \(name(field))" : "\(field.swiftName) != nil")
+        } else if let source = source(of: field), source.isOptional {
+            conditions.append(
+                bound ? "let \(name(field)) = \(source.path)" : "\(source.path) != nil"
+            )
+        }
         if let capability = field.capability {
             let name = Names.camel(fromSeparated: capability)
             conditions.append("writer.capabilities.contains(.\(name))")
@@ -243,6 +260,29 @@ struct StructSource {
             conditions.append("\(name(field)).canBeRead(with: writer.capabilities)")
         }
         return conditions.joined(separator: ", ")
+    }
+
+    /// What is written under the field's key, once its presence is known.
+    private func value(of field: Field) -> String {
+        guard field.isCopy, let source = source(of: field), !source.isOptional else {
+            return name(field)
+        }
+        return source.path
+    }
+
+    /// Where a copy has its value from.
+    private func source(of copy: Field) -> (path: String, isOptional: Bool)? {
+        var fields = type.properties
+        var path: [String] = []
+        var isOptional = false
+        for key in copy.copyOf {
+            guard let field = fields.first(where: { $0.key == key }) else { return nil }
+            path.append(name(field) + (field.isOptional && key != copy.copyOf.last ? "?" : ""))
+            isOptional = isOptional || field.isOptional
+            guard case .named(let name) = field.type else { break }
+            fields = specification.structType(named: name)?.properties ?? []
+        }
+        return (path.joined(separator: "."), isOptional)
     }
 
     private func mayBeLeftOut(_ type: WireType) -> Bool {
@@ -276,7 +316,7 @@ extension StructSource {
         guard !gates.isEmpty else { return }
         source.line()
         source.line("package static var gates: Capabilities { \(swiftSet(gates)) }")
-        let needed = type.fields.filter { $0.isRequired && projection.mayBeLeftOut($0.type) }
+        let needed = type.properties.filter { $0.isRequired && projection.mayBeLeftOut($0.type) }
         guard !needed.isEmpty else { return }
         source.line()
         source.block("package func canBeRead(with capabilities: Capabilities) -> Bool") { source in
@@ -324,7 +364,7 @@ struct EnumSource {
                 source in
                 for (index, value) in type.values.enumerated() {
                     source.line(
-                        (index == 0 ? "" : "} else ") + "if name.equals(\(literal(value.value))) {"
+                        (index == 0 ? "" : "} else ") + "if \(names(of: value)) {"
                     )
                     source.line("    self = .\(value.swiftName)")
                 }
@@ -359,6 +399,11 @@ struct EnumSource {
             }
             writeProjection(to: &source)
         }
+    }
+
+    private func names(of value: EnumType.Value) -> String {
+        ([value.value] + value.aliases).map { "name.equals(\(literal($0)))" }
+            .joined(separator: " || ")
     }
 
     /// The name that goes out. Who cannot read a value without a fallback is not sent what holds it.

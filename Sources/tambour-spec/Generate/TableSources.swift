@@ -436,6 +436,10 @@ extension ErrorsSource {
 
 /// `Capabilities` and `Features`: sets of names.
 struct CapabilitiesSource {
+    /// The bit of the first dialect. Those above the dialects are free for tests.
+    static let firstDialect = 48
+    static let mostDialects = 8
+
     let specification: Specification
 
     func text() -> String {
@@ -446,6 +450,15 @@ struct CapabilitiesSource {
             specification.capabilities,
             &source
         )
+        source.line()
+        source.block("extension Capabilities") { source in
+            for (index, dialect) in specification.dialects.enumerated() {
+                source.doc(dialect.doc)
+                source.line(
+                    "package static let \(Names.camel(fromSeparated: dialect.name)) = Capabilities(rawValue: 1 << \(Self.firstDialect + index))"
+                )
+            }
+        }
         source.line()
         write(
             "Features",

@@ -32,6 +32,8 @@ struct Example: Sendable {
 
     var name: String
     var role: Role
+    /// The dialect that the server writes it in.
+    var dialect: String?
     var sequence: Int
     var value: WireNode?
     /// The whole packet; `auto` is filled in once by the tool.

@@ -9,6 +9,7 @@ struct Specification: Sendable {
     var idRanges: [IDRange] = []
     var states: [Documented] = []
     var capabilities: [Documented] = []
+    var dialects: [Documented] = []
     var features: [Feature] = []
     var buckets: [RateBucketEntry] = []
     var limits: [Limit] = []
@@ -21,6 +22,28 @@ struct Specification: Sendable {
     var flows: [Flow] = []
     var roles = RoleSpecification()
     var entities: [EntitySpecification] = []
+
+    /// What decides whether something is written: capabilities, then dialects.
+    var gates: [Documented] { capabilities + dialects }
+
+    /// Copies the fields of the object under `key` of a struct beside it.
+    mutating func copyFields(of key: String, in type: String, dialect: String?) {
+        guard let index = structs.firstIndex(where: { $0.name == type }),
+            case .named(let name)? = structs[index].fields.first(where: { $0.key == key })?.type
+        else { return }
+        for field in structType(named: name)?.fields ?? [] {
+            var copy = field
+            copy.copyOf = [key, field.key]
+            copy.capability = dialect
+            copy.doc = "As in `\(key)`."
+            copy.why = nil
+            copy.isRequired = false
+            copy.defaultValue = nil
+            structs[index].fields.append(copy)
+        }
+    }
+
+    func isDialect(_ name: String) -> Bool { dialects.contains { $0.name == name } }
 
     /// A range opcode numbers may lie in; both ends belong to it.
     struct IDRange: Sendable {
@@ -226,6 +249,14 @@ struct StructType: Sendable {
     var limitBytes: String?
     var fields: [Field]
     var origin: Origin
+
+    /// The field that is read under a key.
+    func field(under key: String) -> Field? {
+        fields.first { $0.key == key || $0.aliases.contains(key) }
+    }
+
+    /// Those with a property.
+    var properties: [Field] { fields.filter { !$0.isCopy } }
 }
 
 struct Field: Sendable {
@@ -249,7 +280,12 @@ struct Field: Sendable {
     var isPage = false
     /// Fields that the objects in it never have.
     var without: [String] = []
-    /// The capability without which the field is not sent.
+    /// Other keys that the field is read under.
+    var aliases: [String] = []
+    /// Keys from the object on to the field whose value is written under this key too; empty for a field of
+    /// its own. A copy has no property, and is not read.
+    var copyOf: [String] = []
+    /// The capability or dialect without which the field is not sent.
     var capability: String?
     var isSensitive: Bool
     var since: Int
@@ -258,6 +294,8 @@ struct Field: Sendable {
     var why: String?
     var deprecated: Deprecation?
     var origin: Origin
+
+    var isCopy: Bool { !copyOf.isEmpty }
 
     /// Whether the Swift property may be nil.
     var isOptional: Bool { !isRequired && defaultValue == nil }
@@ -316,6 +354,8 @@ struct EnumType: Sendable {
     struct Value: Sendable {
         var value: String
         var swiftName: String
+        /// Other names that it is read under.
+        var aliases: [String] = []
         /// The capability without which it does not go out.
         var capability: String?
         /// The value that goes out instead; nil leaves out what holds it.

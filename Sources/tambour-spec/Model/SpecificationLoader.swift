@@ -116,6 +116,7 @@ struct SpecificationLoader {
         }
         specification.states = documented(map, "states")
         specification.capabilities = documented(map, "capabilities")
+        specification.dialects = documented(map, "dialects")
         specification.features = maps(map, "features").map { entry in
             let opcodes = entry.strings("opcodes")
             return .init(documented: documented(entry), opcodes: opcodes)
@@ -278,6 +279,7 @@ struct SpecificationLoader {
                             return .init(
                                 value: text,
                                 swiftName: value.string("swift") ?? Names.camel(fromUpper: text),
+                                aliases: value.names("aliases"),
                                 capability: value.string("capability"),
                                 fallback: value.string("fallback"),
                                 doc: value.required("doc")
@@ -289,6 +291,7 @@ struct SpecificationLoader {
                 finish(entry)
             }
         }
+        var copies: [(type: String, key: String, dialect: String?)] = []
         if let structs = map.node("structs").flatMap({ self.map($0, file: "types.yaml") }) {
             for (name, node) in structs.entries {
                 guard let entry = self.map(node, file: "types.yaml") else { continue }
@@ -303,10 +306,17 @@ struct SpecificationLoader {
                         origin: entry.origin
                     )
                 )
+                if let copied = entry.node("copies").flatMap({ self.map($0, file: "types.yaml") }) {
+                    copies.append((name, copied.required("fieldsOf"), copied.string("dialect")))
+                    finish(copied)
+                }
                 finish(entry)
             }
         }
         finish(map)
+        for copy in copies {
+            specification.copyFields(of: copy.key, in: copy.type, dialect: copy.dialect)
+        }
     }
 
     private mutating func fields(_ map: YAMLMap, _ key: String) -> [Field] {
@@ -336,7 +346,9 @@ struct SpecificationLoader {
                 anyCheck: entry.choice("checkedBy") ?? .reader,
                 isPage: entry.bool("page") ?? false,
                 without: entry.names("without"),
-                capability: entry.string("capability"),
+                aliases: entry.names("aliases"),
+                copyOf: entry.names("copyOf"),
+                capability: entry.string("capability") ?? entry.string("dialect"),
                 isSensitive: entry.bool("sensitive") ?? false,
                 since: entry.requiredInt("since"),
                 doc: entry.required("doc"),
@@ -473,6 +485,7 @@ struct SpecificationLoader {
             var example = Example(
                 name: entry.required("name"),
                 role: entry.choice("role") ?? .request,
+                dialect: entry.string("dialect"),
                 sequence: entry.int("seq") ?? 0,
                 value: wireValue(entry, "value"),
                 hex: entry.string("hex"),

@@ -50,7 +50,8 @@ struct FieldTable {
         var text = prose.html(field.doc)
         if let why = field.why { text += " <span class=\"why\">\(prose.html(why))</span>" }
         if let capability = field.capability {
-            text += " <span class=\"mark\">only with \(prose.code(capability))</span>"
+            let only = specification.isDialect(capability) ? "only in the dialect" : "only with"
+            text += " <span class=\"mark\">\(only) \(prose.code(capability))</span>"
         }
         if let deprecated = field.deprecated {
             text += " <span class=\"mark\">\(deprecated.text(prose))</span>"

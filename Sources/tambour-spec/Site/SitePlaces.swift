@@ -36,7 +36,7 @@ struct SitePlaces {
         for type in specification.structs { names[type.name] = .type(type.name) }
         for type in specification.enums { names[type.name] = .type(type.name) }
         for state in specification.states { names[state.name] = .state(state.name) }
-        for entry in specification.capabilities { names[entry.name] = .capability(entry.name) }
+        for entry in specification.gates { names[entry.name] = .capability(entry.name) }
         for entry in specification.features { names[entry.name] = .feature(entry.name) }
         for limit in specification.limits { names[limit.name] = .limit(limit.name) }
         for error in specification.errors { names[error.code] = .error(error.code) }

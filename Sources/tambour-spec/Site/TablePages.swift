@@ -255,8 +255,8 @@ struct TablePages {
         let prose = prose("capabilities")
         var page = SitePage(
             prose.page,
-            title: "Capabilities and features",
-            description: "What a client names in SESSION_INIT.",
+            title: "Capabilities, dialects and features",
+            description: "What a client names in SESSION_INIT, and how the server writes for it.",
             boost: 3
         )
         page.html(
@@ -267,18 +267,10 @@ struct TablePages {
         )
         page.heading("Capabilities", anchor: "capabilities")
         page.html("<p>What a build of a client can read.</p>")
-        var capabilities = HTMLTable("names", ["Name", "Meaning", "What needs it", "Since"])
-        for entry in specification.capabilities {
-            capabilities.row(
-                [
-                    HTML.link(HTML.code(entry.name), to: "#\(entry.name)"),
-                    prose.html(entry.doc), needing(entry.name, prose).joined(separator: ", "),
-                    "\(entry.since)",
-                ],
-                id: entry.name
-            )
-        }
-        page.html(capabilities.html)
+        page.html(gates(specification.capabilities, prose))
+        page.heading("Dialects", anchor: "dialects")
+        page.html("<p>What the server writes for clients that name no capability.</p>")
+        page.html(gates(specification.dialects, prose))
         page.heading("Features", anchor: "features")
         page.html("<p>What a build has code for, and the server may switch on or off.</p>")
         var features = HTMLTable("names", ["Name", "Meaning", "Off, these are refused", "Since"])
@@ -297,7 +289,22 @@ struct TablePages {
         return page
     }
 
-    /// What goes only to clients that named a capability.
+    private func gates(_ entries: [Specification.Documented], _ prose: Prose) -> String {
+        var table = HTMLTable("names", ["Name", "Meaning", "What needs it", "Since"])
+        for entry in entries {
+            table.row(
+                [
+                    HTML.link(HTML.code(entry.name), to: "#\(entry.name)"),
+                    prose.html(entry.doc), needing(entry.name, prose).joined(separator: ", "),
+                    "\(entry.since)",
+                ],
+                id: entry.name
+            )
+        }
+        return table.html
+    }
+
+    /// What goes only to clients with a capability, or of a dialect.
     private func needing(_ capability: String, _ prose: Prose) -> [String] {
         let pushes = opcodes.filter { $0.capability == capability }.map { prose.code($0.name) }
         let payloads = opcodes.flatMap { $0.payloads.map(\.type) }

@@ -35,7 +35,7 @@ struct WireDecoder {
         _ bytes: [UInt8],
         bounds: Bounds = Bounds()
     ) throws(Failure) -> WireNode {
-        guard !bytes.isEmpty else { return .map([]) }
+        guard !bytes.isEmpty, bytes != [0xC0] else { return .map([]) }
         var decoder = WireDecoder(bytes, bounds: bounds)
         let node = try decoder.next()
         let left = bytes.count - decoder.position

@@ -52,9 +52,10 @@ struct FieldValues {
         guard case .map(let pairs) = node else { return }
         var seen: Set<String> = []
         for pair in pairs {
-            guard case .string(let key) = pair.key,
-                let field = type.fields.first(where: { $0.key == key })
-            else { continue }
+            guard case .string(let name) = pair.key, let field = type.field(under: name) else {
+                continue
+            }
+            let key = field.key
             if field.isSensitive, !showsSecrets {
                 found[key, default: []].append("(secret)")
                 continue

@@ -40,7 +40,9 @@ def plain(value: Any) -> Any:
 
 def decoded(packet: str) -> Any:
     payload = bytes.fromhex(packet)[HEADER:]
-    return plain(msgpack.unpackb(payload, raw=False, strict_map_key=False)) if payload else {}
+    if payload in (b"", b"\xc0"):
+        return {}
+    return plain(msgpack.unpackb(payload, raw=False, strict_map_key=False))
 
 
 def is_whole_float(error: str, value: Any) -> bool:
