@@ -70,7 +70,7 @@ extension Client {
         var people: [Person] = []
         var marker: Int64?
         repeat {
-            let reply = try await askLoggedIn(ContactListRequest(status: "BLOCKED", from: marker))
+            let reply = try await askLoggedIn(ContactListRequest(status: .blocked, from: marker))
             // Kept as people one has met: being blocked makes nobody a contact.
             people += try await keep(reply.contacts)
             marker = reply.marker

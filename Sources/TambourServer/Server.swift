@@ -88,14 +88,24 @@ package final class Server: @unchecked Sendable {
             persistedLeaseEnd: try writer.persistedLeaseEnd(),
             leaseMs: limits.commitLeaseMs
         )
-        let core = EngineCore(writer: writer, clock: clock, metrics: metrics, report: report)
+        let accounts = AccountConnections(
+            perToken: limits.maxConnectionsPerToken,
+            perUser: limits.maxConnectionsPerUser
+        )
+        let core = EngineCore(
+            writer: writer,
+            clock: clock,
+            metrics: metrics,
+            countedReaders: { accounts.counted(among: $0) },
+            report: report
+        )
         let router = PushRouter(codes: configuration.loginCodes, environment: environment)
         let presence = PresenceRegistry(
             clock: clock,
             wall: metrics.startedMs,
             limits: limits
         )
-        let settings = ServiceConfig(limits: limits)
+        let settings = ServiceConfig(limits: limits, countries: configuration.countries)
         func openReader() throws -> StoreConnection {
             let reader = try SQLiteConnection(path: path, mode: .readOnly)
             return try StoreConnection(
@@ -110,10 +120,6 @@ package final class Server: @unchecked Sendable {
             environment: environment,
             metrics: metrics,
             logger: logger
-        )
-        let accounts = AccountConnections(
-            perToken: limits.maxConnectionsPerToken,
-            perUser: limits.maxConnectionsPerUser
         )
         let dispatcher = Dispatcher(
             limits: limits,

@@ -19,6 +19,8 @@ package final class MemberState {
     package private(set) var floor: MessageID
     /// The dense number of the newest message when the member put the chat away; 0 for never.
     package private(set) var hiddenNumber: Int64
+    /// Of the messages behind the read mark, how many do not count as unread; nil where nobody has counted.
+    private var subtracted: (count: Int64, readNumber: Int64, removals: Int)?
     /// What of the row is newer here than on disk.
     private(set) var unsaved = Unsaved.nothing
 
@@ -51,6 +53,26 @@ package final class MemberState {
         self.permissions = permissions
         self.floor = floor
         self.hiddenNumber = hiddenNumber
+    }
+
+    /// How many messages of a chat the member has not read; nil where it has to be counted in the store.
+    func unread(in chat: ChatState) -> Int64? {
+        let candidates = chat.head.number - readNumber
+        guard candidates > 0 else { return 0 }
+        guard let subtracted, subtracted.readNumber == readNumber,
+            subtracted.removals == chat.removals
+        else { return nil }
+        return max(0, candidates - subtracted.count)
+    }
+
+    /// Keeps a count until the read mark moves, or a message is removed or hidden.
+    func keep(unread: Int64, in chat: ChatState) {
+        subtracted = (chat.head.number - readNumber - unread, readNumber, chat.removals)
+    }
+
+    /// Messages are hidden from the member.
+    func forgetUnread() {
+        subtracted = nil
     }
 
     func setHidden(_ number: Int64) {
@@ -154,6 +176,8 @@ package final class ChatState {
     package internal(set) var head: ChatHead
     var changeClock: Int64
     var isClockDirty = false
+    /// Rises with each removal of messages.
+    var removals = 0
     /// Messages of this batch that are not in the table yet.
     var hasPendingMessages = false
     /// Every member of a small chat; of a big one those met so far.

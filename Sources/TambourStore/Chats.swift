@@ -766,6 +766,8 @@ extension RoleTable.Options {
 extension RoleTable.Permissions {
     /// What an owner is shown to have, as in captures of the service.
     package static let ofOwner = Self(rawValue: 2047)
+    /// What an administrator may for whom no rights are named: all but making others.
+    package static let ofNewAdmin: Self = [.members, .info, .pin, .post, .edit, .delete]
 }
 
 extension IDMap where Key == UserID, Value == AnyValue {

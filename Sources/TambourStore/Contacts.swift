@@ -49,7 +49,8 @@ struct ContactStatements {
     /// Those the owner added or blocked.
     let chosen: any SQLStatement
     let blocks: any SQLStatement
-    let blocked: any SQLStatement
+    /// Those of one status.
+    let listed: any SQLStatement
     let countAdded: any SQLStatement
     let countBlocked: any SQLStatement
     let countKept: any SQLStatement
@@ -120,11 +121,12 @@ struct ContactStatements {
             WHERE owner = $1 AND (added = 1 OR blocked = 1 OR partner = 0)
             """
         )
-        blocked = try sql.prepare(
+        listed = try sql.prepare(
             """
             SELECT \(account), \(Self.columns)
             FROM contact k JOIN account a ON a.id = k.user_id
-            WHERE k.owner = $1 AND k.blocked = 1 AND k.user_id > $2
+            WHERE k.owner = $1 AND k.user_id > $2 AND k.blocked = $4
+              AND (k.blocked = 1 OR k.added = $5 AND (k.added = 1 OR k.partner = 0))
             ORDER BY k.user_id LIMIT $3
             """
         )
@@ -300,14 +302,21 @@ extension ReadTransaction {
         return try statement.step() ? statement.count(0) : 0
     }
 
-    /// Whom `owner` has blocked, in the order of their ids from the one after `id`.
-    package func blockedContacts(of owner: UserID, after id: Int64, limit: Int) throws -> [Contact]
-    {
-        let statement = store.contacts.blocked
+    /// Contacts of `owner` in the order of their ids, from the one after `id`: those the owner blocked,
+    /// added and did not block, or removed.
+    package func contacts(
+        of owner: UserID,
+        status: ContactStatus,
+        after id: Int64,
+        limit: Int
+    ) throws -> [Contact] {
+        let statement = store.contacts.listed
         defer { statement.reset() }
         statement.bind(1, owner.rawValue)
         statement.bind(2, id)
         statement.bind(3, Int64(limit))
+        statement.bind(4, status == .blocked ? 1 : 0)
+        statement.bind(5, status == .active ? 1 : 0)
         return try contacts(statement)
     }
 

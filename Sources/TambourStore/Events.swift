@@ -5,6 +5,9 @@ package enum Event: Sendable {
     /// Goes to every live connection of `to`, in the order of their ids, except `except`, which got the
     /// reply instead.
     case push(Push, to: [UserID], except: ConnectionID?)
+    /// What receivers of the messages behind it, in the same batch and chat, have read: for clients that are
+    /// told with each message.
+    case counters(ReadCounters)
     /// The tokens of these sessions of one user are dead: their connections close.
     case sessionsClosed([SessionID], of: UserID)
     /// A user follows the presence of `users` no more.
@@ -16,6 +19,25 @@ package enum Event: Sendable {
     case delayed(until: Int64)
     /// A code to hand to a person.
     indirect case code(String, to: CodeRecipient)
+}
+
+/// The read marks of some members of a chat, as they are at the end of a batch.
+package final class ReadCounters: Sendable {
+    /// What one member has read.
+    package struct Reader: Sendable {
+        /// Read mark, Unix milliseconds; 0 for never.
+        package let mark: Int64
+        /// The number of unread messages.
+        package let unread: Int64
+    }
+
+    package let chatID: ChatID
+    package let readers: [UserID: Reader]
+
+    init(chatID: ChatID, readers: [UserID: Reader]) {
+        self.chatID = chatID
+        self.readers = readers
+    }
 }
 
 /// Where a code goes.

@@ -107,11 +107,11 @@ extension ReadTransaction {
 
     /// The account as its owner sees it.
     package func profile(of account: Account) throws -> Profile {
-        var options: [Int64]?
+        var options: [Int64] = []
         if let record = try password(of: account.id) {
             options = [2]
-            if record.email != nil { options?.append(3) }
-            if record.hint != nil { options?.append(4) }
+            if record.email != nil { options.append(3) }
+            if record.hint != nil { options.append(4) }
         }
         return Profile(contact: account.user(showingPhone: true), profileOptions: options)
     }

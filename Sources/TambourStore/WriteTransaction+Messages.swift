@@ -182,6 +182,7 @@ extension WriteTransaction {
         guard !records.isEmpty else { return }
         if chat.hasPendingMessages { try flushMessages() }
         writes += 1
+        chat.removals += 1
         let statement = store.messages.remove
         try noteStale(records.map(\.number), in: chat.key)
         for record in records {
@@ -248,6 +249,7 @@ extension WriteTransaction {
         listing.reset()
         guard !removed.isEmpty else { return [] }
         writes += 1
+        chat.removals += 1
         removal.bind(2 + bounds.count, ct)
         removal.bindWords(3 + bounds.count, Text.empty)
         try removal.run()
@@ -269,6 +271,7 @@ extension WriteTransaction {
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
         writes += 1
+        member.forgetUnread()
         let statement = store.messages.hide
         for id in ids {
             statement.bind(1, user.rawValue)
@@ -329,16 +332,46 @@ extension WriteTransaction {
 
     /// How many messages of the chat `user` has not read.
     package func unread(of user: UserID, in chat: ChatState) throws -> Int64 {
-        guard let member = try member(user, of: chat), member.readNumber < chat.head.number else {
-            return 0
-        }
+        guard let member = try member(user, of: chat) else { return 0 }
+        if let known = member.unread(in: chat) { return known }
         if chat.hasPendingMessages { try flushMessages() }
-        return try reader.unread(
+        let unread = try reader.unread(
             in: chat.key,
             viewer: user,
             readTime: member.readTime,
             readNumber: member.readNumber,
             head: chat.head
         )
+        member.keep(unread: unread, in: chat)
+        return unread
+    }
+
+    /// Notes that members are told of a message of the chat.
+    package func noteTold(_ chat: ChatState) {
+        told.insert(chat.key)
+    }
+
+    /// What members of the chats of which this batch has told messages have read, at its end.
+    ///
+    /// Counts in the store for at most `maxUnreadCounts` of them; the others are left out.
+    /// - Parameter choose: those of some members who are told.
+    package func counters(of choose: ([UserID]) -> [UserID]) throws -> [Event] {
+        defer { told = [] }
+        var looks = 0
+        return try told.sorted().compactMap { key in
+            guard let chat = chats[key] else { return nil }
+            var readers: [UserID: ReadCounters.Reader] = [:]
+            for user in choose(chat.memberIDs) {
+                if chat.members[user]?.unread(in: chat) == nil {
+                    looks += 1
+                    guard looks <= store.limits.maxUnreadCounts else { continue }
+                }
+                guard let member = try member(user, of: chat) else { continue }
+                let unread = try unread(of: user, in: chat)
+                readers[user] = .init(mark: member.readTime, unread: unread)
+            }
+            guard !readers.isEmpty else { return nil }
+            return .counters(ReadCounters(chatID: chat.wireID, readers: readers))
+        }
     }
 }

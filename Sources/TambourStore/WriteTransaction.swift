@@ -27,6 +27,8 @@ package final class WriteTransaction {
     /// Sessions known to be there.
     var openSessions: Set<SessionID> = []
     var touched: [ChatState] = []
+    /// The chats of which this batch has told messages.
+    var told: Set<ChatKey> = []
     var dirtyMembers: [(chat: ChatKey, member: MemberState)] = []
     var pending: [MessageRecord] = []
     var pendingKeys: [SendKey: Int] = [:]
@@ -197,6 +199,7 @@ package final class WriteTransaction {
     func close() -> [Event] {
         defer {
             events = []
+            told = []
             writes = 0
             if chats.count > Self.cachedChats {
                 chats = [:]
@@ -210,6 +213,7 @@ package final class WriteTransaction {
 
     func abandon() {
         events = []
+        told = []
         writes = 0
         chats = [:]
         pairs = [:]

@@ -13,7 +13,7 @@ extension Tambourd {
             discussion: """
                 Every option can also stand in the environment (TAMBOUR_LISTEN, TAMBOUR_DATA, …) or \
                 in a YAML or JSON file named by --config (keys: listen, data, loginCodes, linkPreviews, \
-                lanes, limits, features, logLevel). A flag wins over the environment, the environment over the file.
+                lanes, countries, limits, features, logLevel). A flag wins over the environment, the environment over the file.
                 """
         )
 
@@ -38,6 +38,15 @@ extension Tambourd {
                 """
         )
         var linkPreviews: String?
+
+        @Option(
+            name: .customLong("country"),
+            help: """
+                A country that apps offer for signing in, by its two letters; may be given several times, \
+                the first is the one they begin with. Without it they offer all.
+                """
+        )
+        var countries: [String] = []
 
         @Option(help: "Threads that serve connections; by default one less than there are cores.")
         var lanes: Int?

@@ -13,6 +13,7 @@ struct Settings {
     var loginCodes: String
     var linkPreviews: String?
     var lanes: Int
+    var countries: [String]
     var limits: Limits
     var features: FeatureSource
     var logLevel: Logger.Level
@@ -45,6 +46,12 @@ struct Settings {
         }
         self.lanes = lanes
         guard (1...256).contains(lanes) else { throw Failure("lanes: \(lanes) is not 1 to 256") }
+        countries =
+            flags.countries.isEmpty
+            ? reader.stringArray(forKey: "countries", default: []) : flags.countries
+        for country in countries where country.wholeMatch(of: /[A-Z]{2}/) == nil {
+            throw Failure("country \"\(country)\" is not two capital letters, as DE")
+        }
         if let path = flags.limits ?? reader.string(forKey: "limits") {
             limits = try Self.limits(path)
         } else {
@@ -70,6 +77,7 @@ struct Settings {
             loginCodes: try LoginCodeSource.parse(loginCodes, limits: limits, logger: logger),
             linkPreviews: try linkPreviews.map { try LinkPreviewSource.parse($0, limits: limits) },
             lanes: lanes,
+            countries: countries,
             limits: limits,
             features: features,
             logger: logger
@@ -79,16 +87,17 @@ struct Settings {
     /// A flat map of strings, numbers and lists of strings.
     private static func file(_ path: String) throws -> [String: ConfigValue] {
         let keys: Set = [
-            "listen", "data", "loginCodes", "linkPreviews", "lanes", "limits", "features",
-            "logLevel",
+            "listen", "data", "loginCodes", "linkPreviews", "lanes", "countries", "limits",
+            "features", "logLevel",
         ]
         var values: [String: ConfigValue] = [:]
         for (key, value) in try map(path) {
             guard keys.contains(key) else { throw Failure("\(path): unknown key \"\(key)\"") }
             switch value {
             case let text as String:
-                // A single address need not be written as a list.
-                let content: ConfigContent = key == "listen" ? .stringArray([text]) : .string(text)
+                // A single item need not be written as a list.
+                let isList = ["listen", "countries"].contains(key)
+                let content: ConfigContent = isList ? .stringArray([text]) : .string(text)
                 values[key] = ConfigValue(content, isSecret: false)
             case let list as [String]:
                 values[key] = ConfigValue(.stringArray(list), isSecret: false)

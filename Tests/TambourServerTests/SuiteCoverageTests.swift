@@ -337,7 +337,7 @@ struct SuiteCoverageTests {
             try tour.play(alice, ContactPhotosRequest(contactID: user))
         }
         try tour.play(alice, ContactUpdateRequest(contactID: bob.userID, action: .block))
-        try tour.play(alice, ContactListRequest(status: "BLOCKED"))
+        try tour.play(alice, ContactListRequest(status: .blocked))
         let toBlocked = MsgSendRequest(
             userID: bob.userID,
             message: NewMessage(cid: 9_001, text: "hi")
@@ -496,6 +496,12 @@ struct SuiteCoverageTests {
         try tour.play(alice, ComplainRequest(ids: [1], parentID: dialog))
         try tour.play(alice, ComplainRequest(ids: [999]))
         try tour.play(alice, ComplainReasonsGetRequest())
+        try tour.play(alice, AssetsGetRequest())
+        try tour.play(alice, AssetsUpdateRequest())
+        try tour.play(alice, AssetsGetByIdsRequest())
+        try tour.play(alice, VideoChatHistoryRequest())
+        try tour.play(alice, StoriesFeedRequest())
+        try tour.play(alice, BannersGetRequest())
         try tour.play(alice, SuspendBotRequest(botID: bob.userID))
         try tour.play(alice, BotInfoRequest(botID: bob.userID))
     }
@@ -597,8 +603,8 @@ struct SuiteCoverageTests {
 
     private func quickResponses(_ tour: Tour, _ server: TestServer) throws {
         let quinn = try server.signUp("Quinn")
-        let web = try server.connect(device: "web")
         for isBlocked in [false, true] {
+            let web = try server.connect(device: "web")
             let shown = try #require(try tour.play(web, GetQrRequest()))
             try tour.play(web, LoginByQrRequest(trackID: shown.trackID))
             for link in ["x", shown.qrLink] {
@@ -635,7 +641,7 @@ struct SuiteCoverageTests {
             }
         }
         try tour.play(rosa, ProfileDeleteTimeRequest())
-        try tour.play(rosa, ProfileDeleteRequest())
+        try tour.play(rosa, ProfileDeleteRequest(delete: true))
     }
 
     private func breaking(_ tour: Tour, _ server: TestServer) throws {

@@ -22,12 +22,12 @@ KILLS = int(os.environ.get("TAMBOUR_KILLS", 30))
 # name, file, what stands there (once), what the mutant makes of it (@ is its number)
 MUTANTS = [
     ("answers leave before the commit", SERVER + "Engine/EngineCore.swift",
-     "            let events = try writer.commit()\n            clock.end(committed: true)\n",
+     "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n",
      "            if mutant == @ {\n"
      "                for (command, answer) in zip(commands, answers) { command.done(answer) }\n"
      "                answers = []\n"
      "            }\n"
-     "            let events = try writer.commit()\n            clock.end(committed: true)\n"),
+     "            let events = counters + (try writer.commit())\n            clock.end(committed: true)\n"),
     ("one batch of seven is answered and not committed", SERVER + "Engine/EngineCore.swift",
      "            guard tx.writes > 0 else {\n                writer.finishUnwritten()\n",
      "            if mutant == @, tx.writes > 0, Int.random(in: 0..<7) == 0 {\n"

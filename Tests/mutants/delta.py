@@ -99,8 +99,8 @@ MUTANTS = [
      BATCH, "            try store.chats.setClock.run()",
      "            if mutant != @ { try store.chats.setClock.run() }", None),
     ("rollback: the cached chats go",
-     BATCH, "    func abandon() {\n        events = []\n        writes = 0\n        chats = [:]\n",
-     "    func abandon() {\n        events = []\n        writes = 0\n"
+     BATCH, "    func abandon() {\n        events = []\n        told = []\n        writes = 0\n        chats = [:]\n",
+     "    func abandon() {\n        events = []\n        told = []\n        writes = 0\n"
      "        if mutant != @ { chats = [:] }\n", None),
     ("rollback: what waited for the write-back goes",
      BATCH, "        dirtyMembers = []\n", "        if mutant != @ { dirtyMembers = [] }\n", None),

@@ -37,6 +37,7 @@ local spec = {
         maxOutboundBytesBeforeLogin = 65536,
         maxOutboundPushBytes = 262144,
         maxSoftErrors = 16,
+        unknownOpcodesPerSoftError = 32,
         softErrorWindowMs = 60000,
         maxSessions = 100,
         maxConnectionsPerToken = 4,
@@ -157,7 +158,7 @@ local spec = {
         maxUserNames = 4,
         maxSettings = 100,
         maxSettingBytes = 256,
-        maxUserSettingsBytes = 65536,
+        maxUserSettingsBytes = 66560,
         maxChatSettings = 2000,
         maxConfigReplyBytes = 262144,
         maxSettingsBytes = 262144,
@@ -234,6 +235,7 @@ local spec = {
         searchPageSize = 30,
         maxSearchPage = 100,
         maxSearchWords = 32,
+        maxUnreadCounts = 256,
         rowsPerReadStep = 3000,
         itemsPerReadStep = 250,
         maxUnfinishedReads = 64,
@@ -280,9 +282,9 @@ local spec = {
         [22] = { name = "CONFIG", direction = "clientToServer", request = "ConfigRequest", reply = "ConfigReply" },
         [23] = { name = "AUTH_CONFIRM", direction = "clientToServer", request = "AuthConfirmRequest", reply = "AuthConfirmReply" },
         [25] = { name = "PRESET_AVATARS", direction = "clientToServer" },
-        [26] = { name = "ASSETS_GET", direction = "clientToServer" },
-        [27] = { name = "ASSETS_UPDATE", direction = "clientToServer" },
-        [28] = { name = "ASSETS_GET_BY_IDS", direction = "clientToServer" },
+        [26] = { name = "ASSETS_GET", direction = "clientToServer", request = "AssetsGetRequest", reply = "AssetsGetReply" },
+        [27] = { name = "ASSETS_UPDATE", direction = "clientToServer", request = "AssetsUpdateRequest", reply = "AssetsUpdateReply" },
+        [28] = { name = "ASSETS_GET_BY_IDS", direction = "clientToServer", request = "AssetsGetByIdsRequest", reply = "AssetsGetByIdsReply" },
         [29] = { name = "ASSETS_ADD", direction = "clientToServer" },
         [31] = { name = "SEARCH_FEEDBACK", direction = "clientToServer" },
         [32] = { name = "CONTACT_INFO", direction = "clientToServer", request = "ContactInfoRequest", reply = "ContactInfoReply" },
@@ -330,7 +332,7 @@ local spec = {
         [76] = { name = "VIDEO_CHAT_START", direction = "clientToServer" },
         [77] = { name = "CHAT_MEMBERS_UPDATE", direction = "clientToServer", request = "ChatMembersUpdateRequest", reply = "ChatMembersUpdateReply" },
         [78] = { name = "VIDEO_CHAT_START_ACTIVE", direction = "clientToServer" },
-        [79] = { name = "VIDEO_CHAT_HISTORY", direction = "clientToServer" },
+        [79] = { name = "VIDEO_CHAT_HISTORY", direction = "clientToServer", request = "VideoChatHistoryRequest", reply = "VideoChatHistoryReply" },
         [80] = { name = "PHOTO_UPLOAD", direction = "clientToServer" },
         [81] = { name = "STICKER_UPLOAD", direction = "clientToServer" },
         [82] = { name = "VIDEO_UPLOAD", direction = "clientToServer" },
@@ -420,7 +422,7 @@ local spec = {
         [200] = { name = "PROFILE_DELETE_TIME", direction = "clientToServer", request = "ProfileDeleteTimeRequest", reply = "ProfileDeleteTimeReply" },
         [202] = { name = "TRANSCRIBE_MEDIA", direction = "clientToServer" },
         [203] = { name = "PHOTO_URL_REFRESH", direction = "clientToServer" },
-        [208] = { name = "STORIES_FEED", direction = "clientToServer" },
+        [208] = { name = "STORIES_FEED", direction = "clientToServer", request = "StoriesFeedRequest", reply = "StoriesFeedReply" },
         [209] = { name = "STORIES_209", direction = "clientToServer" },
         [210] = { name = "STORIES_GET_BY_OWNER", direction = "clientToServer" },
         [211] = { name = "STORIES_211", direction = "clientToServer" },
@@ -458,7 +460,7 @@ local spec = {
         [293] = { name = "NOTIF_TRANSCRIPTION", direction = "serverToClient" },
         [300] = { name = "CHAT_SUGGEST", direction = "clientToServer", request = "ChatSuggestRequest", reply = "ChatSuggestReply" },
         [301] = { name = "AUDIO_PLAY", direction = "clientToServer" },
-        [302] = { name = "BANNERS_GET", direction = "clientToServer" },
+        [302] = { name = "BANNERS_GET", direction = "clientToServer", request = "BannersGetRequest", reply = "BannersGetReply" },
         [303] = { name = "MSG_DELIVERY", direction = "clientToServer", request = "MsgDeliveryRequest", reply = "MsgDeliveryReply" },
         [304] = { name = "SEND_VOTE", direction = "clientToServer", request = "SendVoteRequest", reply = "SendVoteReply" },
         [305] = { name = "VOTERS_LIST_BY_ANSWER", direction = "clientToServer", request = "VotersListByAnswerRequest", reply = "VotersListByAnswerReply" },
@@ -474,7 +476,7 @@ local spec = {
         ["proto.ver"] = { class = "hard", retry = "never", when = "The first header byte is neither 10 nor 11." },
         ["proto.frame"] = { class = "hard", retry = "never", when = "The header names an unknown command or a length above the limit, so the next frame cannot be found." },
         ["proto.state"] = { class = "soft", retry = "after-login", when = "The opcode is known but not legal before SESSION_INIT or before LOGIN." },
-        ["proto.opcode"] = { class = "soft", retry = "never", when = "The number is unknown or known and not served." },
+        ["proto.opcode"] = { class = "soft", retry = "never", when = "The number is unknown or known and not served. Without texts: apps ask for such things at every start, and some show the text each time." },
         ["proto.payload"] = { class = "soft", retry = "never", when = "The payload is not what the opcode asks for; the message names the field." },
         ["login.token"] = { class = "soft", retry = "never", when = "The token is unknown, closed or expired. Clients look for exactly this message." },
         ["login.blocked"] = { class = "soft", retry = "never", when = "An administrator blocked the account." },
@@ -514,10 +516,11 @@ local spec = {
         LinkType = { open = true, values = { REPLY = true, FORWARD = true } },
         AttachType = { open = true, values = { PHOTO = true, VIDEO = true, FILE = true, AUDIO = true, STICKER = true, CONTACT = true, CONTROL = true, CALL = true, SHARE = true, POLL = true, INLINE_KEYBOARD = true, LOCATION = true } },
         MarkType = { open = false, values = { READ_MESSAGE = true, READ_REACTION = true, SET_AS_UNREAD = true } },
-        MemberOperation = { open = false, values = { add = true, remove = true } },
+        MemberOperation = { open = false, values = { add = true, remove = true, admin = true, revokeAdmin = true } },
         MemberType = { open = false, values = { MEMBER = true, ADMIN = true, JOIN_REQUEST = true, BLOCKED = true, COMMENTS_BLACKLIST = true } },
         ItemType = { open = false, values = { REGULAR = true, DELAYED = true } },
-        ContactAction = { open = false, values = { ADD = true, REMOVE = true, UPDATE = true, BLOCK = true, UNBLOCK = true } },
+        ContactAction = { open = false, values = { ADD = true, REMOVE = true, UPDATE = true, RENAME = true, BLOCK = true, UNBLOCK = true } },
+        ContactStatus = { open = true, values = { ACTIVE = true, BLOCKED = true, REMOVED = true } },
         SettingName = { open = true, values = { SEARCH_BY_PHONE = true, CHATS_INVITE = true, PHONE_NUMBER_PRIVACY = true, HIDDEN = true, SHOW_READ_MARK = true, INACTIVE_TTL = true } },
         TokenType = { open = true, values = { START_AUTH = true, CHECK_CODE = true, REGISTER = true, RESEND = true, LOGIN = true, AUTH = true } },
     },
@@ -528,6 +531,8 @@ local spec = {
         ["list<ChatMember>"] = { shape = "list", of = "ChatMember" },
         ["list<ChatReactionsSettings>"] = { shape = "list", of = "ChatReactionsSettings" },
         ["list<CommentsInfoUpdate>"] = { shape = "list", of = "CommentsInfoUpdate" },
+        ["list<ComplainReason>"] = { shape = "list", of = "ComplainReason" },
+        ["list<ComplainType>"] = { shape = "list", of = "ComplainType" },
         ["list<Element>"] = { shape = "list", of = "Element" },
         ["list<Folder>"] = { shape = "list", of = "Folder" },
         ["list<FoundMessage>"] = { shape = "list", of = "FoundMessage" },
@@ -630,6 +635,21 @@ local spec = {
         Profile = {
             { key = "contact", type = "User", required = true },
             { key = "profileOptions", type = "list<int>", limitItems = { "maxFewItems" } },
+            { key = "id", type = "userId" },
+            { key = "accountStatus", type = "int" },
+            { key = "updateTime", type = "ms" },
+            { key = "names", type = "list<UserName>", limitItems = { "maxUserNames" } },
+            { key = "options", type = "list<string>", limitBytes = "maxAgentStringBytes", limitItems = { "maxFewItems" } },
+            { key = "phone", type = "int", sensitive = true },
+            { key = "status", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "baseUrl", type = "text", limitBytes = "maxURLBytes" },
+            { key = "baseRawUrl", type = "text", limitBytes = "maxURLBytes" },
+            { key = "photoId", type = "int" },
+            { key = "description", type = "text", limit = "maxDescriptionUnits" },
+            { key = "country", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "link", type = "text", limitBytes = "maxURLBytes" },
+            { key = "gender", type = "any", limitBytes = "maxShortStringBytes" },
+            { key = "registrationTime", type = "ms" },
         },
         Presence = {
             { key = "seen", type = "int" },
@@ -640,8 +660,10 @@ local spec = {
             { key = "from", type = "int" },
             { key = "length", type = "int" },
             { key = "attributes", type = "any", limitBytes = "maxLinkAttributesBytes" },
-            { key = "entityId", type = "userId" },
+            { key = "entityId", type = "userId", aliases = { "userId" } },
             { key = "entityName", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "url", type = "text", limitBytes = "maxURLBytes" },
+            { key = "language", type = "text", limitBytes = "maxShortStringBytes" },
         },
         Attach = {
             { key = "_type", type = "AttachType", required = true },
@@ -763,7 +785,7 @@ local spec = {
             { key = "admins", type = "list<userId>", limitItems = { "maxChatAdmins" } },
             { key = "adminParticipants", type = "map<userId, any>", limitBytes = "maxAdminRightsBytes", limitItems = { "maxChatAdmins" } },
             { key = "hasBots", type = "bool" },
-            { key = "cid", type = "int" },
+            { key = "cid", type = "ms" },
             { key = "reactions", type = "packed<ChatReactionsSettings>" },
         },
         ChatMember = {
@@ -817,6 +839,20 @@ local spec = {
         PasswordChallenge = {
             { key = "trackId", type = "string", required = true, limitBytes = "maxShortStringBytes" },
             { key = "hint", type = "text", limit = "maxHintUnits" },
+            { key = "config", type = "PasswordConfig", required = true },
+        },
+        PasswordConfig = {
+            { key = "passMinLen", type = "int", required = true },
+            { key = "passMaxLen", type = "int", required = true },
+            { key = "hintMaxLen", type = "int", required = true },
+        },
+        ComplainType = {
+            { key = "typeId", type = "int", required = true },
+            { key = "reasons", type = "list<ComplainReason>", limitItems = { "maxFewItems" } },
+        },
+        ComplainReason = {
+            { key = "reasonId", type = "int", required = true },
+            { key = "reasonTitle", type = "text", required = true, limitBytes = "maxShortStringBytes" },
         },
         ReactionCounter = {
             { key = "count", type = "int", required = true },
@@ -1270,7 +1306,7 @@ local spec = {
         },
         ChatPinSetVisibilityRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "show", type = "bool", required = true },
+            { key = "show", type = "bool", aliases = { "visible" }, required = true },
         },
         ChatPinSetVisibilityReply = {},
         ChatHideRequest = {
@@ -1328,7 +1364,7 @@ local spec = {
             { key = "time", type = "ms" },
         },
         ContactListRequest = {
-            { key = "status", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "status", type = "ContactStatus" },
             { key = "count", type = "int" },
             { key = "from", type = "int" },
         },
@@ -1442,7 +1478,7 @@ local spec = {
             { key = "folders", type = "list<Folder>", limitItems = { "maxFolders" } },
         },
         FoldersUpdateRequest = {
-            { key = "id", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "id", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "title", type = "text", limit = "maxTitleUnits" },
             { key = "include", type = "list<chatId>", limitItems = { "maxIDsPerRequest" } },
             { key = "filters", type = "list<any>", limitBytes = "maxSettingBytes", limitItems = { "maxIDsPerRequest" } },
@@ -1553,6 +1589,49 @@ local spec = {
         },
         ChatSuggestReply = {
             { key = "chats", type = "list<Chat>", limitItems = { "maxSearchPage" } },
+        },
+        AssetsGetRequest = {
+            { key = "sectionId", type = "any" },
+            { key = "from", type = "int" },
+            { key = "count", type = "int" },
+        },
+        AssetsGetReply = {
+            { key = "stickerSets", type = "list<int>", limitItems = { "maxFewItems" } },
+            { key = "marker", type = "int" },
+        },
+        AssetsUpdateRequest = {
+            { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "sync", type = "int" },
+        },
+        AssetsUpdateReply = {
+            { key = "sections", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "sync", type = "int", required = true },
+        },
+        AssetsGetByIdsRequest = {
+            { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "ids", type = "list<int>", limitItems = { "maxIDsPerRequest" } },
+        },
+        AssetsGetByIdsReply = {
+            { key = "stickers", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "stickerSets", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+        },
+        VideoChatHistoryRequest = {
+            { key = "forward", type = "bool" },
+            { key = "count", type = "int" },
+        },
+        VideoChatHistoryReply = {
+            { key = "hasMore", type = "bool" },
+            { key = "history", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "backwardMarker", type = "int" },
+            { key = "forwardMarker", type = "int" },
+        },
+        StoriesFeedRequest = {
+            { key = "cursor", type = "text", limitBytes = "maxShortStringBytes" },
+            { key = "count", type = "int" },
+        },
+        StoriesFeedReply = {
+            { key = "storiesPreviews", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "cursor", type = "text", limitBytes = "maxShortStringBytes" },
         },
         MsgSendRequest = {
             { key = "chatId", type = "chatId" },
@@ -1774,12 +1853,14 @@ local spec = {
             { key = "reason", type = "any", limitBytes = "maxReportBytes" },
             { key = "reasonId", type = "int" },
         },
-        ComplainReply = {},
+        ComplainReply = {
+            { key = "success", type = "bool" },
+        },
         ComplainReasonsGetRequest = {
             { key = "complainSync", type = "int" },
         },
         ComplainReasonsGetReply = {
-            { key = "complains", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "complains", type = "list<ComplainType>", limitItems = { "maxFewItems" } },
             { key = "complainSync", type = "int", required = true },
         },
         ChatMediaRequest = {
@@ -1859,6 +1940,7 @@ local spec = {
             { key = "reg-country-code", type = "list<text>", limitBytes = "maxShortStringBytes", limitItems = { "maxCountries" } },
             { key = "phone-auto-complete-enabled", type = "bool" },
             { key = "lang", type = "bool" },
+            { key = "qr-auth-enabled", type = "bool" },
             { key = "capabilities", type = "list<string>", limitBytes = "maxShortStringBytes", limitItems = { "maxCapabilities" } },
             { key = "features", type = "list<SessionFeature>", limitItems = { "maxFeatures" } },
         },
@@ -1876,6 +1958,7 @@ local spec = {
         ProfileRequest = {
             { key = "firstName", type = "text", limit = "maxNameUnits" },
             { key = "lastName", type = "text", limit = "maxNameUnits" },
+            { key = "name", type = "text", limit = "maxNameUnits" },
             { key = "description", type = "text", limit = "maxDescriptionUnits" },
             { key = "photoToken", type = "string", limitBytes = "maxShortStringBytes" },
             { key = "photoId", type = "int" },
@@ -1891,6 +1974,7 @@ local spec = {
         },
         ConfigReply = {
             { key = "hash", type = "text", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "configHash", type = "text", limitBytes = "maxShortStringBytes" },
             { key = "user", type = "names<any>", required = true },
             { key = "chats", type = "map<chatId, any>" },
         },
@@ -1898,12 +1982,23 @@ local spec = {
             { key = "profile", type = "Profile", required = true },
         },
         ProfileDeleteRequest = {
+            { key = "delete", type = "bool" },
             { key = "cancel", type = "bool" },
+            { key = "type", type = "any" },
         },
-        ProfileDeleteReply = {},
+        ProfileDeleteReply = {
+            { key = "timestamp", type = "ms", required = true },
+        },
         ProfileDeleteTimeRequest = {},
         ProfileDeleteTimeReply = {
             { key = "time", type = "ms", required = true },
+        },
+        BannersGetRequest = {
+            { key = "bannersSync", type = "int" },
+        },
+        BannersGetReply = {
+            { key = "banners", type = "list<any>", limitBytes = "maxShortStringBytes", limitItems = { "maxFewItems" } },
+            { key = "updateTime", type = "ms", required = true },
         },
     },
     sensitive = {
@@ -2196,7 +2291,10 @@ local EXPECTED = {
 
 for _, struct in pairs(spec.structs) do
     struct.by_key = {}
-    for _, field in ipairs(struct) do struct.by_key[field.key] = field end
+    for _, field in ipairs(struct) do
+        struct.by_key[field.key] = field
+        for _, alias in ipairs(field.aliases or {}) do struct.by_key[alias] = field end
+    end
 end
 
 -- The name of a type's shape: `list` of `list<T>`, `struct` or `enum` of a name of types.yaml.
@@ -2434,17 +2532,17 @@ local function read_struct(reader, node, type, count)
         else
             child.is_secret = field.sensitive
             local first = reader.bytes:byte(reader.at + 1)
-            if seen[name] then
-                table.insert(reader.path, "/" .. name)
+            if seen[field.key] then
+                table.insert(reader.path, "/" .. field.key)
                 complain(reader, child, "duplicate key")
                 table.remove(reader.path)
                 read(reader, child)
             elseif first == 0xC0 and not field.required then
                 read(reader, child)
             else
-                read_at(reader, child, name, field.type, field)
+                read_at(reader, child, field.key, field.type, field)
             end
-            seen[name] = true
+            seen[field.key] = true
         end
     end
     for _, field in ipairs(struct) do
@@ -2612,7 +2710,7 @@ local function decode(bytes, type)
     local reader = { bytes = bytes, at = 0, depth = 0, elements = 0, path = {}, problem_count = 0 }
     local node = { name = "Payload", from = 0, at = 0 }
     local ok, caught = pcall(function()
-        if #bytes == 0 then
+        if #bytes == 0 or bytes == "\xC0" then
             node.kind, node.children, node.count, node.stop = "map", {}, 0, 0
             if type then read_struct(reader, node, type, 0) end
             return

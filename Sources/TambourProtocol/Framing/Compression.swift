@@ -2,9 +2,9 @@
 package enum Compression: Hashable, Sendable {
     /// Nothing: the payload is sent as it is.
     case none
-    /// What every known client can: LZ4, at most 99,999 bytes raw, a factor of at most 127.
+    /// What every known client can: LZ4, at most 99,999 bytes raw, a factor of at most 32.
     ///
-    /// One client has a buffer of that size, and others may read the factor as a signed byte.
+    /// One client has a buffer of that size, another tries 32 times the compressed size at most.
     case classic
     /// The capability `lz4-large`: LZ4, a factor of at most 254.
     case large
@@ -19,7 +19,7 @@ package enum Compression: Hashable, Sendable {
     }
 
     /// The highest factor that may be written into `flags`; 255 means zstd.
-    var maxFactor: Int { self == .large ? 254 : 127 }
+    var maxFactor: Int { self == .large ? 254 : 32 }
 
     /// What a client named that it can inflate.
     package init(for capabilities: Capabilities) {

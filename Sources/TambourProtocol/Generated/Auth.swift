@@ -387,6 +387,8 @@ package struct AuthCodeReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension AuthCodeRequest: WireRequest {
@@ -883,7 +885,7 @@ package struct LoginReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.resync, .syncMore] }
+    package static var gates: Capabilities { [.resync, .syncMore, .classic] }
 }
 
 extension LoginReply: CustomReflectable {
@@ -1099,6 +1101,8 @@ package struct SyncMoreReply: WirePayload, Hashable {
             writer.writeInt(upTo)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension SyncMoreRequest: WireRequest {
@@ -1285,7 +1289,7 @@ package struct Login2Reply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.syncMore] }
+    package static var gates: Capabilities { [.syncMore, .classic] }
 }
 
 extension Login2Request: WireRequest {
@@ -1570,6 +1574,8 @@ package struct AuthConfirmReply: WirePayload, Hashable {
         writer.writeKey("token")
         writer.writeString(token)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension AuthConfirmReply: CustomReflectable {
@@ -1889,6 +1895,8 @@ package struct PhoneBindConfirmReply: WirePayload, Hashable {
         writer.writeKey("profile")
         profile.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension PhoneBindConfirmRequest: WireRequest {
@@ -2878,6 +2886,8 @@ package struct AuthLoginCheckPasswordReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension AuthLoginCheckPasswordRequest: WireRequest {
@@ -3040,6 +3050,8 @@ package struct AuthLoginRestorePasswordReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension AuthLoginRestorePasswordReply: CustomReflectable {
@@ -3485,6 +3497,8 @@ package struct LoginByQrReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension LoginByQrRequest: WireRequest {

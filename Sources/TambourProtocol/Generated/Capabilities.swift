@@ -7,8 +7,7 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// The client reads LZ4 blocks of any raw size within the limits and of a factor up to 254. Without it
-    /// the server compresses at most 99,999 raw bytes with a factor up to 127, which every known client
-    /// reads.
+    /// the server compresses at most 99,999 raw bytes with a factor up to 32, which every known client reads.
     package static let lz4Large = Capabilities(rawValue: 1 << 0)
     /// Replies to CHAT_HISTORY carry `more`. Without it the field is left out: no other client knows it.
     package static let historyMore = Capabilities(rawValue: 1 << 1)
@@ -37,6 +36,12 @@ package struct Capabilities: OptionSet, Hashable, Sendable {
 
     /// Its names in the order of the specification.
     package var names: [String] { Self.table.filter { contains($0.value) }.map(\.name) }
+}
+
+extension Capabilities {
+    /// The client named no capability. It gets all that the known clients of this wire read, also what is
+    /// written for one of them alone.
+    package static let classic = Capabilities(rawValue: 1 << 48)
 }
 
 /// What a client build has code for, as it said in SESSION_INIT.

@@ -88,6 +88,8 @@ package struct ChatInfoReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatInfoRequest: WireRequest {
@@ -345,7 +347,7 @@ package struct ChatHistoryReply: WirePayload, Hashable {
         }
     }
 
-    package static var gates: Capabilities { [.historyMore] }
+    package static var gates: Capabilities { [.historyMore, .classic] }
 }
 
 extension ChatHistoryRequest: WireRequest {
@@ -824,6 +826,8 @@ package struct ChatsListReply: WirePayload, Hashable {
         writer.writeKey("marker")
         writer.writeInt(marker)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatsListRequest: WireRequest {
@@ -915,6 +919,8 @@ package struct ChatPersonalConfigReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatPersonalConfigRequest: WireRequest {
@@ -953,7 +959,7 @@ package struct ChatPinSetVisibilityRequest: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
                     chatID = ChatID(try reader.readID())
-                } else if reader.matches(wireKey, "show") {
+                } else if reader.matches(wireKey, "show") || reader.matches(wireKey, "visible") {
                     fieldName = "show"
                     try claim(1, in: &fieldsSeen)
                     show = try reader.readBool()
@@ -1283,4 +1289,6 @@ package struct NotifChat: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }

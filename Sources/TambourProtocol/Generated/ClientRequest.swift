@@ -24,6 +24,9 @@ package enum ClientRequest: Sendable {
             case .sync: .command(.sync(try .decode(payload, limits: limits)))
             case .config: .command(.config(try .decode(payload, limits: limits)))
             case .authConfirm: .command(.authConfirm(try .decode(payload, limits: limits)))
+            case .assetsGet: .query(.assetsGet(try .decode(payload, limits: limits)))
+            case .assetsUpdate: .query(.assetsUpdate(try .decode(payload, limits: limits)))
+            case .assetsGetByIds: .query(.assetsGetByIds(try .decode(payload, limits: limits)))
             case .contactInfo: .query(.contactInfo(try .decode(payload, limits: limits)))
             case .contactUpdate: .command(.contactUpdate(try .decode(payload, limits: limits)))
             case .contactPresence: .query(.contactPresence(try .decode(payload, limits: limits)))
@@ -58,6 +61,7 @@ package enum ClientRequest: Sendable {
             case .msgGetStat: .query(.msgGetStat(try .decode(payload, limits: limits)))
             case .chatSubscribe: .query(.chatSubscribe(try .decode(payload, limits: limits)))
             case .chatMembersUpdate: .command(.chatMembersUpdate(try .decode(payload, limits: limits)))
+            case .videoChatHistory: .query(.videoChatHistory(try .decode(payload, limits: limits)))
             case .chatPinSetVisibility: .command(.chatPinSetVisibility(try .decode(payload, limits: limits)))
             case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .msgGetCommentsInfo: .query(.msgGetCommentsInfo(try .decode(payload, limits: limits)))
@@ -93,6 +97,7 @@ package enum ClientRequest: Sendable {
             case .chatSearchCommonParticipants: .query(.chatSearchCommonParticipants(try .decode(payload, limits: limits)))
             case .profileDelete: .command(.profileDelete(try .decode(payload, limits: limits)))
             case .profileDeleteTime: .query(.profileDeleteTime(try .decode(payload, limits: limits)))
+            case .storiesFeed: .query(.storiesFeed(try .decode(payload, limits: limits)))
             case .chatReactionsSettingsSet: .command(.chatReactionsSettingsSet(try .decode(payload, limits: limits)))
             case .chatReactionsSettingsGetByChatId: .query(.chatReactionsSettingsGetByChatId(try .decode(payload, limits: limits)))
             case .foldersGet: .query(.foldersGet(try .decode(payload, limits: limits)))
@@ -105,6 +110,7 @@ package enum ClientRequest: Sendable {
             case .authQrApprove: .command(.authQrApprove(try .decode(payload, limits: limits)))
             case .loginByQr: .command(.loginByQr(try .decode(payload, limits: limits)))
             case .chatSuggest: .query(.chatSuggest(try .decode(payload, limits: limits)))
+            case .bannersGet: .query(.bannersGet(try .decode(payload, limits: limits)))
             case .msgDelivery: .session(.msgDelivery(try .decode(payload, limits: limits)))
             case .sendVote: .command(.sendVote(try .decode(payload, limits: limits)))
             case .votersListByAnswer: .query(.votersListByAnswer(try .decode(payload, limits: limits)))
@@ -155,6 +161,9 @@ package indirect enum SessionRequest: Sendable {
 /// Indirect: it is handed from thread to thread, and copying it must not copy its fields.
 package indirect enum QueryRequest: Sendable {
     case login2(Login2Request)
+    case assetsGet(AssetsGetRequest)
+    case assetsUpdate(AssetsUpdateRequest)
+    case assetsGetByIds(AssetsGetByIdsRequest)
     case contactInfo(ContactInfoRequest)
     case contactPresence(ContactPresenceRequest)
     case contactList(ContactListRequest)
@@ -176,6 +185,7 @@ package indirect enum QueryRequest: Sendable {
     case msgSearch(MsgSearchRequest)
     case msgGetStat(MsgGetStatRequest)
     case chatSubscribe(ChatSubscribeRequest)
+    case videoChatHistory(VideoChatHistoryRequest)
     case linkInfo(LinkInfoRequest)
     case msgGetCommentsInfo(MsgGetCommentsInfoRequest)
     case sessionsInfo(SessionsInfoRequest)
@@ -190,11 +200,13 @@ package indirect enum QueryRequest: Sendable {
     case msgGetDetailedReactions(MsgGetDetailedReactionsRequest)
     case chatSearchCommonParticipants(ChatSearchCommonParticipantsRequest)
     case profileDeleteTime(ProfileDeleteTimeRequest)
+    case storiesFeed(StoriesFeedRequest)
     case chatReactionsSettingsGetByChatId(ChatReactionsSettingsGetByChatIdRequest)
     case foldersGet(FoldersGetRequest)
     case foldersGetById(FoldersGetByIdRequest)
     case getQrStatus(GetQrStatusRequest)
     case chatSuggest(ChatSuggestRequest)
+    case bannersGet(BannersGetRequest)
     case votersListByAnswer(VotersListByAnswerRequest)
     case getPollUpdates(GetPollUpdatesRequest)
     case chatChanges(ChatChangesRequest)
@@ -205,6 +217,9 @@ package indirect enum QueryRequest: Sendable {
     package var opcode: Opcode {
         switch self {
             case .login2: .login2
+            case .assetsGet: .assetsGet
+            case .assetsUpdate: .assetsUpdate
+            case .assetsGetByIds: .assetsGetByIds
             case .contactInfo: .contactInfo
             case .contactPresence: .contactPresence
             case .contactList: .contactList
@@ -226,6 +241,7 @@ package indirect enum QueryRequest: Sendable {
             case .msgSearch: .msgSearch
             case .msgGetStat: .msgGetStat
             case .chatSubscribe: .chatSubscribe
+            case .videoChatHistory: .videoChatHistory
             case .linkInfo: .linkInfo
             case .msgGetCommentsInfo: .msgGetCommentsInfo
             case .sessionsInfo: .sessionsInfo
@@ -240,11 +256,13 @@ package indirect enum QueryRequest: Sendable {
             case .msgGetDetailedReactions: .msgGetDetailedReactions
             case .chatSearchCommonParticipants: .chatSearchCommonParticipants
             case .profileDeleteTime: .profileDeleteTime
+            case .storiesFeed: .storiesFeed
             case .chatReactionsSettingsGetByChatId: .chatReactionsSettingsGetByChatId
             case .foldersGet: .foldersGet
             case .foldersGetById: .foldersGetById
             case .getQrStatus: .getQrStatus
             case .chatSuggest: .chatSuggest
+            case .bannersGet: .bannersGet
             case .votersListByAnswer: .votersListByAnswer
             case .getPollUpdates: .getPollUpdates
             case .chatChanges: .chatChanges

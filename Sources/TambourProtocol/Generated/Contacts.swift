@@ -570,17 +570,17 @@ extension ContactPresenceRequest: WireRequest {
     package static var opcode: Opcode { .contactPresence }
 }
 
-/// The caller's blocked users, in the order of their ids.
+/// The caller's contacts of one status, in the order of their ids.
 package struct ContactListRequest: WirePayload, Hashable {
-    /// BLOCKED; nothing else is listed.
-    package var status: Text?
+    /// Which contacts; BLOCKED unless given.
+    package var status: ContactStatus?
     /// How many; at most maxIDsPerRequest.
     package var count: Int64?
     /// The marker of the page before.
     package var from: Int64?
 
     package init(
-        status: Text? = nil,
+        status: ContactStatus? = nil,
         count: Int64? = nil,
         from: Int64? = nil
     ) {
@@ -590,7 +590,7 @@ package struct ContactListRequest: WirePayload, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var status: Text?
+        var status: ContactStatus?
         var count: Int64?
         var from: Int64?
         var fieldsSeen: UInt64 = 0
@@ -602,7 +602,7 @@ package struct ContactListRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "status") {
                     fieldName = "status"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { status = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                    if !reader.readNilIfPresent() { status = try ContactStatus.read(from: &reader) }
                 } else if reader.matches(wireKey, "count") {
                     fieldName = "count"
                     try claim(1, in: &fieldsSeen)
@@ -630,7 +630,7 @@ package struct ContactListRequest: WirePayload, Hashable {
         writer.writeMapHeader(fieldCount)
         if let status {
             writer.writeKey("status")
-            writer.writeText(status)
+            status.write(to: &writer)
         }
         if let count {
             writer.writeKey("count")
@@ -645,7 +645,7 @@ package struct ContactListRequest: WirePayload, Hashable {
 
 /// The answer to CONTACT_LIST.
 package struct ContactListReply: WirePayload, Hashable {
-    /// Users with status BLOCKED.
+    /// The contacts; `status` says BLOCKED or REMOVED where they are.
     package var contacts: [User]
     /// Where the next page begins; absent at the end.
     package var marker: Int64?
@@ -1070,6 +1070,8 @@ package struct RemoveContactPhotoReply: WirePayload, Hashable {
             profile.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension RemoveContactPhotoRequest: WireRequest {
@@ -1223,6 +1225,8 @@ package struct ChatSearchCommonParticipantsReply: WirePayload, Hashable {
             writer.writeInt(marker)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatSearchCommonParticipantsRequest: WireRequest {

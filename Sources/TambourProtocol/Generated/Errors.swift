@@ -34,7 +34,8 @@ package struct RequestError: Error, Hashable, Sendable, CustomStringConvertible 
         case protoFrame = "proto.frame"
         /// The opcode is known but not legal before SESSION_INIT or before LOGIN.
         case protoState = "proto.state"
-        /// The number is unknown or known and not served.
+        /// The number is unknown or known and not served. Without texts: apps ask for such things at every
+        /// start, and some show the text each time.
         case protoOpcode = "proto.opcode"
         /// The payload is not what the opcode asks for; the message names the field.
         case protoPayload = "proto.payload"
@@ -119,8 +120,6 @@ extension RequestError.Code {
             case (.protoFrame, .ru): "Соединение прервалось из-за ошибки"
             case (.protoState, .en): "Please sign in first"
             case (.protoState, .ru): "Сначала войдите в аккаунт"
-            case (.protoOpcode, .en): "This server cannot do that"
-            case (.protoOpcode, .ru): "Этот сервер так не умеет"
             case (.protoPayload, .en): "The app sent something wrong"
             case (.protoPayload, .ru): "Приложение отправило неверный запрос"
             case (.loginToken, .en): "Your session has ended. Please sign in again"
@@ -201,7 +200,8 @@ extension RequestError {
     package static func protoState(_ message: String) -> RequestError {
         RequestError(code: .protoState, message: message)
     }
-    /// The number is unknown or known and not served.
+    /// The number is unknown or known and not served. Without texts: apps ask for such things at every start,
+    /// and some show the text each time.
     package static let protoOpcode = RequestError(code: .protoOpcode, message: "Unknown opcode")
     package static func protoOpcode(_ message: String) -> RequestError {
         RequestError(code: .protoOpcode, message: message)

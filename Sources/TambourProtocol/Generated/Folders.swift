@@ -235,8 +235,8 @@ extension FoldersGetByIdRequest: WireRequest {
 
 /// Makes a folder, which goes to the end, or replaces what is in one.
 package struct FoldersUpdateRequest: WirePayload, Hashable {
-    /// Its id, a UUID of the client's.
-    package var id: Text
+    /// Its id, a UUID of the client's. Without one a new folder is made each time, and the reply names it.
+    package var id: Text?
     /// Its name.
     package var title: Text
     /// Chats in it.
@@ -249,7 +249,7 @@ package struct FoldersUpdateRequest: WirePayload, Hashable {
     package var favorites: [ChatID]
 
     package init(
-        id: Text,
+        id: Text? = nil,
         title: Text = .empty,
         include: [ChatID] = [],
         filters: [AnyValue] = [],
@@ -280,7 +280,7 @@ package struct FoldersUpdateRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "id") {
                     fieldName = "id"
                     try claim(0, in: &fieldsSeen)
-                    id = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+                    if !reader.readNilIfPresent() { id = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "title") {
                     fieldName = "title"
                     try claim(1, in: &fieldsSeen)
@@ -309,14 +309,17 @@ package struct FoldersUpdateRequest: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        guard let id else { throw missing("id") }
         return Self(id: id, title: title, include: include, filters: filters, options: options, favorites: favorites)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(6)
-        writer.writeKey("id")
-        writer.writeText(id)
+        var fieldCount = 5
+        if id != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let id {
+            writer.writeKey("id")
+            writer.writeText(id)
+        }
         writer.writeKey("title")
         writer.writeText(title)
         writer.writeKey("include")

@@ -205,6 +205,8 @@ package struct ChatClearReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatClearRequest: WireRequest {
@@ -365,6 +367,8 @@ package struct ChatJoinReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatJoinRequest: WireRequest {
@@ -592,6 +596,8 @@ package struct ChatUpdateReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatUpdateRequest: WireRequest {
@@ -853,7 +859,7 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var showHistory: Bool
     /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does.
     package var cleanMsgPeriod: Int64
-    /// With ADMIN add: bits of the role table.
+    /// With ADMIN add: bits of the role table; absent for all but making administrators.
     package var permissions: Int64?
     /// The post whose comments are meant; ignored.
     package var postID: MessageID?
@@ -1027,6 +1033,8 @@ package struct ChatMembersUpdateReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatMembersUpdateRequest: WireRequest {
@@ -1121,6 +1129,8 @@ package struct LinkInfoReply: WirePayload, Hashable {
             chat.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension LinkInfoRequest: WireRequest {
@@ -1217,6 +1227,8 @@ package struct ChatSuggestReply: WirePayload, Hashable {
             item.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ChatSuggestRequest: WireRequest {

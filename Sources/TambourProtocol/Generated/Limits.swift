@@ -63,6 +63,9 @@ package final class Limits: Sendable {
     package let maxOutboundPushBytes: Int
     /// 16 errors. A peer that keeps sending nonsense is not a client.
     package let maxSoftErrors: Int
+    /// 32 requests. Apps ask for numbers that no list names, some at every start; a peer that does nothing
+    /// else is not a client.
+    package let unknownOpcodesPerSoftError: Int
     /// 60_000 ms. The window in which maxSoftErrors counts.
     package let softErrorWindowMs: Int
     /// 100 sessions. Logins of one user. With one more the one that was seen longest ago ends, of those that
@@ -326,7 +329,7 @@ package final class Limits: Sendable {
     package let maxSettings: Int
     /// 256 bytes. A name or a value; the longest known one is a sound's address.
     package let maxSettingBytes: Int
-    /// 65_536 bytes. maxSettings of them at their longest.
+    /// 66_560 bytes. maxSettings of them at their longest, and what clients do without the others.
     package let maxUserSettingsBytes: Int
     /// 2000 chats. Every login whose client does not hold the settings brings them.
     package let maxChatSettings: Int
@@ -486,6 +489,10 @@ package final class Limits: Sendable {
     package let maxSearchPage: Int
     /// 32 words. A sentence that was pasted; of a longer query the first ones count.
     package let maxSearchWords: Int
+    /// 256 users. Some milliseconds of the engine: for so many receivers of a commit's messages the unread
+    /// messages are counted in the store. Others get that push without the number, and are counted with a
+    /// later one.
+    package let maxUnreadCounts: Int
     /// 3000 rows. Others wait for some milliseconds of a reader: then a page of chats ends, and a list of ids
     /// goes on after them.
     package let rowsPerReadStep: Int
@@ -593,6 +600,7 @@ package final class Limits: Sendable {
         maxOutboundBytesBeforeLogin = overrides.value(of: "maxOutboundBytesBeforeLogin", standard: 65_536)
         maxOutboundPushBytes = overrides.value(of: "maxOutboundPushBytes", standard: 262_144)
         maxSoftErrors = overrides.value(of: "maxSoftErrors", standard: 16)
+        unknownOpcodesPerSoftError = overrides.value(of: "unknownOpcodesPerSoftError", standard: 32)
         softErrorWindowMs = overrides.value(of: "softErrorWindowMs", standard: 60_000)
         maxSessions = overrides.value(of: "maxSessions", standard: 100)
         maxConnectionsPerToken = overrides.value(of: "maxConnectionsPerToken", standard: 4)
@@ -713,7 +721,7 @@ package final class Limits: Sendable {
         maxUserNames = overrides.value(of: "maxUserNames", standard: 4)
         maxSettings = overrides.value(of: "maxSettings", standard: 100)
         maxSettingBytes = overrides.value(of: "maxSettingBytes", standard: 256)
-        maxUserSettingsBytes = overrides.value(of: "maxUserSettingsBytes", standard: 65_536)
+        maxUserSettingsBytes = overrides.value(of: "maxUserSettingsBytes", standard: 66_560)
         maxChatSettings = overrides.value(of: "maxChatSettings", standard: 2000)
         maxConfigReplyBytes = overrides.value(of: "maxConfigReplyBytes", standard: 262_144)
         maxSettingsBytes = overrides.value(of: "maxSettingsBytes", standard: 262_144)
@@ -790,6 +798,7 @@ package final class Limits: Sendable {
         searchPageSize = overrides.value(of: "searchPageSize", standard: 30)
         maxSearchPage = overrides.value(of: "maxSearchPage", standard: 100)
         maxSearchWords = overrides.value(of: "maxSearchWords", standard: 32)
+        maxUnreadCounts = overrides.value(of: "maxUnreadCounts", standard: 256)
         rowsPerReadStep = overrides.value(of: "rowsPerReadStep", standard: 3000)
         itemsPerReadStep = overrides.value(of: "itemsPerReadStep", standard: 250)
         maxUnfinishedReads = overrides.value(of: "maxUnfinishedReads", standard: 64)

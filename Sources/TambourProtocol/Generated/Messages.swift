@@ -208,6 +208,8 @@ package struct MsgSendReply: WirePayload, Hashable {
             writer.writeInt(prevMessageID.rawValue)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension MsgSendRequest: WireRequest {
@@ -1011,13 +1013,14 @@ package struct NotifMessage: WirePayload, Hashable {
     package var chatID: ChatID
     /// The message.
     package var message: Message
-    /// Unread messages; left out where it would differ between receivers.
+    /// The receiver's unread messages, as they are at the end of the commit; left out, with `mark` and `ttl`,
+    /// where nobody has counted them yet. Only in the dialect `classic`.
     package var unread: Int64?
-    /// Read mark; left out where it would differ between receivers.
+    /// The receiver's read mark, 0 for never. Only in the dialect `classic`.
     package var mark: Int64?
-    /// Whether it disappears by itself.
+    /// Whether it disappears by itself; never. Only in the dialect `classic`.
     package var ttl: Bool?
-    /// The id before it in the chat.
+    /// The id before it in the chat; where `unread` is there it stands in `message` instead.
     package var prevMessageID: MessageID?
     /// The chat if it is new.
     package var chat: Chat?
@@ -1097,9 +1100,9 @@ package struct NotifMessage: WirePayload, Hashable {
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
-        if unread != nil { fieldCount += 1 }
-        if mark != nil { fieldCount += 1 }
-        if ttl != nil { fieldCount += 1 }
+        if unread != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if mark != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if ttl != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         if prevMessageID != nil { fieldCount += 1 }
         if chat != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
@@ -1107,15 +1110,15 @@ package struct NotifMessage: WirePayload, Hashable {
         writer.writeInt(chatID.rawValue)
         writer.writeKey("message")
         message.write(to: &writer)
-        if let unread {
+        if let unread, writer.capabilities.contains(.classic) {
             writer.writeKey("unread")
             writer.writeInt(unread)
         }
-        if let mark {
+        if let mark, writer.capabilities.contains(.classic) {
             writer.writeKey("mark")
             writer.writeInt(mark)
         }
-        if let ttl {
+        if let ttl, writer.capabilities.contains(.classic) {
             writer.writeKey("ttl")
             writer.writeBool(ttl)
         }
@@ -1128,6 +1131,8 @@ package struct NotifMessage: WirePayload, Hashable {
             chat.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 /// A message is new, edited or removed, or somebody has voted in its poll: then with the status EDITED too.
@@ -1660,6 +1665,8 @@ package struct MsgDeleteRangeReply: WirePayload, Hashable {
         writer.writeKey("chat")
         chat.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension MsgDeleteRangeRequest: WireRequest {

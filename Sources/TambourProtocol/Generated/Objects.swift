@@ -874,12 +874,18 @@ package enum MemberOperation: WireValue, Hashable {
     case add
     /// Take out.
     case remove
+    /// Make administrators, as `add` with `type` ADMIN.
+    case admin
+    /// Take their rights, as `remove` with `type` ADMIN.
+    case revokeAdmin
 
     /// The value as it travels.
     package var name: Text {
         switch self {
             case .add: "add"
             case .remove: "remove"
+            case .admin: "admin"
+            case .revokeAdmin: "revokeAdmin"
         }
     }
 
@@ -889,6 +895,10 @@ package enum MemberOperation: WireValue, Hashable {
             self = .add
         } else if name.equals("remove") {
             self = .remove
+        } else if name.equals("admin") {
+            self = .admin
+        } else if name.equals("revokeAdmin") {
+            self = .revokeAdmin
         } else {
             return nil
         }
@@ -904,6 +914,8 @@ package enum MemberOperation: WireValue, Hashable {
         switch self {
             case .add: writer.writeKey("add")
             case .remove: writer.writeKey("remove")
+            case .admin: writer.writeKey("admin")
+            case .revokeAdmin: writer.writeKey("revokeAdmin")
         }
     }
 }
@@ -1036,7 +1048,7 @@ package enum ContactAction: WireValue, Hashable {
             self = .add
         } else if name.equals("REMOVE") {
             self = .remove
-        } else if name.equals("UPDATE") {
+        } else if name.equals("UPDATE") || name.equals("RENAME") {
             self = .update
         } else if name.equals("BLOCK") {
             self = .block
@@ -1060,6 +1072,55 @@ package enum ContactAction: WireValue, Hashable {
             case .update: writer.writeKey("UPDATE")
             case .block: writer.writeKey("BLOCK")
             case .unblock: writer.writeKey("UNBLOCK")
+        }
+    }
+}
+
+/// How a contact stands with its owner.
+package enum ContactStatus: WireValue, Hashable {
+    /// Added.
+    case active
+    /// Blocked, added or not.
+    case blocked
+    /// Neither any more, nor partner of a dialog.
+    case removed
+    /// A value this build does not know.
+    case other(Text)
+
+    /// The value as it travels.
+    package var name: Text {
+        switch self {
+            case .active: "ACTIVE"
+            case .blocked: "BLOCKED"
+            case .removed: "REMOVED"
+            case .other(let name): name
+        }
+    }
+
+    /// The value of a name; an unknown one becomes `other`.
+    package init(name: Text) {
+        if name.equals("ACTIVE") {
+            self = .active
+        } else if name.equals("BLOCKED") {
+            self = .blocked
+        } else if name.equals("REMOVED") {
+            self = .removed
+        } else {
+            self = .other(name)
+        }
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        let name = try reader.readText(maxBytes: reader.limits.maxShortStringBytes)
+        return Self(name: name)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        switch self {
+            case .active: writer.writeKey("ACTIVE")
+            case .blocked: writer.writeKey("BLOCKED")
+            case .removed: writer.writeKey("REMOVED")
+            case .other(let name): writer.writeText(name)
         }
     }
 }
@@ -1961,11 +2022,11 @@ package struct Profile: WireValue, Hashable {
     /// The user, with their own phone.
     package var contact: User
     /// 2: a password is set, 3: an e-mail address is known, 4: a hint exists.
-    package var profileOptions: [Int64]?
+    package var profileOptions: [Int64]
 
     package init(
         contact: User,
-        profileOptions: [Int64]? = nil
+        profileOptions: [Int64] = []
     ) {
         self.contact = contact
         self.profileOptions = profileOptions
@@ -1973,7 +2034,7 @@ package struct Profile: WireValue, Hashable {
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var contact: User?
-        var profileOptions: [Int64]?
+        var profileOptions: [Int64] = []
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -2001,19 +2062,99 @@ package struct Profile: WireValue, Hashable {
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 1
-        if profileOptions != nil { fieldCount += 1 }
+        var fieldCount = 2
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.phone != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.status != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.baseUrl != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.baseRawUrl != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.photoID != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.description != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.country != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.link != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.gender != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
+        if contact.registrationTime != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("contact")
         contact.write(to: &writer)
-        if let profileOptions {
-            writer.writeKey("profileOptions")
-            writer.writeArrayHeader(profileOptions.count)
-            for item in profileOptions {
-                writer.writeInt(item)
+        writer.writeKey("profileOptions")
+        writer.writeArrayHeader(profileOptions.count)
+        for item in profileOptions {
+            writer.writeInt(item)
+        }
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("id")
+            writer.writeInt(contact.id.rawValue)
+        }
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("accountStatus")
+            writer.writeInt(contact.accountStatus)
+        }
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("updateTime")
+            writer.writeInt(contact.updateTime)
+        }
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("names")
+            writer.writeArrayHeader(contact.names.count)
+            for item in contact.names {
+                item.write(to: &writer)
             }
         }
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("options")
+            writer.writeArrayHeader(contact.options.count)
+            for item in contact.options {
+                writer.writeString(item)
+            }
+        }
+        if let phone = contact.phone, writer.capabilities.contains(.classic) {
+            writer.writeKey("phone")
+            writer.writeInt(phone)
+        }
+        if let status = contact.status, writer.capabilities.contains(.classic) {
+            writer.writeKey("status")
+            writer.writeText(status)
+        }
+        if let baseUrl = contact.baseUrl, writer.capabilities.contains(.classic) {
+            writer.writeKey("baseUrl")
+            writer.writeText(baseUrl)
+        }
+        if let baseRawUrl = contact.baseRawUrl, writer.capabilities.contains(.classic) {
+            writer.writeKey("baseRawUrl")
+            writer.writeText(baseRawUrl)
+        }
+        if let photoID = contact.photoID, writer.capabilities.contains(.classic) {
+            writer.writeKey("photoId")
+            writer.writeInt(photoID)
+        }
+        if let description = contact.description, writer.capabilities.contains(.classic) {
+            writer.writeKey("description")
+            writer.writeText(description)
+        }
+        if let country = contact.country, writer.capabilities.contains(.classic) {
+            writer.writeKey("country")
+            writer.writeText(country)
+        }
+        if let link = contact.link, writer.capabilities.contains(.classic) {
+            writer.writeKey("link")
+            writer.writeText(link)
+        }
+        if let gender = contact.gender, writer.capabilities.contains(.classic) {
+            writer.writeKey("gender")
+            gender.write(to: &writer)
+        }
+        if let registrationTime = contact.registrationTime, writer.capabilities.contains(.classic) {
+            writer.writeKey("registrationTime")
+            writer.writeInt(registrationTime)
+        }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 /// Whether a user is online.
@@ -2090,6 +2231,10 @@ package struct Element: WireValue, Hashable {
     package var entityID: UserID?
     /// The name of a mention without an id.
     package var entityName: Text?
+    /// Of a LINK as some clients send it: it is kept as `attributes.url`.
+    package var url: Text?
+    /// Of a CODE_BLOCK as some clients send it: it is kept as `attributes.language`.
+    package var language: Text?
 
     package init(
         type: Text,
@@ -2097,7 +2242,9 @@ package struct Element: WireValue, Hashable {
         length: Int64? = nil,
         attributes: AnyValue? = nil,
         entityID: UserID? = nil,
-        entityName: Text? = nil
+        entityName: Text? = nil,
+        url: Text? = nil,
+        language: Text? = nil
     ) {
         self.type = type
         self.from = from
@@ -2105,6 +2252,8 @@ package struct Element: WireValue, Hashable {
         self.attributes = attributes
         self.entityID = entityID
         self.entityName = entityName
+        self.url = url
+        self.language = language
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -2114,6 +2263,8 @@ package struct Element: WireValue, Hashable {
         var attributes: AnyValue?
         var entityID: UserID?
         var entityName: Text?
+        var url: Text?
+        var language: Text?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -2136,7 +2287,7 @@ package struct Element: WireValue, Hashable {
                     fieldName = "attributes"
                     try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { attributes = try AnyValue.read(from: &reader, maxBytes: reader.limits.maxLinkAttributesBytes) }
-                } else if reader.matches(wireKey, "entityId") {
+                } else if reader.matches(wireKey, "entityId") || reader.matches(wireKey, "userId") {
                     fieldName = "entityId"
                     try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { entityID = UserID(try reader.readID()) }
@@ -2144,6 +2295,14 @@ package struct Element: WireValue, Hashable {
                     fieldName = "entityName"
                     try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { entityName = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
+                } else if reader.matches(wireKey, "url") {
+                    fieldName = "url"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { url = try reader.readText(maxBytes: reader.limits.maxURLBytes) }
+                } else if reader.matches(wireKey, "language") {
+                    fieldName = "language"
+                    try claim(7, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { language = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
                 }
@@ -2153,7 +2312,7 @@ package struct Element: WireValue, Hashable {
         }
         reader.endContainer()
         guard let type else { throw missing("type") }
-        return Self(type: type, from: from, length: length, attributes: attributes, entityID: entityID, entityName: entityName)
+        return Self(type: type, from: from, length: length, attributes: attributes, entityID: entityID, entityName: entityName, url: url, language: language)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -2162,6 +2321,8 @@ package struct Element: WireValue, Hashable {
         if attributes != nil { fieldCount += 1 }
         if entityID != nil { fieldCount += 1 }
         if entityName != nil { fieldCount += 1 }
+        if url != nil { fieldCount += 1 }
+        if language != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("type")
         writer.writeText(type)
@@ -2182,6 +2343,14 @@ package struct Element: WireValue, Hashable {
         if let entityName {
             writer.writeKey("entityName")
             writer.writeText(entityName)
+        }
+        if let url {
+            writer.writeKey("url")
+            writer.writeText(url)
+        }
+        if let language {
+            writer.writeKey("language")
+            writer.writeText(language)
         }
     }
 }
@@ -3615,6 +3784,8 @@ package struct PublicResult: WireValue, Hashable {
             writer.writeText(item)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 /// Who has looked at a message.
@@ -3792,11 +3963,6 @@ package struct Chat: WireValue, Hashable {
         get { shared.value.hasBots }
         set { shared = shared.changed { $0.hasBots = newValue } }
     }
-    /// The creator's own id of the message that made it.
-    package var cid: Int64? {
-        get { shared.value.cid }
-        set { shared = shared.changed { $0.cid = newValue } }
-    }
     /// What may be said by reactions; absent where everything may.
     package var reactions: Packed<ChatReactionsSettings>? {
         get { shared.value.reactions }
@@ -3830,7 +3996,6 @@ package struct Chat: WireValue, Hashable {
         var admins: [UserID]?
         var adminParticipants: IDMap<UserID, AnyValue>?
         var hasBots: Bool?
-        var cid: Int64?
         var reactions: Packed<ChatReactionsSettings>?
     }
 
@@ -3863,7 +4028,6 @@ package struct Chat: WireValue, Hashable {
         admins: [UserID]? = nil,
         adminParticipants: IDMap<UserID, AnyValue>? = nil,
         hasBots: Bool? = nil,
-        cid: Int64? = nil,
         reactions: Packed<ChatReactionsSettings>? = nil
     ) {
         shared = Shared(
@@ -3894,7 +4058,6 @@ package struct Chat: WireValue, Hashable {
                 admins: admins,
                 adminParticipants: adminParticipants,
                 hasBots: hasBots,
-                cid: cid,
                 reactions: reactions
             )
         )
@@ -3927,7 +4090,6 @@ package struct Chat: WireValue, Hashable {
         var admins: [UserID]?
         var adminParticipants: IDMap<UserID, AnyValue>?
         var hasBots: Bool?
-        var cid: Int64?
         var reactions: Packed<ChatReactionsSettings>?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -4039,13 +4201,9 @@ package struct Chat: WireValue, Hashable {
                     fieldName = "hasBots"
                     try claim(25, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { hasBots = try reader.readBool() }
-                } else if reader.matches(wireKey, "cid") {
-                    fieldName = "cid"
-                    try claim(26, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { cid = try reader.readInt() }
                 } else if reader.matches(wireKey, "reactions") {
                     fieldName = "reactions"
-                    try claim(27, in: &fieldsSeen)
+                    try claim(26, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { reactions = try Packed<ChatReactionsSettings>.read(from: &reader) }
                 } else {
                     try reader.skip()
@@ -4064,7 +4222,7 @@ package struct Chat: WireValue, Hashable {
         guard let created else { throw missing("created") }
         guard let joinTime else { throw missing("joinTime") }
         guard let modified else { throw missing("modified") }
-        return Self(id: id, type: type, status: status, owner: owner, participants: participants, title: title, lastMessage: lastMessage, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, created: created, joinTime: joinTime, modified: modified, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, cid: cid, reactions: reactions)
+        return Self(id: id, type: type, status: status, owner: owner, participants: participants, title: title, lastMessage: lastMessage, lastEventTime: lastEventTime, lastDelayedUpdateTime: lastDelayedUpdateTime, lastFireDelayedErrorTime: lastFireDelayedErrorTime, created: created, joinTime: joinTime, modified: modified, newMessages: newMessages, messagesCount: messagesCount, participantsCount: participantsCount, prevMessageID: prevMessageID, access: access, link: link, description: description, options: options, restrictions: restrictions, pinnedMessage: pinnedMessage, admins: admins, adminParticipants: adminParticipants, hasBots: hasBots, reactions: reactions)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -4084,7 +4242,7 @@ package struct Chat: WireValue, Hashable {
         if admins != nil { fieldCount += 1 }
         if adminParticipants != nil { fieldCount += 1 }
         if hasBots != nil { fieldCount += 1 }
-        if cid != nil { fieldCount += 1 }
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
         if reactions != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("id")
@@ -4172,15 +4330,17 @@ package struct Chat: WireValue, Hashable {
             writer.writeKey("hasBots")
             writer.writeBool(hasBots)
         }
-        if let cid {
+        if writer.capabilities.contains(.classic) {
             writer.writeKey("cid")
-            writer.writeInt(cid)
+            writer.writeInt(created)
         }
         if let reactions {
             writer.writeKey("reactions")
             reactions.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 /// A member of a chat, as CHAT_MEMBERS lists them.
@@ -4936,18 +5096,23 @@ package struct PasswordChallenge: WireValue, Hashable {
     package var trackID: String
     /// What the user wrote down to remember it.
     package var hint: Text?
+    /// What a password and its hint may be.
+    package var config: PasswordConfig
 
     package init(
         trackID: String,
-        hint: Text? = nil
+        hint: Text? = nil,
+        config: PasswordConfig
     ) {
         self.trackID = trackID
         self.hint = hint
+        self.config = config
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var trackID: String?
         var hint: Text?
+        var config: PasswordConfig?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -4962,6 +5127,10 @@ package struct PasswordChallenge: WireValue, Hashable {
                     fieldName = "hint"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { hint = try reader.readText() }
+                } else if reader.matches(wireKey, "config") {
+                    fieldName = "config"
+                    try claim(2, in: &fieldsSeen)
+                    config = try PasswordConfig.read(from: &reader)
                 } else {
                     try reader.skip()
                 }
@@ -4971,11 +5140,12 @@ package struct PasswordChallenge: WireValue, Hashable {
         }
         reader.endContainer()
         guard let trackID else { throw missing("trackId") }
-        return Self(trackID: trackID, hint: hint)
+        guard let config else { throw missing("config") }
+        return Self(trackID: trackID, hint: hint, config: config)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 1
+        var fieldCount = 2
         if hint != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("trackId")
@@ -4984,6 +5154,184 @@ package struct PasswordChallenge: WireValue, Hashable {
             writer.writeKey("hint")
             writer.writeText(hint)
         }
+        writer.writeKey("config")
+        config.write(to: &writer)
+    }
+}
+
+/// What a password and its hint may be.
+package struct PasswordConfig: WireValue, Hashable {
+    /// The fewest UTF-16 units of a password.
+    package var minLength: Int64
+    /// The most UTF-16 units of a password.
+    package var maxLength: Int64
+    /// The most UTF-16 units of a hint.
+    package var maxHintLength: Int64
+
+    package init(
+        minLength: Int64,
+        maxLength: Int64,
+        maxHintLength: Int64
+    ) {
+        self.minLength = minLength
+        self.maxLength = maxLength
+        self.maxHintLength = maxHintLength
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var minLength: Int64?
+        var maxLength: Int64?
+        var maxHintLength: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "passMinLen") {
+                    fieldName = "passMinLen"
+                    try claim(0, in: &fieldsSeen)
+                    minLength = try reader.readInt()
+                } else if reader.matches(wireKey, "passMaxLen") {
+                    fieldName = "passMaxLen"
+                    try claim(1, in: &fieldsSeen)
+                    maxLength = try reader.readInt()
+                } else if reader.matches(wireKey, "hintMaxLen") {
+                    fieldName = "hintMaxLen"
+                    try claim(2, in: &fieldsSeen)
+                    maxHintLength = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let minLength else { throw missing("passMinLen") }
+        guard let maxLength else { throw missing("passMaxLen") }
+        guard let maxHintLength else { throw missing("hintMaxLen") }
+        return Self(minLength: minLength, maxLength: maxLength, maxHintLength: maxHintLength)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(3)
+        writer.writeKey("passMinLen")
+        writer.writeInt(minLength)
+        writer.writeKey("passMaxLen")
+        writer.writeInt(maxLength)
+        writer.writeKey("hintMaxLen")
+        writer.writeInt(maxHintLength)
+    }
+}
+
+/// What one kind of thing can be reported for.
+package struct ComplainType: WireValue, Hashable {
+    /// What clients call the kind.
+    package var typeID: Int64
+    /// The reasons.
+    package var reasons: [ComplainReason]
+
+    package init(
+        typeID: Int64,
+        reasons: [ComplainReason] = []
+    ) {
+        self.typeID = typeID
+        self.reasons = reasons
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var typeID: Int64?
+        var reasons: [ComplainReason] = []
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "typeId") {
+                    fieldName = "typeId"
+                    try claim(0, in: &fieldsSeen)
+                    typeID = try reader.readInt()
+                } else if reader.matches(wireKey, "reasons") {
+                    fieldName = "reasons"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { reasons = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ComplainReason in try ComplainReason.read(from: &reader) } }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let typeID else { throw missing("typeId") }
+        return Self(typeID: typeID, reasons: reasons)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("typeId")
+        writer.writeInt(typeID)
+        writer.writeKey("reasons")
+        writer.writeArrayHeader(reasons.count)
+        for item in reasons {
+            item.write(to: &writer)
+        }
+    }
+}
+
+/// What something is reported for.
+package struct ComplainReason: WireValue, Hashable {
+    /// Goes into `reasonId` of COMPLAIN; never 0.
+    package var reasonID: Int64
+    /// What people read.
+    package var reasonTitle: Text
+
+    package init(
+        reasonID: Int64,
+        reasonTitle: Text
+    ) {
+        self.reasonID = reasonID
+        self.reasonTitle = reasonTitle
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var reasonID: Int64?
+        var reasonTitle: Text?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "reasonId") {
+                    fieldName = "reasonId"
+                    try claim(0, in: &fieldsSeen)
+                    reasonID = try reader.readInt()
+                } else if reader.matches(wireKey, "reasonTitle") {
+                    fieldName = "reasonTitle"
+                    try claim(1, in: &fieldsSeen)
+                    reasonTitle = try reader.readText()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let reasonID else { throw missing("reasonId") }
+        guard let reasonTitle else { throw missing("reasonTitle") }
+        return Self(reasonID: reasonID, reasonTitle: reasonTitle)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("reasonId")
+        writer.writeInt(reasonID)
+        writer.writeKey("reasonTitle")
+        writer.writeText(reasonTitle)
     }
 }
 

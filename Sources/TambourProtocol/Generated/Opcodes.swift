@@ -32,13 +32,19 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let config = Opcode(rawValue: 22)
     /// Finishes a registration.
     package static let authConfirm = Opcode(rawValue: 23)
+    /// A page of sticker sets.
+    package static let assetsGet = Opcode(rawValue: 26)
+    /// Sections of stickers that changed.
+    package static let assetsUpdate = Opcode(rawValue: 27)
+    /// Stickers and sets by id.
+    package static let assetsGetByIds = Opcode(rawValue: 28)
     /// Users by id.
     package static let contactInfo = Opcode(rawValue: 32)
     /// Adds, renames, removes, blocks or unblocks a user among the caller's contacts.
     package static let contactUpdate = Opcode(rawValue: 34)
     /// Presence of contacts, partners of dialogs and members of common groups.
     package static let contactPresence = Opcode(rawValue: 35)
-    /// The caller's blocked users, in the order of their ids.
+    /// The caller's contacts of one status, in the order of their ids.
     package static let contactList = Opcode(rawValue: 36)
     /// Photos of a user whom the caller has met.
     package static let contactPhotos = Opcode(rawValue: 39)
@@ -104,6 +110,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     /// Adds members to a group or channel, removes them, lets in who asks or declines it, or gives and takes
     /// the rights of administrators.
     package static let chatMembersUpdate = Opcode(rawValue: 77)
+    /// Calls that took place.
+    package static let videoChatHistory = Opcode(rawValue: 79)
     /// Hides what is pinned in a chat from the caller's own screens, or shows it again.
     package static let chatPinSetVisibility = Opcode(rawValue: 86)
     /// What an invitation or a public name leads to.
@@ -186,7 +194,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let notifProfile = Opcode(rawValue: 159)
     /// Reports messages of a chat, or users.
     package static let complain = Opcode(rawValue: 161)
-    /// The reasons to choose from.
+    /// The reasons to choose from, in the language of the client.
     package static let complainReasonsGet = Opcode(rawValue: 162)
     /// Saves the draft of a chat in place of the one before.
     package static let draftSave = Opcode(rawValue: 176)
@@ -209,6 +217,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let profileDelete = Opcode(rawValue: 199)
     /// When the caller's account is erased.
     package static let profileDeleteTime = Opcode(rawValue: 200)
+    /// Stories of people the caller knows.
+    package static let storiesFeed = Opcode(rawValue: 208)
     /// Says which reactions a group allows.
     package static let chatReactionsSettingsSet = Opcode(rawValue: 257)
     /// Which reactions chats allow.
@@ -235,6 +245,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let loginByQr = Opcode(rawValue: 291)
     /// Public chats one may like to join.
     package static let chatSuggest = Opcode(rawValue: 300)
+    /// Banners of the service.
+    package static let bannersGet = Opcode(rawValue: 302)
     /// A receipt for a push.
     package static let msgDelivery = Opcode(rawValue: 303)
     /// Votes.
@@ -286,7 +298,8 @@ package struct OpInfo: Sendable {
         package static let connected = States(rawValue: 1)
         /// SESSION_INIT was answered; the client may authenticate.
         package static let initialized = States(rawValue: 2)
-        /// LOGIN was answered; everything but authentication is served.
+        /// LOGIN was answered, or a request that leads to a token was: everything but authentication is
+        /// served.
         package static let loggedIn = States(rawValue: 4)
     }
 
@@ -324,12 +337,15 @@ package struct OpInfo: Sendable {
         served(8, "LOGIN2", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 1000, itemUnits: 1, rowsRead: 41000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.loginToken])
         served(16, "PROFILE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .profile, also: [], units: 1, itemUnits: 1, rowsRead: 270, rowsWritten: 400, bytesStored: 2300, bytesTold: 2300, tells: .contacts, processor: .medium), [.notAllowed])
         served(17, "AUTH_REQUEST", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorPhoneWrong, .authBlocked])
-        served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 102, rowsWritten: 12, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
+        served(18, "AUTH", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 105, rowsWritten: 12, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeWrong, .errorCodeExpired, .authBlocked, .loginBlocked])
         served(19, "LOGIN", .clientToServer, [.initialized, .loggedIn], .login, .safe, RequestCost(bucket: .login, also: [], units: 1, itemUnits: 1, rowsRead: 50000, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.loginToken, .loginBlocked, .loginFlood])
         served(20, "LOGOUT", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .signOut, also: [], units: 1, itemUnits: 1, rowsRead: 45, rowsWritten: 30, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(21, "SYNC", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .phoneBook, also: [], units: 0, itemUnits: 1, rowsRead: 6500, rowsWritten: 6500, bytesStored: 520000, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(22, "CONFIG", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 2600, bytesStored: 275000, bytesTold: 275000, tells: .ownSessions, processor: .medium), [.chatNotFound])
-        served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 10, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeExpired, .authBlocked])
+        served(23, "AUTH_CONFIRM", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 6, rowsWritten: 10, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.errorCodeExpired, .authBlocked])
+        served(26, "ASSETS_GET", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
+        served(27, "ASSETS_UPDATE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
+        served(28, "ASSETS_GET_BY_IDS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(32, "CONTACT_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 55000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(34, "CONTACT_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .contact, also: [], units: 1, itemUnits: 1, rowsRead: 8, rowsWritten: 5, bytesStored: 0, bytesTold: 3000, tells: .ownSessions, processor: .medium), [.userNotFound, .notAllowed])
         served(35, "CONTACT_PRESENCE", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 1, itemUnits: 1, rowsRead: 56000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
@@ -364,6 +380,7 @@ package struct OpInfo: Sendable {
         served(74, "MSG_GET_STAT", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 9400, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.chatNotFound])
         served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .manage, also: [.invite], units: 0, itemUnits: 1, rowsRead: 5000, rowsWritten: 2200, bytesStored: 190000, bytesTold: 28000, tells: .members, processor: .medium), [.chatNotFound, .userNotFound, .notAllowed])
+        served(79, "VIDEO_CHAT_HISTORY", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(86, "CHAT_PIN_SET_VISIBILITY", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .settings, also: [], units: 1, itemUnits: 1, rowsRead: 3, rowsWritten: 6, bytesStored: 52000, bytesTold: 52000, tells: .ownSessions, processor: .light), [.chatNotFound])
         served(89, "LINK_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 7, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(91, "MSG_GET_COMMENTS_INFO", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
@@ -413,6 +430,7 @@ package struct OpInfo: Sendable {
         served(198, "CHAT_SEARCH_COMMON_PARTICIPANTS", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .people, also: [], units: 10, itemUnits: 1, rowsRead: 14000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(199, "PROFILE_DELETE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 5, rowsWritten: 6, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(200, "PROFILE_DELETE_TIME", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
+        served(208, "STORIES_FEED", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(257, "CHAT_REACTIONS_SETTINGS_SET", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .manage, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 6, bytesStored: 0, bytesTold: 18000, tells: .members, processor: .light), [.chatNotFound, .notAllowed, .errorMessageLikeUnknownReaction])
         served(258, "CHAT_REACTIONS_SETTINGS_GET_BY_CHAT_ID", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2600, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [])
         served(272, "FOLDERS_GET", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 50, itemUnits: 1, rowsRead: 33, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
@@ -424,8 +442,9 @@ package struct OpInfo: Sendable {
         served(288, "GET_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(289, "GET_QR_STATUS", .clientToServer, [.initialized, .loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 2, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.trackNotFound])
         served(290, "AUTH_QR_APPROVE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .account, also: [], units: 1, itemUnits: 1, rowsRead: 42, rowsWritten: 5, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.trackNotFound, .authBlocked])
-        served(291, "LOGIN_BY_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 103, rowsWritten: 14, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.trackNotFound, .notAllowed, .loginBlocked])
+        served(291, "LOGIN_BY_QR", .clientToServer, [.initialized, .loggedIn], .command, .unsafe, RequestCost(bucket: .auth, also: [], units: 1, itemUnits: 1, rowsRead: 106, rowsWritten: 14, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.trackNotFound, .notAllowed, .loginBlocked])
         served(300, "CHAT_SUGGEST", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 110, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
+        served(302, "BANNERS_GET", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(303, "MSG_DELIVERY", .clientToServer, [.loggedIn], .session, .safe, RequestCost(bucket: .signal, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
         served(304, "SEND_VOTE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .send, also: [], units: 1, itemUnits: 1, rowsRead: 60, rowsWritten: 20, bytesStored: 6000, bytesTold: 60000, tells: .members, processor: .medium), [.chatNotFound, .notFound, .notAllowed])
         served(305, "VOTERS_LIST_BY_ANSWER", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 1300, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.chatNotFound, .notFound, .notAllowed])
@@ -438,9 +457,6 @@ package struct OpInfo: Sendable {
         known(2, "DEBUG", .clientToServer)
         known(3, "RECONNECT", .serverToClient)
         known(25, "PRESET_AVATARS", .clientToServer)
-        known(26, "ASSETS_GET", .clientToServer)
-        known(27, "ASSETS_UPDATE", .clientToServer)
-        known(28, "ASSETS_GET_BY_IDS", .clientToServer)
         known(29, "ASSETS_ADD", .clientToServer)
         known(31, "SEARCH_FEEDBACK", .clientToServer)
         known(33, "CONTACT_ADD", .clientToServer)
@@ -454,7 +470,6 @@ package struct OpInfo: Sendable {
         known(63, "CHAT_CREATE", .clientToServer)
         known(76, "VIDEO_CHAT_START", .clientToServer)
         known(78, "VIDEO_CHAT_START_ACTIVE", .clientToServer)
-        known(79, "VIDEO_CHAT_HISTORY", .clientToServer)
         known(80, "PHOTO_UPLOAD", .clientToServer)
         known(81, "STICKER_UPLOAD", .clientToServer)
         known(82, "VIDEO_UPLOAD", .clientToServer)
@@ -495,7 +510,6 @@ package struct OpInfo: Sendable {
         known(195, "VIDEO_CHAT_MEMBERS", .clientToServer)
         known(202, "TRANSCRIBE_MEDIA", .clientToServer)
         known(203, "PHOTO_URL_REFRESH", .clientToServer)
-        known(208, "STORIES_FEED", .clientToServer)
         known(209, "STORIES_209", .clientToServer)
         known(210, "STORIES_GET_BY_OWNER", .clientToServer)
         known(211, "STORIES_211", .clientToServer)
@@ -520,7 +534,6 @@ package struct OpInfo: Sendable {
         known(292, "NOTIF_BANNERS", .serverToClient)
         known(293, "NOTIF_TRANSCRIPTION", .serverToClient)
         known(301, "AUDIO_PLAY", .clientToServer)
-        known(302, "BANNERS_GET", .clientToServer)
         return table
     }()
 }

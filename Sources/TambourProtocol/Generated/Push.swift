@@ -51,7 +51,14 @@ package indirect enum Push: WirePush {
         }
     }
 
-    package var gates: Capabilities { [] }
+    package var gates: Capabilities {
+        switch self {
+            case .notifMessage: [.classic]
+            case .notifChat: [.classic]
+            case .notifProfile: [.classic]
+            default: []
+        }
+    }
 
     package func withEncoded<R>(for capabilities: Capabilities, _ body: (UnsafeRawBufferPointer) -> R) -> R {
         switch self {

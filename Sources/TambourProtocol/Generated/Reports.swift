@@ -218,19 +218,42 @@ package struct ComplainRequest: WirePayload, Hashable {
 
 /// The answer to COMPLAIN.
 package struct ComplainReply: WirePayload, Hashable {
-    package init() {}
+    /// Always true.
+    package var success: Bool
+
+    package init(
+        success: Bool = true
+    ) {
+        self.success = success
+    }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        for _ in 0..<(try reader.readMapHeader()) {
-            _ = try reader.readKey()
-            try reader.skip()
+        var success: Bool = true
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "success") {
+                    fieldName = "success"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { success = try reader.readBool() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self()
+        return Self(success: success)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(0)
+        writer.writeMapHeader(1)
+        writer.writeKey("success")
+        writer.writeBool(success)
     }
 }
 
@@ -241,7 +264,7 @@ extension ComplainRequest: WireRequest {
     package static var opcode: Opcode { .complain }
 }
 
-/// The reasons to choose from. This server prescribes none.
+/// The reasons to choose from, in the language of the client. Others are taken as well.
 package struct ComplainReasonsGetRequest: WirePayload, Hashable {
     /// What the caller got last.
     package var complainSync: Int64
@@ -284,13 +307,13 @@ package struct ComplainReasonsGetRequest: WirePayload, Hashable {
 
 /// The answer to COMPLAIN_REASONS_GET.
 package struct ComplainReasonsGetReply: WirePayload, Hashable {
-    /// The reasons.
-    package var complains: [AnyValue]
+    /// The reasons; empty where the caller has them.
+    package var complains: [ComplainType]
     /// To be sent the next time.
     package var complainSync: Int64
 
     package init(
-        complains: [AnyValue] = [],
+        complains: [ComplainType] = [],
         complainSync: Int64
     ) {
         self.complains = complains
@@ -298,7 +321,7 @@ package struct ComplainReasonsGetReply: WirePayload, Hashable {
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var complains: [AnyValue] = []
+        var complains: [ComplainType] = []
         var complainSync: Int64?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -309,7 +332,7 @@ package struct ComplainReasonsGetReply: WirePayload, Hashable {
                 if reader.matches(wireKey, "complains") {
                     fieldName = "complains"
                     try claim(0, in: &fieldsSeen)
-                    if !reader.readNilIfPresent() { complains = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                    if !reader.readNilIfPresent() { complains = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ComplainType in try ComplainType.read(from: &reader) } }
                 } else if reader.matches(wireKey, "complainSync") {
                     fieldName = "complainSync"
                     try claim(1, in: &fieldsSeen)

@@ -386,6 +386,8 @@ package struct PublicSearchReply: WirePayload, Hashable {
             writer.writeInt(marker)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension PublicSearchRequest: WireRequest {

@@ -269,14 +269,16 @@ package struct SessionInitReply: WirePayload, Hashable {
     package var callsSeed: Int64
     /// 0 no update; 1 a forced one.
     package var appUpdateType: Int64
-    /// Country of the client's address.
-    package var location: Text?
+    /// Country that the operator named, two letters; empty for none.
+    package var location: Text
     /// Countries open to registration.
     package var regCountryCode: [Text]?
     /// Whether the phone field completes numbers.
     package var phoneAutoCompleteEnabled: Bool?
     /// Whether a choice of language is shown.
     package var lang: Bool?
+    /// Whether signing in by a QR code is offered.
+    package var qrAuthEnabled: Bool?
     /// Those of the request that the server knows, in its order. Absent when the request had none.
     package var capabilities: [String]?
     /// Those of the request that the server knows, in the order of their names, decided for the device.
@@ -286,10 +288,11 @@ package struct SessionInitReply: WirePayload, Hashable {
     package init(
         callsSeed: Int64,
         appUpdateType: Int64 = 0,
-        location: Text? = nil,
+        location: Text = .empty,
         regCountryCode: [Text]? = nil,
         phoneAutoCompleteEnabled: Bool? = nil,
         lang: Bool? = nil,
+        qrAuthEnabled: Bool? = nil,
         capabilities: [String]? = nil,
         features: [SessionFeature]? = nil
     ) {
@@ -299,6 +302,7 @@ package struct SessionInitReply: WirePayload, Hashable {
         self.regCountryCode = regCountryCode
         self.phoneAutoCompleteEnabled = phoneAutoCompleteEnabled
         self.lang = lang
+        self.qrAuthEnabled = qrAuthEnabled
         self.capabilities = capabilities
         self.features = features
     }
@@ -306,10 +310,11 @@ package struct SessionInitReply: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var callsSeed: Int64?
         var appUpdateType: Int64 = 0
-        var location: Text?
+        var location: Text = .empty
         var regCountryCode: [Text]?
         var phoneAutoCompleteEnabled: Bool?
         var lang: Bool?
+        var qrAuthEnabled: Bool?
         var capabilities: [String]?
         var features: [SessionFeature]?
         var fieldsSeen: UInt64 = 0
@@ -342,13 +347,17 @@ package struct SessionInitReply: WirePayload, Hashable {
                     fieldName = "lang"
                     try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { lang = try reader.readBool() }
+                } else if reader.matches(wireKey, "qr-auth-enabled") {
+                    fieldName = "qr-auth-enabled"
+                    try claim(6, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { qrAuthEnabled = try reader.readBool() }
                 } else if reader.matches(wireKey, "capabilities") {
                     fieldName = "capabilities"
-                    try claim(6, in: &fieldsSeen)
+                    try claim(7, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { capabilities = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> String in try reader.readString() } }
                 } else if reader.matches(wireKey, "features") {
                     fieldName = "features"
-                    try claim(7, in: &fieldsSeen)
+                    try claim(8, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { features = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> SessionFeature in try SessionFeature.read(from: &reader) } }
                 } else {
                     try reader.skip()
@@ -359,15 +368,15 @@ package struct SessionInitReply: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let callsSeed else { throw missing("callsSeed") }
-        return Self(callsSeed: callsSeed, appUpdateType: appUpdateType, location: location, regCountryCode: regCountryCode, phoneAutoCompleteEnabled: phoneAutoCompleteEnabled, lang: lang, capabilities: capabilities, features: features)
+        return Self(callsSeed: callsSeed, appUpdateType: appUpdateType, location: location, regCountryCode: regCountryCode, phoneAutoCompleteEnabled: phoneAutoCompleteEnabled, lang: lang, qrAuthEnabled: qrAuthEnabled, capabilities: capabilities, features: features)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 2
-        if location != nil { fieldCount += 1 }
+        var fieldCount = 3
         if regCountryCode != nil { fieldCount += 1 }
         if phoneAutoCompleteEnabled != nil { fieldCount += 1 }
         if lang != nil { fieldCount += 1 }
+        if qrAuthEnabled != nil { fieldCount += 1 }
         if capabilities != nil { fieldCount += 1 }
         if features != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
@@ -375,10 +384,8 @@ package struct SessionInitReply: WirePayload, Hashable {
         writer.writeInt(callsSeed)
         writer.writeKey("app-update-type")
         writer.writeInt(appUpdateType)
-        if let location {
-            writer.writeKey("location")
-            writer.writeText(location)
-        }
+        writer.writeKey("location")
+        writer.writeText(location)
         if let regCountryCode {
             writer.writeKey("reg-country-code")
             writer.writeArrayHeader(regCountryCode.count)
@@ -393,6 +400,10 @@ package struct SessionInitReply: WirePayload, Hashable {
         if let lang {
             writer.writeKey("lang")
             writer.writeBool(lang)
+        }
+        if let qrAuthEnabled {
+            writer.writeKey("qr-auth-enabled")
+            writer.writeBool(qrAuthEnabled)
         }
         if let capabilities {
             writer.writeKey("capabilities")
@@ -617,6 +628,8 @@ package struct ProfileRequest: WirePayload, Hashable {
     package var firstName: Text?
     /// The last name; empty takes it away.
     package var lastName: Text?
+    /// Both names in one, where `firstName` is absent: it takes the last name away.
+    package var name: Text?
     /// About the user; empty takes it away.
     package var description: Text?
     /// A new photo. Not served before uploads are.
@@ -629,6 +642,7 @@ package struct ProfileRequest: WirePayload, Hashable {
     package init(
         firstName: Text? = nil,
         lastName: Text? = nil,
+        name: Text? = nil,
         description: Text? = nil,
         photoToken: String? = nil,
         photoID: Int64? = nil,
@@ -636,6 +650,7 @@ package struct ProfileRequest: WirePayload, Hashable {
     ) {
         self.firstName = firstName
         self.lastName = lastName
+        self.name = name
         self.description = description
         self.photoToken = photoToken
         self.photoID = photoID
@@ -645,6 +660,7 @@ package struct ProfileRequest: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var firstName: Text?
         var lastName: Text?
+        var name: Text?
         var description: Text?
         var photoToken: String?
         var photoID: Int64?
@@ -663,21 +679,25 @@ package struct ProfileRequest: WirePayload, Hashable {
                     fieldName = "lastName"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { lastName = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
+                } else if reader.matches(wireKey, "name") {
+                    fieldName = "name"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { name = try reader.readText(maxUTF16: reader.limits.maxNameUnits) }
                 } else if reader.matches(wireKey, "description") {
                     fieldName = "description"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { description = try reader.readText(maxUTF16: reader.limits.maxDescriptionUnits) }
                 } else if reader.matches(wireKey, "photoToken") {
                     fieldName = "photoToken"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { photoToken = try reader.readString(maxBytes: reader.limits.maxShortStringBytes) }
                 } else if reader.matches(wireKey, "photoId") {
                     fieldName = "photoId"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { photoID = try reader.readInt() }
                 } else if reader.matches(wireKey, "link") {
                     fieldName = "link"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { link = try reader.readText(maxBytes: reader.limits.maxShortStringBytes) }
                 } else {
                     try reader.skip()
@@ -687,13 +707,14 @@ package struct ProfileRequest: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(firstName: firstName, lastName: lastName, description: description, photoToken: photoToken, photoID: photoID, link: link)
+        return Self(firstName: firstName, lastName: lastName, name: name, description: description, photoToken: photoToken, photoID: photoID, link: link)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 0
         if firstName != nil { fieldCount += 1 }
         if lastName != nil { fieldCount += 1 }
+        if name != nil { fieldCount += 1 }
         if description != nil { fieldCount += 1 }
         if photoToken != nil { fieldCount += 1 }
         if photoID != nil { fieldCount += 1 }
@@ -706,6 +727,10 @@ package struct ProfileRequest: WirePayload, Hashable {
         if let lastName {
             writer.writeKey("lastName")
             writer.writeText(lastName)
+        }
+        if let name {
+            writer.writeKey("name")
+            writer.writeText(name)
         }
         if let description {
             writer.writeKey("description")
@@ -766,6 +791,8 @@ package struct ProfileReply: WirePayload, Hashable {
         writer.writeKey("profile")
         profile.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ProfileRequest: WireRequest {
@@ -865,7 +892,7 @@ extension ConfigRequest: CustomReflectable {
 package struct ConfigReply: WirePayload, Hashable {
     /// Names the settings as they are now; the client echoes it in its next login.
     package var hash: Text
-    /// All settings of the user that were ever set.
+    /// All settings of the user: as they were set, else what clients do without one.
     package var user: NameMap<AnyValue>
     /// All settings of the chats that the request named, each a map.
     package var chats: IDMap<ChatID, AnyValue>?
@@ -917,10 +944,15 @@ package struct ConfigReply: WirePayload, Hashable {
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
+        if writer.capabilities.contains(.classic) { fieldCount += 1 }
         if chats != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("hash")
         writer.writeText(hash)
+        if writer.capabilities.contains(.classic) {
+            writer.writeKey("configHash")
+            writer.writeText(hash)
+        }
         writer.writeKey("user")
         user.write(to: &writer)
         if let chats {
@@ -928,6 +960,8 @@ package struct ConfigReply: WirePayload, Hashable {
             chats.write(to: &writer)
         }
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 extension ConfigRequest: WireRequest {
@@ -977,32 +1011,53 @@ package struct NotifProfile: WirePayload, Hashable {
         writer.writeKey("profile")
         profile.write(to: &writer)
     }
+
+    package static var gates: Capabilities { [.classic] }
 }
 
 /// Sets the time at which the caller's account is erased, `profileDeleteDelayMs` from now, or takes that
-/// back. Until then everything goes on. Again leaves the time as it is.
+/// back. Until then everything goes on. Again leaves the time as it is. What is asked for must be said:
+/// nothing is erased because a key is missing.
 package struct ProfileDeleteRequest: WirePayload, Hashable {
-    /// Takes it back.
-    package var cancel: Bool
+    /// True erases, false keeps the account.
+    package var delete: Bool?
+    /// The opposite, for clients that know it under this name.
+    package var cancel: Bool?
+    /// Ignored.
+    package var type: AnyValue?
 
     package init(
-        cancel: Bool = false
+        delete: Bool? = nil,
+        cancel: Bool? = nil,
+        type: AnyValue? = nil
     ) {
+        self.delete = delete
         self.cancel = cancel
+        self.type = type
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        var cancel: Bool = false
+        var delete: Bool?
+        var cancel: Bool?
+        var type: AnyValue?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
             for _ in 0..<(try reader.readMapHeader()) {
                 fieldName = ""
                 let wireKey = try reader.readKey()
-                if reader.matches(wireKey, "cancel") {
-                    fieldName = "cancel"
+                if reader.matches(wireKey, "delete") {
+                    fieldName = "delete"
                     try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { delete = try reader.readBool() }
+                } else if reader.matches(wireKey, "cancel") {
+                    fieldName = "cancel"
+                    try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { cancel = try reader.readBool() }
+                } else if reader.matches(wireKey, "type") {
+                    fieldName = "type"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { type = try AnyValue.read(from: &reader) }
                 } else {
                     try reader.skip()
                 }
@@ -1011,31 +1066,69 @@ package struct ProfileDeleteRequest: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self(cancel: cancel)
+        return Self(delete: delete, cancel: cancel, type: type)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(1)
-        writer.writeKey("cancel")
-        writer.writeBool(cancel)
+        var fieldCount = 0
+        if delete != nil { fieldCount += 1 }
+        if cancel != nil { fieldCount += 1 }
+        if type != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let delete {
+            writer.writeKey("delete")
+            writer.writeBool(delete)
+        }
+        if let cancel {
+            writer.writeKey("cancel")
+            writer.writeBool(cancel)
+        }
+        if let type {
+            writer.writeKey("type")
+            type.write(to: &writer)
+        }
     }
 }
 
 /// The answer to PROFILE_DELETE.
 package struct ProfileDeleteReply: WirePayload, Hashable {
-    package init() {}
+    /// When it is erased; 0 if it is not.
+    package var timestamp: Int64
+
+    package init(
+        timestamp: Int64
+    ) {
+        self.timestamp = timestamp
+    }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
-        for _ in 0..<(try reader.readMapHeader()) {
-            _ = try reader.readKey()
-            try reader.skip()
+        var timestamp: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "timestamp") {
+                    fieldName = "timestamp"
+                    try claim(0, in: &fieldsSeen)
+                    timestamp = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
         }
         reader.endContainer()
-        return Self()
+        guard let timestamp else { throw missing("timestamp") }
+        return Self(timestamp: timestamp)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(0)
+        writer.writeMapHeader(1)
+        writer.writeKey("timestamp")
+        writer.writeInt(timestamp)
     }
 }
 
@@ -1111,4 +1204,112 @@ extension ProfileDeleteTimeRequest: WireRequest {
 
     /// The opcode it travels under.
     package static var opcode: Opcode { .profileDeleteTime }
+}
+
+/// Banners of the service. A server that people run themselves advertises nothing.
+package struct BannersGetRequest: WirePayload, Hashable {
+    /// What the caller got last.
+    package var bannersSync: Int64?
+
+    package init(
+        bannersSync: Int64? = nil
+    ) {
+        self.bannersSync = bannersSync
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var bannersSync: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "bannersSync") {
+                    fieldName = "bannersSync"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { bannersSync = try reader.readInt() }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        return Self(bannersSync: bannersSync)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 0
+        if bannersSync != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        if let bannersSync {
+            writer.writeKey("bannersSync")
+            writer.writeInt(bannersSync)
+        }
+    }
+}
+
+/// The answer to BANNERS_GET.
+package struct BannersGetReply: WirePayload, Hashable {
+    /// The banners.
+    package var banners: [AnyValue]
+    /// The server's time.
+    package var updateTime: Int64
+
+    package init(
+        banners: [AnyValue] = [],
+        updateTime: Int64
+    ) {
+        self.banners = banners
+        self.updateTime = updateTime
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var banners: [AnyValue] = []
+        var updateTime: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "banners") {
+                    fieldName = "banners"
+                    try claim(0, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { banners = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> AnyValue in try AnyValue.read(from: &reader) } }
+                } else if reader.matches(wireKey, "updateTime") {
+                    fieldName = "updateTime"
+                    try claim(1, in: &fieldsSeen)
+                    updateTime = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let updateTime else { throw missing("updateTime") }
+        return Self(banners: banners, updateTime: updateTime)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(2)
+        writer.writeKey("banners")
+        writer.writeArrayHeader(banners.count)
+        for item in banners {
+            item.write(to: &writer)
+        }
+        writer.writeKey("updateTime")
+        writer.writeInt(updateTime)
+    }
+}
+
+extension BannersGetRequest: WireRequest {
+    package typealias Reply = BannersGetReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .bannersGet }
 }

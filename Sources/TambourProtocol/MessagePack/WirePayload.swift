@@ -12,13 +12,14 @@ package protocol WireRequest: WirePayload {
 extension WirePayload {
     /// Decodes a whole payload; texts and bytes in the result are ranges of `payload`.
     ///
-    /// No bytes at all are an empty map, as some clients send. Extension type 1 around the map is unwrapped once.
+    /// No bytes at all, and nil, are an empty map, as some clients send. Extension type 1 around the map is unwrapped once.
     /// - Throws: `PayloadError` naming the field that is wrong.
     package static func decode(
         _ payload: [UInt8],
         limits: Limits
     ) throws(PayloadError) -> Self {
-        let bytes = Bytes(payload.isEmpty ? [0x80] : payload)
+        let isNil = payload.count == 1 && payload[0] == 0xC0
+        let bytes = Bytes(payload.isEmpty || isNil ? [0x80] : payload)
         return try MessagePackReader.read(bytes, limits: limits) {
             (reader: inout MessagePackReader) throws(PayloadError) -> Self in
             try reader.unwrapExtension()
@@ -52,7 +53,7 @@ extension WirePayload {
 
 extension Capabilities {
     /// Every capability there is or will be: of who writes for themselves, or to a server.
-    package static let all = Capabilities(rawValue: .max)
+    package static let all = Capabilities(rawValue: ~(0xFF << 48))
 }
 
 /// What goes out by itself: a push.

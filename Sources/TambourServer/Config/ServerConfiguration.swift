@@ -15,6 +15,8 @@ package struct ServerConfiguration: Sendable {
     package var linkPreviews: LinkPreviewSource?
     /// Lanes that serve connections; at least 1.
     package var lanes: Int
+    /// Countries that apps offer for signing in, two letters each, the first one to begin with; all if empty.
+    package var countries: [String]
     package var limits: Limits
     package var features: FeatureSource
     package var environment: Environment
@@ -28,6 +30,7 @@ package struct ServerConfiguration: Sendable {
         loginCodes: LoginCodeSource,
         linkPreviews: LinkPreviewSource? = nil,
         lanes: Int,
+        countries: [String] = [],
         limits: Limits = .standard,
         features: FeatureSource = .none,
         environment: Environment = .live,
@@ -39,6 +42,7 @@ package struct ServerConfiguration: Sendable {
         self.loginCodes = loginCodes
         self.linkPreviews = linkPreviews
         self.lanes = max(1, lanes)
+        self.countries = countries
         self.limits = limits
         self.features = features
         self.environment = environment

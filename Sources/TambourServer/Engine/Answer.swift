@@ -24,10 +24,20 @@ package struct Answer: Sendable {
         package let isHidden: Bool
     }
 
+    /// A session that the request has opened: its connection is logged in with it.
+    package struct Opened: Sendable {
+        package let session: SessionRecord
+        package let token: String
+        package let settingsVersion: Int64
+        /// Whether the presence of the user is shown to nobody.
+        package let isHidden: Bool
+    }
+
     package var outcome: Outcome
     /// A dialog that is alive: the other side's presence is worth a push from now on.
     package var interest: ChatID?
     package var following: Following?
+    package var opened: Opened?
     /// The next step of the command, which runs in a transaction of its own; while there is one, `outcome`
     /// is not sent.
     package var rest: (@Sendable (WriteTransaction) throws -> Answer)?

@@ -33,19 +33,23 @@ package final class Requester: Sendable {
     package let features: [SessionFeature]?
     /// The token this session logged in with; SESSIONS_CLOSE gives it back.
     package let token: String?
+    /// The language of texts for people; nil when it named none.
+    package let language: RequestError.Language?
 
     package init(
         caller: Caller? = nil,
         origin: SessionOrigin,
         capabilities: Capabilities = [],
         features: [SessionFeature]? = nil,
-        token: String? = nil
+        token: String? = nil,
+        language: RequestError.Language? = nil
     ) {
         self.caller = caller
         self.origin = origin
         self.capabilities = capabilities
         self.features = features
         self.token = token
+        self.language = language
     }
 
     /// The caller; a table of states that lets a stranger through to a handler is a broken one.

@@ -1,4 +1,4 @@
-import TambourProtocol
+package import TambourProtocol
 import TambourSQL
 package import TambourStore
 
@@ -44,6 +44,8 @@ package final class EngineCore {
     private let report: @Sendable (String) -> Void
     private let purger: ObjectPurger
     private let limits: Limits
+    /// Those of some users whose clients are told with each message what they have not read.
+    private let countedReaders: @Sendable ([UserID]) -> [UserID]
     private var spareTurn = 0
     /// What it takes to tell others of the command that ran last, by `FanOut`.
     private(set) var toldBytes = 0
@@ -58,11 +60,13 @@ package final class EngineCore {
         writer: StoreWriter,
         clock: CommitClock,
         metrics: ServerMetrics,
+        countedReaders: @escaping @Sendable ([UserID]) -> [UserID] = { _ in [] },
         report: @escaping @Sendable (String) -> Void
     ) {
         self.writer = writer
         self.clock = clock
         self.metrics = metrics
+        self.countedReaders = countedReaders
         self.report = report
         limits = writer.connection.limits
         purger = ObjectPurger(limits: limits)
@@ -193,7 +197,9 @@ package final class EngineCore {
                 clock.end(committed: false)
                 return Result(answers: answers, events: [])
             }
-            let events = try writer.commit()
+            // In front of the pushes that they belong to.
+            let counters = try tx.counters(of: countedReaders)
+            let events = counters + (try writer.commit())
             clock.end(committed: true)
             metrics.commits.add(1)
             metrics.committedCommands.add(commands.count)

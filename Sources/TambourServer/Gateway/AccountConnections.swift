@@ -9,6 +9,8 @@ final class AccountConnections: Sendable {
     private let perToken: Int
     private let perUser: Int
     private let connections = Mutex<[UserID: [Connection]]>([:])
+    /// Users with connections that are told with each message what they have not read, and how many.
+    private let counted = Mutex<[UserID: Int]>([:])
 
     /// - Parameters:
     ///   - perToken: how many connections one login token may have.
@@ -34,6 +36,28 @@ final class AccountConnections: Sendable {
         connections.withLock { connections in
             connections[user]?.removeAll { $0.session === session }
             if connections[user]?.isEmpty == true { connections[user] = nil }
+        }
+    }
+
+    /// Notes that one more connection of a user is told with each message what they have not read, or
+    /// that one is no longer.
+    func count(_ user: UserID, isCounted: Bool) {
+        counted.withLock { counted in
+            let count = counted[user, default: 0] + (isCounted ? 1 : -1)
+            counted[user] = count > 0 ? count : nil
+        }
+    }
+
+    /// Those of some users who have such connections.
+    ///
+    /// - Parameter users: in the order of their ids.
+    func counted(among users: [UserID]) -> [UserID] {
+        counted.withLock { counted in
+            if counted.isEmpty { return [] }
+            // Of the two, the shorter list is walked.
+            return counted.count < users.count
+                ? counted.keys.filter { users.holdsSorted($0) }
+                : users.filter { counted[$0] != nil }
         }
     }
 

@@ -30,18 +30,25 @@ extension Dispatcher {
             let caller = requester.requireCaller()
             return .reply(try auth.authSet2fa(request, password, from: caller, in: tx))
         case .authLoginCheckPassword(let request):
-            return answer(
-                try auth.authLoginCheckPassword(request, password, from: requester, in: tx)
-            )
+            switch try auth.authLoginCheckPassword(request, password, from: requester, in: tx) {
+            case .success(let reply):
+                return try signedIn(by: reply.tokenAttrs.login?.token, reply, in: tx)
+            case .failure(let error): return .refusal(error)
+            }
         case .authLoginRestorePassword(let request):
-            return answer(try auth.authLoginRestorePassword(request, from: requester, in: tx))
+            switch try auth.authLoginRestorePassword(request, from: requester, in: tx) {
+            case .success(let reply):
+                return try signedIn(by: reply.tokenAttrs?.login?.token, reply, in: tx)
+            case .failure(let error): return .refusal(error)
+            }
         case .getQr:
             return .reply(try auth.getQr(in: tx))
         case .authQrApprove(let request):
             let caller = requester.requireCaller()
             return .reply(try auth.authQrApprove(request, from: caller, in: tx))
         case .loginByQr(let request):
-            return .reply(try auth.loginByQr(request, from: requester, in: tx))
+            let reply = try auth.loginByQr(request, from: requester, in: tx)
+            return try signedIn(by: reply.tokenAttrs.login?.token, reply, in: tx)
         case .profileDelete(let request):
             let caller = requester.requireCaller()
             return .reply(try auth.profileDelete(request, from: caller, in: tx))

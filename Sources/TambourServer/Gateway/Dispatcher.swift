@@ -62,12 +62,17 @@ package struct Dispatcher: Sendable {
             environment: environment,
             changesUnknown: max(restored, changesUnknown)
         )
-        messages = MessagesHandler(limits: limits, found: found, preview: preview)
+        messages = MessagesHandler(
+            limits: limits,
+            environment: environment,
+            found: found,
+            preview: preview
+        )
         groups = GroupsHandler(limits: limits, environment: environment, found: found)
         reactions = ReactionsHandler(limits: limits)
         polls = PollsHandler(limits: limits)
         drafts = DraftsHandler(limits: limits, clock: clock)
-        folders = FoldersHandler(limits: limits)
+        folders = FoldersHandler(limits: limits, environment: environment)
         let marks = RestoredMarks(last: restored)
         entities = EntitiesHandler(limits: limits, restored: marks, clock: clock)
         search = SearchHandler(limits: limits, found: found)
@@ -98,6 +103,27 @@ package struct Dispatcher: Sendable {
         .stepped(progress) { try requireOpen(requester, in: $0) }
     }
 
+    /// The answer to a request that leads to a login token, with the session behind the token.
+    ///
+    /// - Parameter token: nil where something is still missing, as a second factor.
+    func signedIn(
+        by token: String?,
+        _ reply: some WirePayload,
+        in tx: WriteTransaction
+    ) throws -> Answer {
+        var answer = Answer.reply(reply)
+        guard let token, let session = try tx.reader.session(tokenHash: Tokens.hash(token)),
+            let account = try tx.reader.account(session.userID)
+        else { return answer }
+        answer.opened = Answer.Opened(
+            session: session,
+            token: token,
+            settingsVersion: account.settingsVersion,
+            isHidden: account.privacy.isHidden
+        )
+        return answer
+    }
+
     /// Runs a command in the engine's transaction.
     ///
     /// - Parameter password: the request's password, hashed; nil where none is to be hashed.
@@ -115,11 +141,13 @@ package struct Dispatcher: Sendable {
             return .reply(try auth.authRequest(request, from: requester, in: tx))
         case .auth(let request):
             switch try auth.auth(request, from: requester, in: tx) {
-            case .success(let reply): return .reply(reply)
+            case .success(let reply):
+                return try signedIn(by: reply.tokenAttrs.login?.token, reply, in: tx)
             case .failure(let error): return .refusal(error)
             }
         case .authConfirm(let request):
-            return .reply(try auth.authConfirm(request, from: requester, in: tx))
+            let reply = try auth.authConfirm(request, from: requester, in: tx)
+            return try signedIn(by: reply.token, reply, in: tx)
         case .phoneBindRequest, .phoneBindConfirm, .authCreateTrack, .authVerifyEmail,
             .authCheckEmail, .authCheckPassword, .authSet2fa, .authLoginCheckPassword,
             .authLoginRestorePassword, .getQr, .authQrApprove, .loginByQr, .profileDelete:
@@ -346,7 +374,14 @@ package struct Dispatcher: Sendable {
         case .msgGetStat(let request):
             return page(try search.msgGetStat(request, from: caller, in: snapshot))
         case .complainReasonsGet(let request):
-            return .reply(reports.complainReasonsGet(request))
+            return .reply(reports.complainReasonsGet(request, in: requester.language))
+        // Nothing of these is served yet; apps ask for them at each start.
+        case .assetsGet: return .reply(AssetsGetReply())
+        case .assetsUpdate(let request): return .reply(AssetsUpdateReply(sync: request.sync))
+        case .assetsGetByIds: return .reply(AssetsGetByIdsReply())
+        case .videoChatHistory: return .reply(VideoChatHistoryReply())
+        case .storiesFeed: return .reply(StoriesFeedReply())
+        case .bannersGet: return .reply(BannersGetReply(updateTime: time))
         case .chatBotCommands(let request):
             return page(try bots.chatBotCommands(request, from: caller, in: snapshot))
         case .suspendBot, .botInfo:

@@ -14,6 +14,8 @@ enum LaneMessage: Sendable {
     )
     /// The oldest connection of a token that has too many.
     case superseded(Session)
+    /// The token that the session was given is dead.
+    case tokenDied(Session, SessionID)
     /// A connection without a login that has to go, as others need its place.
     case makeRoom(Session)
     /// Says that the events posted before are delivered.
@@ -43,6 +45,8 @@ final class LaneGateway: @unchecked Sendable {
     /// Whether a PING waits for what is being delivered.
     private var isFence = false
     private var isStopping = false
+    /// What receivers of the messages of the events under way have read.
+    private var counters: [ChatID: ReadCounters] = [:]
 
     init(lane: Lane, shared: SharedServices, rules: FeatureRules) {
         self.lane = lane
@@ -145,6 +149,7 @@ final class LaneGateway: @unchecked Sendable {
     private func handle(_ message: LaneMessage) {
         switch message {
         case .events(let events):
+            counters = [:]
             for event in events { deliver(event) }
         case .answered(let session, let request, let answer):
             session.answered(request, answer)
@@ -152,6 +157,8 @@ final class LaneGateway: @unchecked Sendable {
             session.tokenResolved(request, login, found)
         case .superseded(let session):
             session.close(reason: "more connections of this token or account than allowed")
+        case .tokenDied(let session, let id):
+            if session.caller?.sessionID == id { session.tokenDied() }
         case .makeRoom(let session):
             session.makeRoom()
         case .delivered(let receipt):
@@ -204,27 +211,36 @@ final class LaneGateway: @unchecked Sendable {
         case .push(let push, let users, let except):
             var encoded = EncodedPush(push, limits: shared.limits)
             var dialog: ChatID?
-            if case .notifMessage(let message) = push, !message.chatID.isGroup {
-                dialog = message.chatID
+            var counted: (message: NotifMessage, readers: ReadCounters)?
+            if case .notifMessage(let message) = push {
+                if !message.chatID.isGroup { dialog = message.chatID }
+                counted = counters[message.chatID].map { (message, $0) }
             }
-            func deliver(to sessions: [Session]) {
+            func deliver(to sessions: [Session], of user: UserID) {
+                let reader = counted?.readers.readers[user]
                 for session in sessions {
                     if let except, session.caller?.connectionID == except { continue }
                     if let dialog { session.noteDialog(dialog) }
-                    session.push(&encoded)
+                    if let reader, let counted, session.isCounted {
+                        session.push(counted.message, to: reader)
+                    } else {
+                        session.push(&encoded)
+                    }
                 }
             }
             if users.count > Self.listedUsers * byUser.count {
                 // A channel has more members than there are people online: those are looked up in its
                 // list, which is in the order of their ids, and not the list among them.
                 for (user, sessions) in byUser where users.holdsSorted(user) {
-                    deliver(to: sessions)
+                    deliver(to: sessions, of: user)
                 }
             } else {
                 for user in users {
-                    if let sessions = byUser[user] { deliver(to: sessions) }
+                    if let sessions = byUser[user] { deliver(to: sessions, of: user) }
                 }
             }
+        case .counters(let readers):
+            counters[readers.chatID] = readers
         case .sessionsClosed(let ids, let user):
             for session in byUser[user] ?? [] {
                 if let id = session.caller?.sessionID, ids.contains(id) { session.tokenDied() }
@@ -248,7 +264,7 @@ final class LaneGateway: @unchecked Sendable {
 
 extension [UserID] {
     /// Whether a list in the order of ids holds one of them.
-    fileprivate func holdsSorted(_ user: UserID) -> Bool {
+    func holdsSorted(_ user: UserID) -> Bool {
         var low = startIndex
         var high = endIndex
         while low < high {

@@ -69,15 +69,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     private var origin = SessionOrigin(installation: "", client: "", info: "", address: "") {
         didSet { knownRequester = nil }
     }
-    private(set) var capabilities: Capabilities = [] { didSet { knownRequester = nil } }
+    private(set) var capabilities: Capabilities = .classic { didSet { knownRequester = nil } }
     /// nil for clients that named none in SESSION_INIT.
     private(set) var features: SessionFeatures?
     /// The answers that its lane has counted in the metrics.
     var countedAnswers: [SessionFeature] = []
     /// The language of refusals; nil for clients that named no locale.
-    private var language: RequestError.Language?
+    private var language: RequestError.Language? { didSet { knownRequester = nil } }
     private var appVersion: AppVersion?
     private var token: String? { didSet { knownRequester = nil } }
+    /// Whether it has logged in with the token that it got on this connection, and has not sent LOGIN.
+    private var isSignedInByCode = false
     /// Charged for requests before login, as is the bucket of the address.
     private var strangerBucket = RateLimiter.OwnBucket()
     private var address = RateLimiter.Subject.address(.other(""))
@@ -114,6 +116,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     private var softErrors = 0
     private var softErrorsSince: Int64 = 0
+    /// Requests of numbers that no list names.
+    private var unknownOpcodes = 0
 
     private var openedAt: Int64 = 0
     private var lastByteAt: Int64 = 0
@@ -344,7 +348,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         let sequence = frame.header.sequence
         let opcode = Opcode(rawValue: frame.header.opcode)
         shared.metrics.countRequest(opcode)
-        guard let info = opcode.info else { return refuseSoftly(.protoOpcode, sequence, opcode) }
+        guard let info = opcode.info else { return refuseUnknown(sequence, opcode) }
         guard info.isServed else {
             // Newer clients may send opcodes that this server does not serve: not counted as an error.
             return send(.protoOpcode, sequence, opcode)
@@ -430,7 +434,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             info: words(agent?.deviceName, agent?.osVersion),
             address: origin.address
         )
+        let wasCounted = isCounted
         capabilities = Capabilities(names: hello.capabilities ?? [])
+        if capabilities.isEmpty { capabilities = .classic }
+        if let caller, isCounted != wasCounted {
+            shared.accounts.count(caller.userID, isCounted: isCounted)
+        }
         language = RequestError.Language(locale: agent?.locale)
         appVersion = agent?.appVersion.flatMap { AppVersion($0) }
         features = SessionFeatures(hello)
@@ -443,6 +452,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             .reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) }
         return SessionInitReply(
             callsSeed: seed,
+            location: shared.settings.countries.first ?? .empty,
+            regCountryCode: shared.settings.countries.isEmpty ? nil : shared.settings.countries,
+            phoneAutoCompleteEnabled: false,
+            lang: true,
+            qrAuthEnabled: true,
             capabilities: hello.capabilities == nil ? nil : capabilities.names,
             features: hello.features == nil ? nil : features?.answers ?? []
         )
@@ -659,7 +673,8 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             origin: origin,
             capabilities: capabilities,
             features: features?.answers,
-            token: token
+            token: token,
+            language: language
         )
         knownRequester = requester
         return requester
@@ -687,6 +702,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .refusal(let error): send(error, request.sequence, request.opcode)
         case .done: preconditionFailure("a request has a reply")
         }
+        if let opened = answer.opened { signedIn(opened) }
         if let interest = answer.interest { noteDialog(interest) }
         if request.turn == .exclusive { releaseHeldPushes() }
         let bytes = replyBytes - bytesBefore
@@ -712,6 +728,26 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
 
     // MARK: - Login
 
+    /// Logs the session in with the token that it was just given: several clients ask for everything else
+    /// without a LOGIN.
+    private func signedIn(_ opened: Answer.Opened) {
+        guard !connection.isClosing, machine.signedIn() else { return }
+        token = opened.token
+        isSignedInByCode = true
+        register(opened.session)
+        decoder.authenticated = true
+        isHidden = opened.isHidden
+        settingsVersion = opened.settingsVersion
+        decideFeatures()
+        armTimer()
+        // The token may have died before this session could hear of it.
+        let (shared, gateway) = (shared, gateway)
+        shared.readers.post(.login, for: subject) { store in
+            let found = shared.dispatcher.resolve(opened.token, knownAs: nil, on: store)
+            if case .failure = found { gateway.post(.tokenDied(self, opened.session.id)) }
+        }
+    }
+
     /// Looks up the token; then the session registers for pushes on its lane, and only then the snapshot
     /// opens, so that it misses no later commit.
     private func startLogin(_ login: LoginRequest, _ request: Request) {
@@ -719,8 +755,9 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         interactiveAtLogin = login.interactive ?? true
         let shared = shared
         let gateway = gateway
-        let known = caller
-        if known == nil { shared.strangers.moved(connection.id, to: .loggingIn) }
+        // The client has not chosen the token that it was given: it may log in with another one.
+        let known = isSignedInByCode ? nil : caller
+        if caller == nil { shared.strangers.moved(connection.id, to: .loggingIn) }
         let queue = gateway.lane.queue
         let subject = WorkSubject(requester)
         shared.readers.post(.login, for: subject) { store in
@@ -749,9 +786,11 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
             return
         case .success(let known):
             session = known
-            token = login.token
         }
+        if let caller, caller.sessionID != session.id { signOff() }
+        isSignedInByCode = false
         if caller == nil { register(session) }
+        token = login.token
         isHoldingPushes = true
         decideFeatures()
         let shared = shared
@@ -789,6 +828,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         gateway.register(self, user: session.userID)
         connection.isLowPriority = false
         shared.strangers.left(connection.id)
+        if isCounted { shared.accounts.count(session.userID, isCounted: true) }
         for excess in shared.accounts.add(self, of: session.userID, token: session.id) {
             excess.gateway.post(.superseded(excess))
         }
@@ -825,6 +865,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         watched = []
         gateway.unregister(self, user: caller.userID)
         shared.accounts.remove(self, of: caller.userID)
+        if isCounted { shared.accounts.count(caller.userID, isCounted: false) }
         self.caller = nil
         token = nil
         connection.isLowPriority = true
@@ -933,6 +974,23 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
     }
 
     // MARK: - Writing
+
+    /// Whether the client is told with each message what its user has not read.
+    var isCounted: Bool { capabilities.contains(.classic) }
+
+    /// Sends a message with what its receiver has read. Nobody else gets these bytes, so they are not
+    /// compressed.
+    func push(_ message: NotifMessage, to reader: ReadCounters.Reader) {
+        var message = message
+        message.unread = reader.unread
+        message.mark = reader.mark
+        message.ttl = false
+        // One client takes a push with it for an edit; in the message it is in nobody's way.
+        message.message.prevMessageID = message.prevMessageID
+        message.prevMessageID = nil
+        var push = EncodedPush(Push.notifMessage(message), limits: limits, isCompressed: false)
+        self.push(&push)
+    }
 
     /// Sends the push in the form that this client's capabilities allow; holds it back during LOGIN.
     ///
@@ -1099,6 +1157,17 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         }
         softErrors += 1
         if softErrors > limits.maxSoftErrors { close(reason: "too many protocol errors") }
+    }
+
+    /// Refuses a number that no list names. Apps newer than this server send some.
+    private func refuseUnknown(_ sequence: UInt16, _ opcode: Opcode) {
+        unknownOpcodes &+= 1
+        let isCounted = caller == nil || unknownOpcodes % limits.unknownOpcodesPerSoftError == 0
+        if isCounted {
+            refuseSoftly(.protoOpcode, sequence, opcode)
+        } else {
+            send(.protoOpcode, sequence, opcode)
+        }
     }
 
     /// Answers once and closes, because the stream cannot be decoded any further.

@@ -74,6 +74,15 @@ struct SessionStateMachine {
         if phase == .connected { phase = .initialized }
     }
 
+    /// A request that leads to a login token was answered with one.
+    ///
+    /// - Returns: false where a LOGIN has begun, or has been answered.
+    mutating func signedIn() -> Bool {
+        guard phase == .initialized else { return false }
+        phase = .loggedIn
+        return true
+    }
+
     mutating func loginBegan() {
         wasLoggedIn = phase == .loggedIn
         phase = .loggingIn

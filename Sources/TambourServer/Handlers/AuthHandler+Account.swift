@@ -62,18 +62,21 @@ extension AuthHandler {
 
     /// Answers `PROFILE_DELETE` (199): sets the time at which the account is erased, or takes it back.
     ///
+    /// - Throws: `proto.payload` for a request that does not say which.
     /// - Note: A command.
     func profileDelete(
         _ request: ProfileDeleteRequest,
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> ProfileDeleteReply {
-        let planned = try tx.reader.end(of: caller.userID).deleteAt
-        if request.cancel != (planned == 0) {
-            let time = request.cancel ? 0 : tx.ct + Int64(limits.profileDeleteDelayMs)
+        guard let deletes = request.delete ?? request.cancel.map({ !$0 }), request.cancel != deletes
+        else { throw RequestError.protoPayload("/delete: missing, or the same as /cancel") }
+        var time = try tx.reader.end(of: caller.userID).deleteAt
+        if deletes != (time != 0) {
+            time = deletes ? tx.ct + Int64(limits.profileDeleteDelayMs) : 0
             try tx.setDeletion(at: time, of: caller.userID)
         }
-        return ProfileDeleteReply()
+        return ProfileDeleteReply(timestamp: time)
     }
 
     /// Answers `PROFILE_DELETE_TIME` (200).

@@ -159,12 +159,25 @@ struct AuthHandler: Sendable {
             let track = try openTrack(.challenge, user: account.id, session: session, in: tx)
             return AuthCodeReply(
                 tokenAttrs: TokenAttrs(),
-                passwordChallenge: PasswordChallenge(trackID: track, hint: second.hint)
+                passwordChallenge: PasswordChallenge(
+                    trackID: track,
+                    hint: second.hint,
+                    config: passwordConfig
+                )
             )
         }
         return AuthCodeReply(
             tokenAttrs: try tokenAttributes(of: account.id, from: requester, in: tx),
             profile: try tx.reader.profile(of: account)
+        )
+    }
+
+    /// What clients are told of passwords that they may set.
+    private var passwordConfig: PasswordConfig {
+        PasswordConfig(
+            minLength: Int64(limits.minPasswordUnits),
+            maxLength: Int64(limits.maxPasswordUnits),
+            maxHintLength: Int64(limits.maxHintUnits)
         )
     }
 

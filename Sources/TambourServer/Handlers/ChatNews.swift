@@ -50,6 +50,7 @@ extension WriteTransaction {
         var message = message
         func emit(to users: [UserID]) {
             guard !users.isEmpty else { return }
+            noteTold(chat)
             let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
             self.emit(.push(.notifMessage(push), to: users, except: connection))
         }

@@ -236,7 +236,8 @@ struct ChatsHandler: Sendable {
 
     /// Reads a marker of `CHATS_LIST`.
     ///
-    /// A time that has not come yet means the newest chats: the client's clock runs ahead. A chat's own
+    /// Nothing is older than 0, so it means the newest chats: one client begins with it. A time that has
+    /// not come yet means the same: the client's clock runs ahead. A chat's own
     /// time may run ahead too, after a burst or when the clock was set back; the next page begins where
     /// such a page ended.
     private func cursor(
@@ -244,7 +245,7 @@ struct ChatsHandler: Sendable {
         of caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatCursor {
-        guard let marker else { return .newest }
+        guard let marker, marker != 0 else { return .newest }
         if let cursor = ChatCursor(insideMillisecond: marker) { return cursor }
         if marker >= environment.wallMs(),
             try snapshot.chatCount(of: caller.userID, lastActiveAt: marker) == 0

@@ -83,7 +83,7 @@ struct ContactsHandler: Sendable {
         }
     }
 
-    /// Answers `CONTACT_LIST` (36): whom the caller has blocked, in the order of their ids.
+    /// Answers `CONTACT_LIST` (36): the caller's contacts of one status, in the order of their ids.
     ///
     /// - Note: A query.
     func contactList(
@@ -91,13 +91,13 @@ struct ContactsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ContactListReply {
-        guard request.status == nil || request.status == "BLOCKED" else {
-            return ContactListReply()
-        }
+        let status = request.status ?? .blocked
+        if case .other = status { return ContactListReply() }
         let asked = request.count ?? Int64(limits.maxIDsPerRequest)
         let count = Int(clamping: min(max(1, asked), Int64(limits.maxIDsPerRequest)))
-        var contacts = try snapshot.blockedContacts(
+        var contacts = try snapshot.contacts(
             of: caller.userID,
+            status: status,
             after: request.from ?? 0,
             limit: count + 1
         )
@@ -113,7 +113,7 @@ struct ContactsHandler: Sendable {
             hasMore = true
         }
         return ContactListReply(
-            contacts: contacts.map { $0.user() },
+            contacts: contacts.map { $0.user(showingRemoval: true) },
             marker: hasMore ? contacts.last?.account.id.rawValue : nil
         )
     }

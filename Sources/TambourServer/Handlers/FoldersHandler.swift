@@ -4,6 +4,7 @@ import TambourStore
 /// Family `folders`: chats that a user keeps together. Wire: protocol-spec/opcodes/folders.yaml
 struct FoldersHandler: Sendable {
     let limits: Limits
+    let environment: Environment
 
     /// The folder that everybody has and nobody stores.
     private static let allChats = Folder(id: "all.chat.folder", title: "All", updateTime: 0)
@@ -56,12 +57,13 @@ struct FoldersHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> FoldersUpdateReply {
-        guard request.id != Self.allChats.id else { throw RequestError.notAllowed }
-        guard !request.id.isEmpty else { throw RequestError.protoPayload("/id: empty") }
+        let id = request.id ?? Text(Tokens.make(environment))
+        guard id != Self.allChats.id else { throw RequestError.notAllowed }
+        guard !id.isEmpty else { throw RequestError.protoPayload("/id: empty") }
         var order = try order(of: caller, in: tx.reader)
-        let before = try tx.reader.folder(request.id, of: caller.userID)
+        let before = try tx.reader.folder(id, of: caller.userID)
         var folder = Folder(
-            id: request.id,
+            id: id,
             title: request.title,
             include: request.include,
             filters: request.filters,
@@ -81,7 +83,7 @@ struct FoldersHandler: Sendable {
             guard order.ids.count - 1 < limits.maxFolders else {
                 throw RequestError.protoPayload("/id: limit \(limits.maxFolders) folders")
             }
-            order.ids.append(request.id)
+            order.ids.append(id)
         }
         order.sync = order.next(at: tx.ct)
         folder.updateTime = order.sync

@@ -131,13 +131,4 @@ extension GroupsHandler {
             throw RequestError.protoPayload("/access: neither PUBLIC nor PRIVATE")
         }
     }
-
-    /// 128 random bits: an invitation is found by who was given it and by nobody else.
-    func newInvitation() -> Text {
-        let digits = environment.randomBytes(16).map { byte in
-            let text = String(byte, radix: 16)
-            return byte < 16 ? "0\(text)" : text
-        }
-        return Text("join/\(digits.joined())")
-    }
 }

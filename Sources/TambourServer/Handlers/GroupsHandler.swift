@@ -23,25 +23,34 @@ struct GroupsHandler: Sendable {
         let chat = try tx.knownChat(request.chatID, to: caller.userID)
         guard !request.userIDs.isEmpty else { throw RequestError.protoPayload("/userIds: empty") }
         let users = Set(request.userIDs).sorted()
-        switch (request.type ?? .member, request.operation) {
-        case (.member, .add):
+        // Some clients name what is done to administrators by the operation alone.
+        let (type, adds): (MemberType, Bool) =
+            switch request.operation {
+            case .admin: (.admin, true)
+            case .revokeAdmin: (.admin, false)
+            case .add: (request.type ?? .member, true)
+            case .remove: (request.type ?? .member, false)
+            }
+        switch (type, adds) {
+        case (.member, true):
             try add(users, to: chat, showingHistory: request.showHistory, by: caller, in: tx)
-        case (.member, .remove):
+        case (.member, false):
             guard [0, -1].contains(request.cleanMsgPeriod) else {
                 throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
             }
             let withMessages = request.cleanMsgPeriod == -1
             try remove(users, from: chat, withMessages: withMessages, by: caller, in: tx)
-        case (.admin, .add):
-            guard let bits = request.permissions,
-                1...RoleTable.Permissions.ofOwner.rawValue ~= bits
-            else { throw RequestError.protoPayload("/permissions: not between 1 and 2047") }
+        case (.admin, true):
+            let bits = request.permissions ?? RoleTable.Permissions.ofNewAdmin.rawValue
+            guard 1...RoleTable.Permissions.ofOwner.rawValue ~= bits else {
+                throw RequestError.protoPayload("/permissions: not between 1 and 2047")
+            }
             try appoint(users, RoleTable.Permissions(rawValue: bits), in: chat, by: caller, tx)
-        case (.admin, .remove):
+        case (.admin, false):
             try appoint(users, [], in: chat, by: caller, tx)
-        case (.joinRequest, .add):
+        case (.joinRequest, true):
             try letIn(users, to: chat, showingHistory: request.showHistory, by: caller, in: tx)
-        case (.joinRequest, .remove):
+        case (.joinRequest, false):
             try decline(users, in: chat, by: caller, in: tx)
         case (.blocked, _):
             throw RequestError.notAllowed("nobody is kept out")
@@ -371,7 +380,7 @@ struct GroupsHandler: Sendable {
             guard !details.isPublic else {
                 throw RequestError.protoPayload("/revokePrivateLink: the chat has a public name")
             }
-            details.link = newInvitation()
+            details.link = ChatLink.newInvitation(environment)
         }
         if let owner = request.changeOwnerID {
             try require(.changeOwner)

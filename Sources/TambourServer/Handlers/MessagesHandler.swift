@@ -5,6 +5,7 @@ import TambourStore
 /// Wire: protocol-spec/opcodes/messages.yaml
 struct MessagesHandler: Sendable {
     let limits: Limits
+    let environment: Environment
     let found: FoundPeople
     /// The preview of a link under the id that a client was told.
     let preview: @Sendable (Int64) -> Attach?
@@ -352,6 +353,9 @@ struct MessagesHandler: Sendable {
             owner: caller.userID,
             members: Array(members)
         )
+        var details = chat.details
+        details.link = ChatLink.newInvitation(environment)
+        try tx.set(details, of: chat)
         let created = Attach(
             type: .control,
             title: title,

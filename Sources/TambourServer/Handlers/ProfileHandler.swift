@@ -21,12 +21,15 @@ struct ProfileHandler: Sendable {
             throw RequestError.notAllowed("photos and links are not served")
         }
         let account = try account(of: caller, in: tx)
-        let firstName =
-            try request.firstName.map { try PersonName.required($0, "/firstName") }
-            ?? account.firstName
-        let lastName =
-            try request.lastName.map { try PersonName.optional($0, "/lastName") }
-            ?? account.lastName
+        var firstName = account.firstName
+        var lastName = account.lastName
+        if let first = request.firstName {
+            firstName = try PersonName.required(first, "/firstName")
+        } else if let name = request.name {
+            firstName = try PersonName.required(name, "/name")
+            lastName = nil
+        }
+        if let last = request.lastName { lastName = try PersonName.optional(last, "/lastName") }
         let description =
             request.description.map { $0.isEmpty ? nil : String(describing: $0) }
             ?? account.description
@@ -117,14 +120,14 @@ struct ProfileHandler: Sendable {
             let news = SettingsNews(
                 version: version,
                 isHidden: privacy.isHidden,
-                user: AnyValue(user),
+                user: AnyValue(SettingRules.shown(user)),
                 chats: shown.isEmpty ? nil : shown
             )
             tx.emit(.settingsChanged(news, of: account.id, except: caller.connectionID))
         }
         return ConfigReply(
             hash: service.hash(with: requester.features, version: version),
-            user: user,
+            user: SettingRules.shown(user),
             chats: shown.isEmpty ? nil : shown
         )
     }

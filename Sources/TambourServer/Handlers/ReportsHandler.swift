@@ -86,10 +86,26 @@ struct ReportsHandler: Sendable {
         }
     }
 
-    /// Answers `COMPLAIN_REASONS_GET` (162): none is prescribed.
+    /// Answers `COMPLAIN_REASONS_GET` (162): the same reasons for all kinds of things.
     ///
+    /// - Parameter language: that of the client; English where it named none.
     /// - Note: A query.
-    func complainReasonsGet(_ request: ComplainReasonsGetRequest) -> ComplainReasonsGetReply {
-        ComplainReasonsGetReply(complainSync: request.complainSync)
+    func complainReasonsGet(
+        _ request: ComplainReasonsGetRequest,
+        in language: RequestError.Language?
+    ) -> ComplainReasonsGetReply {
+        let language = language ?? .en
+        // Another language is another version.
+        let version = language == .en ? ReportReason.version : ReportReason.version + 1
+        guard request.complainSync != version else {
+            return ComplainReasonsGetReply(complainSync: version)
+        }
+        let reasons = ReportReason.allCases.map {
+            ComplainReason(reasonID: $0.rawValue, reasonTitle: Text($0.title(in: language)))
+        }
+        return ComplainReasonsGetReply(
+            complains: ReportReason.kinds.map { ComplainType(typeID: $0, reasons: reasons) },
+            complainSync: version
+        )
     }
 }

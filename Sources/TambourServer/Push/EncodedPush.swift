@@ -25,6 +25,7 @@ struct EncodedPush<Content: WirePush> {
 
     var opcode: Opcode { push.opcode }
     private let compressFrom: Int
+    private let isCompressed: Bool
     private let mostBytes: Int
     private let needs: Capabilities
     /// Capabilities that make a difference to the bytes.
@@ -35,8 +36,11 @@ struct EncodedPush<Content: WirePush> {
     private var others: [Form] = []
 
     /// Costs nothing until somebody is to receive it.
-    init(_ push: Content, limits: Limits) {
+    ///
+    /// - Parameter isCompressed: false for what one reader alone gets.
+    init(_ push: Content, limits: Limits, isCompressed: Bool = true) {
         self.push = push
+        self.isCompressed = isCompressed
         compressFrom = limits.compressFromBytes
         mostBytes = limits.mostPayloadBytes
         needs = push.needs
@@ -72,7 +76,7 @@ struct EncodedPush<Content: WirePush> {
                 sequence: 0,
                 opcode: push.opcode.rawValue,
                 payload: payload,
-                compression: Compression(for: capabilities),
+                compression: isCompressed ? Compression(for: capabilities) : .none,
                 compressFrom: compressFrom,
                 into: &packet
             )

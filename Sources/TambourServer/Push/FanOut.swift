@@ -20,7 +20,7 @@ enum FanOut {
         case .push(let push, let users, _):
             max(users.count, fewestReceivers) * (bytesPerPush + push.sizeEstimate)
         case .settingsChanged: most
-        case .sessionsClosed, .unfollowed, .delayed, .code: 0
+        case .counters, .sessionsClosed, .unfollowed, .delayed, .code: 0
         }
     }
 }

@@ -4,6 +4,15 @@ import TambourProtocol
 ///
 /// Clients send either alone or with an address before it.
 enum ChatLink {
+    /// 128 random bits: an invitation is found by who was given it and by nobody else.
+    static func newInvitation(_ environment: Environment) -> Text {
+        let digits = environment.randomBytes(16).map { byte in
+            let text = String(byte, radix: 16)
+            return byte < 16 ? "0\(text)" : text
+        }
+        return Text("join/\(digits.joined())")
+    }
+
     /// What the store knows the chat by that a link leads to; nil for what leads nowhere.
     static func key(in link: Text, limits: Limits) -> Text? {
         let text = "\(link)"

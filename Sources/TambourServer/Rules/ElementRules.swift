@@ -11,7 +11,7 @@ enum ElementRules {
             let wanted = element.length ?? units
             let length = min(max(0, wanted), units - start)
             guard length > 0 else { return nil }
-            var clipped = element
+            var clipped = element.withAttributes
             clipped.from = start
             clipped.length = length
             return clipped
@@ -31,7 +31,7 @@ enum ElementRules {
     ) throws -> Packed<[Element]>? {
         let most = limits.maxElementAttributesBytes
         for (index, element) in elements.enumerated() {
-            guard let bytes = element.attributes?.bytes.count, bytes > most,
+            guard let bytes = element.withAttributes.attributes?.bytes.count, bytes > most,
                 !element.type.equals("LINK")
             else { continue }
             throw RequestError.protoPayload(
@@ -40,5 +40,22 @@ enum ElementRules {
         }
         let kept = clipped(elements, to: text)
         return kept.isEmpty ? nil : Packed(kept)
+    }
+}
+
+extension Element {
+    /// What some clients send beside the attributes stands in them.
+    fileprivate var withAttributes: Element {
+        guard url != nil || language != nil else { return self }
+        var element = self
+        element.url = nil
+        element.language = nil
+        if attributes == nil {
+            // One of them: both together would take more than a LINK may.
+            let field: (Text, Text)? =
+                url.map { ("url", $0) } ?? language.map { ("language", $0) }
+            element.attributes = field.map { AnyValue(NameMap([$0])) }
+        }
+        return element
     }
 }

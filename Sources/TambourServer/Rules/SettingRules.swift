@@ -6,6 +6,39 @@ enum SettingRules {
     /// No settings.
     static let none = AnyValue(NameMap<AnyValue>([]))
 
+    /// What clients do where a setting was never set. They are told, for some read an absent one otherwise:
+    /// notifications without a text, an account that is hidden.
+    private static let defaults: [(Text, AnyValue)] = {
+        func all(_ names: [String], _ value: AnyValue) -> [(Text, AnyValue)] {
+            names.map { (Text($0), value) }
+        }
+        let audiences = [
+            "SEARCH_BY_PHONE", "INCOMING_CALL", "CHATS_INVITE", "PHONE_NUMBER_PRIVACY",
+        ]
+        let off = [
+            "HIDDEN", "CONTENT_LEVEL_ACCESS", "SAFE_MODE", "SAFE_MODE_NO_PIN", "PUSH_NEW_CONTACTS",
+            "QUICK_REPLY", "CHATS_QUICK_REPLY", "DOUBLE_TAP_REACTION_DISABLED",
+        ]
+        let on = [
+            "UNSAFE_FILES", "SHOW_READ_MARK", "AUDIO_TRANSCRIPTION_ENABLED", "PUSH_DETAILS", "VIBR",
+            "CHATS_VIBR",
+        ]
+        let sent = ["CHATS_PUSH_NOTIFICATION", "M_CALL_PUSH_NOTIFICATION", "STICKERS_SUGGEST"]
+        return all(audiences, AnyValue(Text("ALL"))) + all(off, AnyValue(false))
+            + all(on, AnyValue(true))
+            + all(sent, AnyValue(Text("ON")))
+            + all(["PUSH_SOUND", "CHATS_PUSH_SOUND"], AnyValue(Text("DEFAULT")))
+            + all(["LED", "CHATS_LED"], AnyValue(Int64(65_535)))
+            + all(["DONT_DISTURB_UNTIL"], AnyValue(Int64(0)))
+            + all(["FAMILY_PROTECTION"], AnyValue(Text("OFF")))
+    }()
+
+    /// The settings as clients are told: those that were set, and the defaults of the others.
+    static func shown(_ settings: NameMap<AnyValue>) -> NameMap<AnyValue> {
+        let set = Set(settings.pairs.map(\.0))
+        return NameMap(settings.pairs + defaults.filter { !set.contains($0.0) })
+    }
+
     /// What holds after a change: in the order of their names, null takes a setting away.
     ///
     /// - Throws: `proto.payload` for what is no short scalar, or too many of them.

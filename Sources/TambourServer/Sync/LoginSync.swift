@@ -226,7 +226,7 @@ struct LoginSync: Sendable {
             )
         else { return nil }
         if version > 0 {
-            let user = AnyValue(try snapshot.settings(of: account.id))
+            let user = AnyValue(SettingRules.shown(try snapshot.settings(of: account.id)))
             config.user = user
             let chats = try snapshot.chatSettings(
                 of: account.id,

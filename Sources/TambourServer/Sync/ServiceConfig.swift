@@ -6,8 +6,11 @@ import TambourStore
 package struct ServiceConfig: Sendable {
     private let service: LoginConfig
     private let hash: UInt64
+    /// Countries that apps offer for signing in; all if empty.
+    let countries: [Text]
 
-    package init(limits: Limits) {
+    package init(limits: Limits, countries: [String] = []) {
+        self.countries = countries.map { Text($0) }
         var writer = MessagePackWriter()
         let numbers: [(StaticString, Int)] = [
             ("max-msg-length", limits.maxTextUnits),
@@ -34,10 +37,18 @@ package struct ServiceConfig: Sendable {
                 ]
             ),
         ]
-        writer.writeMapHeader(numbers.count + switches.count + lists.count + 3)
+        // What apps take for granted and ask for at every start where nothing is said.
+        let missing: [StaticString] = ["informer-enabled", "account-nickname-enabled"]
+        writer.writeMapHeader(
+            numbers.count + switches.count + missing.count + lists.count + 3
+        )
         for name in switches {
             writer.writeKey(name)
             true.write(to: &writer)
+        }
+        for name in missing {
+            writer.writeKey(name)
+            false.write(to: &writer)
         }
         for (name, texts) in lists {
             writer.writeKey(name)
@@ -55,12 +66,11 @@ package struct ServiceConfig: Sendable {
         writer.writeKey("y-map")
         writer.writeMapHeader(0)
         let server = writer.finish()
-        hash = Self.hash(server, after: 0xcbf2_9ce4_8422_2325)
-        var empty = MessagePackWriter()
-        empty.writeMapHeader(0)
+        let user = AnyValue(SettingRules.shown(NameMap()))
+        hash = Self.hash(user.bytes.array + server, after: 0xcbf2_9ce4_8422_2325)
         service = LoginConfig(
             hash: Self.text(hash),
-            user: AnyValue(unchecked: Bytes(empty.finish())),
+            user: user,
             server: AnyValue(unchecked: Bytes(server))
         )
     }

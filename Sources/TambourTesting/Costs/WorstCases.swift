@@ -69,7 +69,9 @@ package enum WorstCases {
             let change = SettingsChange(chats: IDMap(chats.map { ($0, NameMap(settings)) }))
             return WorstCase(ConfigRequest(settings: change), by: world.alice)
         },
-        .profileDelete: { WorstCase(ProfileDeleteRequest(), by: try $0.server.signUp("Leaving")) },
+        .profileDelete: {
+            WorstCase(ProfileDeleteRequest(delete: true), by: try $0.server.signUp("Leaving"))
+        },
         .profileDeleteTime: { WorstCase(ProfileDeleteTimeRequest(), by: $0.alice) },
     ]
 
@@ -190,7 +192,7 @@ package enum WorstCases {
                 try world.alice.call(ContactUpdateRequest(contactID: user, action: .block))
             }
             let count = Int64(limits.maxIDsPerRequest)
-            return WorstCase(ContactListRequest(status: "BLOCKED", count: count), by: world.alice)
+            return WorstCase(ContactListRequest(status: .blocked, count: count), by: world.alice)
         },
         .contactPhotos: {
             WorstCase(ContactPhotosRequest(contactID: $0.bob.userID), by: $0.alice)
@@ -208,6 +210,15 @@ package enum WorstCases {
                 by: $0.alice
             )
         },
+        .assetsGet: { WorstCase(AssetsGetRequest(), by: $0.alice) },
+        .assetsUpdate: { WorstCase(AssetsUpdateRequest(), by: $0.alice) },
+        .assetsGetByIds: {
+            let ids = (0..<Limits.standard.maxIDsPerRequest).map { Int64($0) }
+            return WorstCase(AssetsGetByIdsRequest(ids: ids), by: $0.alice)
+        },
+        .videoChatHistory: { WorstCase(VideoChatHistoryRequest(), by: $0.alice) },
+        .storiesFeed: { WorstCase(StoriesFeedRequest(), by: $0.alice) },
+        .bannersGet: { WorstCase(BannersGetRequest(), by: $0.alice) },
         .suspendBot: {
             WorstCase(SuspendBotRequest(chatID: $0.crowd, botID: $0.bob.userID), by: $0.alice)
         },

@@ -78,6 +78,12 @@ final class CommandFlow: @unchecked Sendable {
         own = try user.map { try WireClient(address, token: $0.token, device: "first") }
     }
 
+    /// Gives up the connection of nobody: it is logged in with the token it was given last, and ends with it.
+    func reconnectStranger() throws {
+        stranger?.close()
+        stranger = try WireClient(address, device: "stranger")
+    }
+
     func close() {
         own?.close()
         stranger?.close()

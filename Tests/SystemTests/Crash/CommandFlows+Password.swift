@@ -89,6 +89,7 @@ extension CommandFlow {
     private static let asking = [
         Step("AUTH_REQUEST") { flow in
             let request = AuthRequestRequest(phone: "+\(flow.phone)")
+            try flow.reconnectStranger()
             flow.token = try flow.call(request, as: flow.stranger).token
         },
         Step("AUTH") { flow in

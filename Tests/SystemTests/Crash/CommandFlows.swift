@@ -8,6 +8,7 @@ extension CommandFlow {
     private static func asking(_ phone: @escaping @Sendable (CommandFlow) -> Int64) -> Step {
         Step("AUTH_REQUEST") { flow in
             let request = AuthRequestRequest(phone: "+\(phone(flow))")
+            try flow.reconnectStranger()
             flow.token = try flow.call(request, as: flow.stranger).token
         }
     }
@@ -126,6 +127,7 @@ extension CommandFlow {
                 },
                 countingSessions(),
                 Step("GET_QR") { flow in
+                    try flow.reconnectStranger()
                     let shown = try flow.call(GetQrRequest(), as: flow.stranger)
                     (flow.link, flow.track) = (shown.qrLink, shown.trackID)
                 },

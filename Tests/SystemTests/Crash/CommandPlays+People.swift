@@ -66,7 +66,7 @@ extension CommandPlay {
                 )
             },
             read: { player in
-                let request = ContactListRequest(status: "BLOCKED", count: 100)
+                let request = ContactListRequest(status: .blocked, count: 100)
                 let found = try player.own.call(request).contacts.map(\.id)
                 return users.map { user in found.count { $0 == user } }
             },

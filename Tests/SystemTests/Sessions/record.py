@@ -69,6 +69,9 @@ NAMED = {
     "SEND_VOTE request.pollId": "poll",
     "VOTERS_LIST_BY_ANSWER request.pollId": "poll",
     "PollReference.pollId": "poll",
+    "PasswordChallenge.trackId": "token",
+    # Invitations differ; a public name is what it was.
+    "Chat.link": "token",
 }
 IDS = {"userId": "user", "chatId": "chat", "messageId": "message"}
 

@@ -35,9 +35,10 @@ async def dialog(world: World) -> None:
     same(answer.prev_message_id, sent.id, "prevMessageId of the reply to 64")
     for device in (alice, laptop):
         message = await device.next("message")
-        same((message.id, message.prev_message_id), (answer.id, sent.id), "id and the id before it")
+        same((message.id, message.mark is not None, message.ttl), (answer.id, True, False), "id, mark and ttl")
+        same(message.unread, 1, f"unread messages of {device}")
     check(answer.id > sent.id and answer.time > sent.time, "ids or times do not rise")
-    fact("the answer arrives; ids and times rise; prevMessageId names the message before")
+    fact("the answer arrives with what is unread; ids and times rise; prevMessageId of the reply names the message before")
 
     for device, other in ((alice, bob), (bob, alice)):
         seen = await device.client.get_chat(chat)

@@ -140,7 +140,7 @@ async def reconnect(world: World) -> None:
 
         answer = await bob.client.send_message(chat, f"first after {order}")
         message = await alice.next("message", lambda m: m.id == answer.id)
-        same(message.prev_message_id, last.id, "the id before the first message")
+        same(answer.prev_message_id, last.id, "the id before the first message")
         check(answer.id > last.id, f"message ids fell after the {order}")
         held.append(answer)
         fact("messages and pushes flow again, and ids keep rising")

@@ -65,7 +65,8 @@ async def without_methods(world: World) -> None:
     check(bob.id in [user["id"] for user in second["contacts"]], "the dialog partner is not among the contacts")
     fact("8 answers the profile and the contacts under both names")
 
-    await refused(alice.invoke(Opcode.ASSETS_GET, {}), "proto.opcode")
+    same(await alice.invoke(Opcode.ASSETS_GET, {}), {"stickerSets": [], "marker": 0}, "sticker sets")
+    await refused(alice.invoke(Opcode.PHOTO_UPLOAD, {}), "proto.opcode")
     await refused(alice.invoke(999, {}), "proto.opcode")
     fact("known numbers that are not served, and unknown ones, are proto.opcode")
 

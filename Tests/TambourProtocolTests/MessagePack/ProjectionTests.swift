@@ -108,9 +108,10 @@ struct ProjectionTests {
         #expect(Colour.gates == .colours && Kind.gates == .shapes && Card.gates == Shape.gates)
         #expect(Note.gates == [] && NotifNote.gates == [] && SampleGetRequest.gates == [])
         #expect([Note].gates == [] && Packed<[Shape]>.gates == Shape.gates)
-        // Sends and most pages ask nothing: three fields of the specification are gated.
-        #expect(MsgSendReply.gates == [] && ChatsListReply.gates == [] && NotifMessage.gates == [])
-        #expect(ChatHistoryReply.gates == .historyMore && LoginReply.gates == [.resync, .syncMore])
+        // Histories of messages ask nothing; a chat has a field for classic clients.
+        #expect(MsgGetReply.gates == [] && NotifMsgDelete.gates == [] && Message.gates == [])
+        #expect(ChatsListReply.gates == .classic && NotifMessage.gates == .classic)
+        #expect(LoginReply.gates == [.resync, .syncMore, .classic])
     }
 
     @Test("decides which pushes they are sent")

@@ -92,7 +92,7 @@ struct ReaderErrorTests {
             "/name: 66 bytes, limit 64"
         )
         says(.array([]), "expected a map, found an array")
-        says(.null, "expected a map, found nil")
+        says(.null, "/chatId: missing")
     }
 
     @Test("a text is measured in UTF-16 units, and in bytes first")

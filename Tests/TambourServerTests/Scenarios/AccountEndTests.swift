@@ -106,11 +106,11 @@ struct AccountEndTests {
             let alice = try server.signUp("Alice")
             func time() throws -> Int64 { try alice.call(ProfileDeleteTimeRequest()).time }
             #expect(try time() == 0)
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             let planned = try time()
             #expect(abs(planned - clock.now - week) < 1000)
             clock.advance(ms: day)
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             #expect(try time() == planned)
             try alice.call(ProfileDeleteRequest(cancel: true))
             #expect(try time() == 0)
@@ -118,7 +118,7 @@ struct AccountEndTests {
             clock.advance(ms: week)
             server.keepHouse()
             let again = try server.reconnect(alice).client
-            try again.call(ProfileDeleteRequest())
+            try again.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week - 1000)
             server.keepHouse()
             _ = try server.reconnect(alice)
@@ -145,7 +145,7 @@ struct AccountEndTests {
             try alice.send("to myself", to: ChatID(0), cid: 6)
             try alice.setPassword("correct horse", hint: "secret hint")
             let mark = try server.reconnect(bob).login.time
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             _ = try bob.takePushes()
             clock.advance(ms: week + 1000)
             server.keepHouse()
@@ -210,7 +210,7 @@ struct AccountEndTests {
                 )
             )
             let alone = try owner.createGroup("Alone", with: [], cid: 3)
-            try owner.call(ProfileDeleteRequest())
+            try owner.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             server.keepHouse()
             #expect(try old.chat(first)?.owner == admin.userID)
@@ -287,7 +287,7 @@ struct AccountEndTests {
             func left() throws -> Int {
                 try others.count { try $0.texts($0.dialog(with: alice)).count == 1 }
             }
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             try server.step(1)
             #expect(try left() == 5)
@@ -330,7 +330,7 @@ struct AccountEndTests {
                 )
                 try alice.call(vote)
             }
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             _ = try bob.takePushes()
             // Who it was, and two of the three reactions.
@@ -393,7 +393,7 @@ struct AccountEndTests {
                 )
             }
             #expect(try left() == (10, 10, 10))
-            try alice.call(ProfileDeleteRequest())
+            try alice.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: week + 1000)
             // Who it was, and then the event that made the group with the first messages.
             try server.step(2)

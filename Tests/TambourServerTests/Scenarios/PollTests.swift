@@ -547,7 +547,7 @@ struct SendVoteTests {
             let (alice, bob, carol) = (people[0], people[1], people[2])
             try bob.vote([1, 2], in: poll)
             try carol.vote([2], in: poll)
-            try bob.call(ProfileDeleteRequest())
+            try bob.call(ProfileDeleteRequest(delete: true))
             clock.advance(ms: Int64(Limits.standard.profileDeleteDelayMs) + 1_000)
             let done = DispatchSemaphore(value: 0)
             server.server.housekeeper.run { done.signal() }

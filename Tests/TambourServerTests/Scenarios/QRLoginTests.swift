@@ -104,7 +104,9 @@ struct QRLoginTests {
             }
             let first = try web.call(GetQrRequest())
             try alice.call(AuthQrApproveRequest(qrLink: first.qrLink))
-            _ = try web.call(LoginByQrRequest(trackID: first.trackID))
+            // Its connection is logged in with the token, and ends with it.
+            let taker = try server.connect(device: "web")
+            _ = try taker.call(LoginByQrRequest(trackID: first.trackID))
             try alice.call(approve())
             try alice.call(SessionsCloseRequest())
             let last = try approve()

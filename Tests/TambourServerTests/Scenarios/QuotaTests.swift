@@ -127,7 +127,7 @@ private struct Owner {
         case .contacts:
             let ids = Set(others.map(\.userID))
             return login.contacts.count { ids.contains($0.id) }
-        case .blocked: return try alice.call(ContactListRequest(status: "BLOCKED")).contacts.count
+        case .blocked: return try alice.call(ContactListRequest(status: .blocked)).contacts.count
         case .settings, .settingsBytes: return try settings(in: login)
         case .chatSettings: return login.config?.chats?.count ?? 0
         case .scheduled:
@@ -146,7 +146,7 @@ private struct Owner {
 
     private func settings(in login: LoginReply) throws -> Int {
         guard let user = login.config?.user else { return 0 }
-        return try SettingRules.map(user).pairs.count
+        return try SettingRules.map(user).pairs.count { "\($0.0)".hasPrefix("set") }
     }
 
     private static func setting(_ number: Int, isThere: Bool) -> ConfigRequest {

@@ -41,7 +41,7 @@ struct ReplyRoomTests {
             var marker: Int64?
             var pages = 0
             repeat {
-                let page = try alice.call(ContactListRequest(status: "BLOCKED", from: marker))
+                let page = try alice.call(ContactListRequest(status: .blocked, from: marker))
                 found += page.contacts.map(\.id)
                 marker = page.marker
                 pages += 1

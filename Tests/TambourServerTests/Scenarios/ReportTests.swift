@@ -100,12 +100,19 @@ struct ReportTests {
         }
     }
 
-    @Test("no reasons are prescribed")
+    @Test("reasons come once, with a title each")
     func reasons() throws {
         try withPair { _, alice, _, _ in
             let reply = try alice.call(ComplainReasonsGetRequest(complainSync: 5))
-            #expect(reply.complains.isEmpty)
-            #expect(reply.complainSync == 5)
+            #expect(reply.complains.map(\.typeID) == Array(1...8))
+            for kind in reply.complains {
+                #expect(!kind.reasons.isEmpty)
+                #expect(kind.reasons.allSatisfy { $0.reasonID != 0 && !$0.reasonTitle.isEmpty })
+            }
+            let again = try alice.call(
+                ComplainReasonsGetRequest(complainSync: reply.complainSync)
+            )
+            #expect(again.complains.isEmpty && again.complainSync == reply.complainSync)
         }
     }
 }

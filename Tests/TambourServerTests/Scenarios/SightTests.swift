@@ -245,7 +245,7 @@ private struct Pair {
                 people.formUnion(page.members.map(\.contact.id))
             }
         }
-        let blocked = try alice.call(ContactListRequest(status: "BLOCKED")).contacts
+        let blocked = try alice.call(ContactListRequest(status: .blocked)).contacts
         people.formUnion(blocked.map(\.id))
         let second = try alice.call(Login2Request(needProfile: true, contactsSync: 0))
         people.formUnion(second.contacts.map(\.id))

@@ -153,7 +153,7 @@ struct TwoFactorTests {
                 AuthSet2faRequest(trackID: last, removes: true, expectedCapabilities: [5])
             )
             let push = try alice.next(.notifProfile, as: NotifProfile.self)
-            #expect(push.profile.profileOptions == nil)
+            #expect(push.profile.profileOptions == [])
             #expect(try alice.call(Auth2faDetailsRequest()).password.enabled == false)
             let client = try server.connect(device: "new")
             let reply = try server.enterCode(phone: alice.phone, on: client)
@@ -290,7 +290,7 @@ struct TwoFactorTests {
             client.token = try #require(restored.tokenAttrs?.login?.token)
             _ = try server.login(client)
             let gone = try alice.next(.notifProfile, as: NotifProfile.self)
-            #expect(gone.profile.profileOptions == nil)
+            #expect(gone.profile.profileOptions == [])
             let next = try server.connect(device: "newer")
             #expect(try server.enterCode(phone: alice.phone, on: next).tokenAttrs.login != nil)
         }

@@ -965,6 +965,7 @@ final class SyncSequence: @unchecked Sendable {
             for member in members { chat.permissions[member] = request.permissions }
         case (true, .remove):
             for member in members { chat.permissions[member] = nil }
+        case (_, .admin), (_, .revokeAdmin): preconditionFailure("sequences name the type")
         case (false, .add):
             let added = Set(request.userIDs).subtracting(chat.members).sorted()
             guard !added.isEmpty else { return }

@@ -61,7 +61,7 @@ def _compression(frame: Frame, raw: int, lz4_large: bool) -> list[tuple[str, str
         found.append(("CMP-13", f"factor {frame.flags} for {raw} bytes in {length}"))
     if length >= raw:
         found.append(("CMP-10", f"{raw} bytes compressed to {length}"))
-    if not lz4_large and (frame.flags > 127 or raw > 99_999):
+    if not lz4_large and (frame.flags > 32 or raw > 99_999):
         found.append(("CMP-11", f"factor {frame.flags}, {raw} bytes raw, without lz4-large"))
     return found
 

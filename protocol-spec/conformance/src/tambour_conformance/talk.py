@@ -135,13 +135,18 @@ def rise(numbers: Sequence[int], what: str) -> None:
 
 
 def chain(pushes: Sequence[Frame]) -> None:
-    """Each NOTIF_MESSAGE names the message of the one before it as `prevMessageId`."""
+    """Each NOTIF_MESSAGE names the message of the one before it."""
     for before, after in zip(pushes, pushes[1:], strict=False):
         check(
-            after.get("prevMessageId") == before["message"]["id"],
+            previous(after) == before["message"]["id"],
             f"prevMessageId {before['message']['id']}, the id pushed before",
-            f"{after.get('prevMessageId')} with message {after['message']['id']}",
+            f"{previous(after)} with message {after['message']['id']}",
         )
+
+
+def previous(push: Frame) -> Any:
+    """The id before that of a NOTIF_MESSAGE: in the message where the push says what is unread."""
+    return (push["message"] if "unread" in push.value else push.value).get("prevMessageId")
 
 
 def known(value: Any, kind: str) -> Any:

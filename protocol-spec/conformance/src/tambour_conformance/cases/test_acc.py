@@ -114,7 +114,7 @@ def erase(limits: Limits, *devices: Device) -> None:
     if delay > PATIENCE:
         skip("too long to wait for")
     for device in devices:
-        device.call("PROFILE_DELETE")
+        device.call("PROFILE_DELETE", {"delete": True})
     for device in devices:
         device.ends(within=delay + 5)
 
@@ -189,10 +189,10 @@ def test_second_thoughts(login: LogIn, newcomer: Newcomer, limits: Limits) -> No
         return nina.call("PROFILE_DELETE_TIME")
 
     equal(planned()["time"], 0, "time before")
-    nina.call("PROFILE_DELETE")
+    nina.call("PROFILE_DELETE", {"delete": True})
     first = planned()["time"]
     check(first > 0, "a time", first)
-    nina.call("PROFILE_DELETE")
+    nina.call("PROFILE_DELETE", {"delete": True})
     equal(planned()["time"], first, "time after asking again")
     nina.call("PROFILE_DELETE", {"cancel": True})
     equal(planned()["time"], 0, "time afterwards")
@@ -222,3 +222,17 @@ def test_groups_go_on(
             equal((event["event"], event["userId"]), ("leave", nina.user_id), "event")
         left = chat_of(bob, chat)
         equal((left["owner"], left["participantsCount"]), (owner.user_id, 2), "owner and members")
+
+
+@case("ACC-10")
+def test_what_is_meant(login: LogIn, newcomer: Newcomer) -> None:
+    """Nothing is erased because a key is missing, or by a client that keeps the account."""
+    nina = login(newcomer("nina"))
+    for value in ({}, {"type": 0}, {"delete": True, "cancel": True}, {"delete": False, "cancel": False}):
+        nina.refused("proto.payload", "PROFILE_DELETE", value)
+    equal(nina.call("PROFILE_DELETE", {"delete": False, "type": 0})["timestamp"], 0, "time of who stays")
+    equal(nina.call("PROFILE_DELETE_TIME")["time"], 0, "time")
+    planned = nina.call("PROFILE_DELETE", {"delete": True, "type": 0})["timestamp"]
+    check(planned > 0, "a time", planned)
+    equal(nina.call("PROFILE_DELETE_TIME")["time"], planned, "time")
+    equal(nina.call("PROFILE_DELETE", {"delete": False})["timestamp"], 0, "time on second thoughts")

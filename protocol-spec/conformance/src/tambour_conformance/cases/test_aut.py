@@ -527,7 +527,8 @@ def test_too_many_sessions(client: Connection, login: LogIn, newcomer: Newcomer,
     sessions = nina.call("SESSIONS_INFO")["sessions"]
     equal(len(sessions), most, "sessions")
     check(any(each["current"] for each in sessions), "the session that is connected", sessions)
-    dead_token(client, found[0])
+    # The connection is logged in with the first of them.
+    dead_token(client, found[1])
     client.call("LOGIN", {"token": found[-1]})
 
 

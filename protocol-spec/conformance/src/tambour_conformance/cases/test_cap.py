@@ -192,3 +192,16 @@ def test_rising_share(login: LogIn, newcomer: Newcomer, rules: Rules) -> None:
         if percent == 0:
             equal(having, set(), "users at 0 percent")
     equal(len(chosen), len(users), "users at 100 percent")
+
+
+@case("CAP-07")
+def test_classic_fields(login: LogIn, group: Group) -> None:
+    """What is written for classic clients is not written for others."""
+    for device, is_there in ((login("alice"), True), (login("bob", capabilities=["resync"]), False)):
+        chat = device.call("CHAT_INFO", {"chatIds": [group(device)]})["chats"][0]
+        equal(chat.get("cid"), chat["created"] if is_there else None, "cid of a chat")
+        reply = device.call("CONFIG", {})
+        equal(reply.value.get("configHash"), reply["hash"] if is_there else None, "configHash")
+        profile = device.call("PROFILE", {})["profile"]
+        flat = {key: value for key, value in profile.items() if key not in ("contact", "profileOptions")}
+        equal(flat, profile["contact"] if is_there else {}, "fields beside the contact")

@@ -436,3 +436,24 @@ def test_closer_than_a_profile(login: LogIn, newcomer: Newcomer, group: Group, c
     equal(present(pia, nina), set(), "a member for who has left")
     say(pia, dialog(pia, nina), cid())
     equal(present(nina, pia), {pia.user_id}, "a partner")
+
+
+@case("CON-32")
+def test_contacts_by_status(login: LogIn, newcomer: Newcomer) -> None:
+    """Each status lists its own."""
+    owner = login(newcomer("owner"))
+    added, blocked, both, removed = (login(newcomer(name)) for name in ("nina", "olga", "otto", "pia"))
+    for who in (added, both, removed):
+        owner.call("CONTACT_UPDATE", {"contactId": who.user_id, "action": "ADD"})
+    for who in (blocked, both):
+        owner.call("CONTACT_UPDATE", {"contactId": who.user_id, "action": "BLOCK"})
+    owner.call("CONTACT_UPDATE", {"contactId": removed.user_id, "action": "REMOVE"})
+
+    def listed(**value: str) -> set[int]:
+        return {each["id"] for each in owner.call("CONTACT_LIST", value)["contacts"]}
+
+    equal(listed(status="ACTIVE"), {added.user_id}, "added")
+    equal(listed(status="BLOCKED"), {blocked.user_id, both.user_id}, "blocked")
+    equal(listed(), {blocked.user_id, both.user_id}, "without a status")
+    equal(listed(status="REMOVED"), {removed.user_id}, "removed")
+    equal(listed(status="NONSENSE"), set(), "another status")

@@ -690,3 +690,18 @@ def test_look(login: LogIn, group: Group, cid: Cid) -> None:
     check("lastMessage" not in seen, "no message", seen.get("lastMessage"))
     nothing = carol.call("LINK_INFO", {"link": "join/0"})
     check(nothing.get("chat") is None, "nothing for a dead link", nothing.get("chat"))
+
+
+@case("GRP-64")
+def test_administrators_by_the_operation(login: LogIn, group: Group) -> None:
+    """Some clients say it by the operation alone."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+
+    def change(operation: str) -> dict[str, Any]:
+        value = {"chatId": chat, "userIds": [bob.user_id], "operation": operation}
+        return alice.call("CHAT_MEMBERS_UPDATE", value)["chat"]["adminParticipants"]
+
+    rights = change("admin")[str(bob.user_id)]["permissions"]
+    equal(rights, 2 + 8 + 16 + 256 + 512 + 1024, "permissions")
+    check(str(bob.user_id) not in change("revokeAdmin"), "no administrator", "one")

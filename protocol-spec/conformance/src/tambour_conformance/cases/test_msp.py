@@ -341,8 +341,16 @@ def test_not_utf8(refuse: Refuse, data: bytes) -> None:
 @case("MSP-12")
 def test_payload_that_is_no_map(refuse: Refuse) -> None:
     """Values of every other type."""
-    values = [[], [{}], 0, -1, 1 << 40, "", "{}", b"\x80", True, None, 1.5, Raw(b"\xd4\x05\x80")]
+    values = [[], [{}], 0, -1, 1 << 40, "", "{}", b"\x80", True, 1.5, Raw(b"\xd4\x05\x80")]
     refuse("PING", ((repr(each), pack(each)) for each in values))
+
+
+@case("MSP-28")
+def test_nil_for_a_map(alice: Device) -> None:
+    """A client that has nothing to say may say nil, or nothing."""
+    for payload in (pack(None), b""):
+        equal(alice.call("PING", payload=payload).value, {}, "the reply to PING")
+    alice.refused("proto.payload", "CHAT_HISTORY", payload=pack(None))
 
 
 @case("MSP-13")

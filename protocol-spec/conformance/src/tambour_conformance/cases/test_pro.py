@@ -71,3 +71,14 @@ def test_not_served(login: LogIn, newcomer: Newcomer) -> None:
     for key, value in (("photoToken", "abc"), ("photoId", 1), ("link", "nina")):
         nina.refused("not.allowed", "PROFILE", {"firstName": "Other", key: value})
     equal(changed(nina), before, "the profile")
+
+
+@case("PRO-05")
+def test_a_name_in_one(login: LogIn, newcomer: Newcomer) -> None:
+    """A client that knows one name replaces both."""
+    nina = login(newcomer("nina"))
+    nina.call("PROFILE", {"firstName": "Nina", "lastName": "Ray"})
+    name = nina.call("PROFILE", {"name": "Nina Lee"})["profile"]["contact"]["names"][0]
+    equal((name["firstName"], name.get("lastName")), ("Nina Lee", None), "names")
+    name = nina.call("PROFILE", {"firstName": "Nina", "name": "Somebody"})["profile"]["contact"]["names"][0]
+    equal(name["firstName"], "Nina", "the first name beside a name")

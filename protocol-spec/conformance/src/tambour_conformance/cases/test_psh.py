@@ -26,6 +26,7 @@ from tambour_conformance.talk import (
     ids,
     newest,
     only,
+    previous,
     rise,
     same,
     say,
@@ -65,8 +66,9 @@ def test_every_member_is_told(login: LogIn, group: Group, cid: Cid) -> None:
         for each in others:
             push = only_push(each)
             equal(push["chatId"], chat, "chat of the push")
-            same(push["message"], sent, "message pushed")
-            equal(push["prevMessageId"], last, "prevMessageId")
+            before = {"prevMessageId": last}
+            same(push["message"] | before, sent | before, "message pushed")
+            equal(previous(push), last, "prevMessageId")
         last = sent["id"]
 
 
@@ -80,7 +82,7 @@ def test_previous_message_that_is_gone(login: LogIn, group: Group, cid: Cid) -> 
         alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [gone], "forMe": for_me})
         drained(bob)
         say(alice, chat, cid())
-        equal(only_push(bob)["prevMessageId"], gone, "prevMessageId")
+        equal(previous(only_push(bob)), gone, "prevMessageId")
 
 
 @case("PSH-01")
@@ -95,7 +97,7 @@ def test_first_message_of_a_dialog(login: LogIn, newcomer: Newcomer, cid: Cid) -
     )
     equal(announced["chat"]["id"], dialog(alice, nina), "the chat announced")
     equal(pushed["message"]["id"], sent["id"], "the message pushed")
-    check("prevMessageId" not in pushed.value, "no prevMessageId", pushed.value)
+    equal(previous(pushed), None, "prevMessageId")
 
 
 @case("PSH-02")
@@ -583,3 +585,30 @@ def test_presence_of_somebody_known_to_many(
     followers[0].silence_by_fence(of=["NOTIF_PRESENCE"])
     asked = followers[0].call("CONTACT_PRESENCE", {"contactIds": [nina.user_id]})["presence"]
     equal(asked[str(nina.user_id)].get("status", 0), 0, "status for who asks")
+
+
+@case("PSH-18")
+def test_what_is_unread(login: LogIn, group: Group, cid: Cid) -> None:
+    """A classic client is told what it has not read, and one that named a capability is not."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol", capabilities=["history-more"])
+    chat = group(alice, bob, carol)
+    drained(bob, carol)
+    sent = [say(alice, chat, cid()) for _ in range(3)]
+    bob.fence()
+    carol.fence()
+    for push in carol.pushes("NOTIF_MESSAGE"):
+        equal({"ttl", "mark", "unread"} & set(push.value), set(), "what is for classic clients")
+    pushes = bob.pushes("NOTIF_MESSAGE")
+    equal(pushes[-1]["ttl"], False, "ttl")
+    seen = bob.call("CHAT_INFO", {"chatIds": [chat]})["chats"][0]
+    equal(pushes[-1]["unread"], seen["newMessages"], "unread")
+    equal(pushes[-1]["mark"], seen["participants"][str(bob.user_id)], "mark")
+    bob.call(
+        "CHAT_MARK",
+        {"chatId": chat, "messageId": sent[1]["id"], "mark": sent[1]["time"], "type": "READ_MESSAGE"},
+    )
+    alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [sent[2]["id"]], "forMe": False})
+    drained(bob)
+    say(alice, chat, cid())
+    push = only_push(bob)
+    equal((push["mark"], push["unread"]), (sent[1]["time"], 1), "mark and unread afterwards")

@@ -6,7 +6,7 @@ import pytest
 
 from tambour_conformance.fixtures import Cid, Group, LogIn
 from tambour_conformance.talk import NOBODY, dialog, say
-from tambour_conformance.verdict import case, equal
+from tambour_conformance.verdict import case, check, equal
 
 
 @case("REP-01")
@@ -36,7 +36,7 @@ def test_message(login: LogIn, cid: Cid) -> None:
     said = say(bob, chat, cid(), "buy now")
     for fields in ({"reasonId": 7, "typeId": 3}, {"reason": "спам"}):
         value = {"ids": [said["id"]], "parentId": chat, **fields}
-        equal(alice.call("COMPLAIN", value).value, {}, "the reply")
+        equal(alice.call("COMPLAIN", value).value, {"success": True}, "the reply")
     bob.silence_by_fence()
 
 
@@ -45,7 +45,9 @@ def test_user(login: LogIn) -> None:
     """A user can be reported, and is not told."""
     alice, bob = login("alice"), login("bob")
     for _ in range(2):
-        equal(alice.call("COMPLAIN", {"ids": [bob.user_id], "reason": 1}).value, {}, "the reply")
+        equal(
+            alice.call("COMPLAIN", {"ids": [bob.user_id], "reason": 1}).value, {"success": True}, "the reply"
+        )
     bob.silence_by_fence()
 
 
@@ -66,6 +68,16 @@ def test_unknown(login: LogIn, group: Group, cid: Cid) -> None:
 @case("REP-06")
 @pytest.mark.parametrize("sync", [None, 0, 1_754_255_000_000], ids=["absent", "zero", "time"])
 def test_reasons(login: LogIn, sync: int | None) -> None:
-    """There is no list of reasons."""
-    reply = login("alice").call("COMPLAIN_REASONS_GET", {} if sync is None else {"complainSync": sync})
-    equal((reply["complains"], reply["complainSync"]), ([], sync or 0), "reasons and their mark")
+    """There are reasons for each kind of thing, sent once."""
+    alice = login("alice")
+    reply = alice.call("COMPLAIN_REASONS_GET", {} if sync is None else {"complainSync": sync})
+    check(reply["complains"], "reasons", reply.value)
+    for each in reply["complains"]:
+        check(each["reasons"], f"reasons for type {each['typeId']}", each)
+        check(
+            all(reason["reasonId"] and reason["reasonTitle"] for reason in each["reasons"]),
+            "an id and a title",
+            each,
+        )
+    again = alice.call("COMPLAIN_REASONS_GET", {"complainSync": reply["complainSync"]})
+    equal((again["complains"], again["complainSync"]), ([], reply["complainSync"]), "reasons that are held")

@@ -11,9 +11,9 @@ import pytest
 from tambour_conformance import bundle
 from tambour_conformance.bundle import Bundle
 from tambour_conformance.connection import Connection
-from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, hello, message
+from tambour_conformance.fixtures import Cid, Connect, Group, Limits, LogIn, Newcomer, hello, message
 from tambour_conformance.people import Device, People
-from tambour_conformance.talk import SAVED, history, ids, login_again, say, time_out
+from tambour_conformance.talk import SAVED, dialog, history, ids, login_again, say, time_out
 from tambour_conformance.verdict import case, check, equal, skip
 
 PROTOCOL = bundle.load()
@@ -360,3 +360,53 @@ def test_language_of_refusals(
     equal(refusal["message"], "FAIL_LOGIN_TOKEN", "message")
     texts = protocol.errors["login.token"]["texts"]
     equal(refusal.get("localizedMessage"), texts[language] if language else None, "localizedMessage")
+
+
+@case("SES-10")
+def test_numbers_that_no_list_names(alice: Device, limits: Limits) -> None:
+    """An app that is newer than the server asks for such numbers at every start."""
+    each = limits["unknownOpcodesPerSoftError"]
+    for number in range(limits["maxSoftErrors"] * 2):
+        alice.refused("proto.opcode", 60_000 + number)
+    alice.alive()
+    if each * limits["maxSoftErrors"] > 2_000:
+        skip("too many to send")
+    for _ in range(each * (limits["maxSoftErrors"] + 1)):
+        alice.send(60_000, {})
+    alice.ends()
+
+
+@case("SES-14")
+def test_no_text_for_what_is_not_served(connect: Connect) -> None:
+    """Apps show such a text, and ask for things that are not served at every start."""
+    client = connect("client", init=False)
+    client.call(
+        "SESSION_INIT",
+        {"userAgent": {"deviceType": "DESKTOP", "locale": "ru"}, "deviceId": "conformance-texts"},
+    )
+    for opcode in (60_000, "PHOTO_UPLOAD"):
+        refusal = client.refused("proto.opcode", opcode)
+        check("localizedMessage" not in refusal.value, "no text", refusal.value)
+
+
+@case("SES-16")
+def test_no_banners(alice: Device) -> None:
+    """Nobody advertises anything."""
+    equal(alice.call("BANNERS_GET", {"bannersSync": 0})["banners"], [], "banners")
+
+
+@case("SES-17")
+def test_logged_in_by_a_code(client: Connection, newcomer: Newcomer, login: LogIn, cid: Cid) -> None:
+    """Who has got a token is logged in, without LOGIN; LOGIN afterwards is the usual one."""
+    nina, olga = login(newcomer("nina")), login(newcomer("olga"))
+    client.refused("proto.state", "CHATS_LIST", {})
+    link = client.call("GET_QR", {})
+    nina.call("AUTH_QR_APPROVE", {"qrLink": link["qrLink"]})
+    token = client.call("LOGIN_BY_QR", {"trackId": link["trackId"]})["tokenAttrs"]["LOGIN"]["token"]
+    client.call("CHATS_LIST", {})
+    sent = say(olga, dialog(olga, nina), cid(), "hello")
+    client.call("PING", {})
+    pushed = client.push("NOTIF_MESSAGE")
+    equal(pushed["message"]["id"], sent["id"], "the message pushed")
+    chats = client.call("LOGIN", {"token": token})["chats"]
+    equal([each["id"] for each in chats], [dialog(olga, nina)], "chats of the login")

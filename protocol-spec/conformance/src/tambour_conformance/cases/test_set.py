@@ -58,10 +58,16 @@ def test_settings_changed(login: LogIn, newcomer: Newcomer) -> None:
     """All settings come back, now and at the next login that does not hold them."""
     account = newcomer("owner")
     owner, laptop = login(account), login(account, "laptop")
-    before = login_again(owner)["config"]["hash"]
+    held = login_again(owner)["config"]
+    before, defaults = held["hash"], held["user"]
+    check(
+        defaults["PUSH_DETAILS"] is True and defaults["HIDDEN"] is False,
+        "what clients do by default",
+        defaults,
+    )
     put(owner, VIBR=False, LED=65535, PUSH_SOUND="DEFAULT")
     reply = put(owner, VIBR=None, DOUBLE_TAP_REACTION_VALUE="🔥")
-    settings = {"DOUBLE_TAP_REACTION_VALUE": "🔥", "LED": 65535, "PUSH_SOUND": "DEFAULT"}
+    settings = defaults | {"DOUBLE_TAP_REACTION_VALUE": "🔥", "LED": 65535, "PUSH_SOUND": "DEFAULT"}
     equal(reply["user"], settings, "settings")
     check(reply["hash"] != before, "another hash", reply["hash"])
     config = login_again(owner, configHash=before)["config"]
@@ -118,10 +124,11 @@ def test_too_much(login: LogIn, newcomer: Newcomer, limits: Limits) -> None:
     long = "x" * (limits["maxSettingBytes"] + 1)
     for name in ("", long):
         owner.refused("proto.payload", "CONFIG", {"settings": {"user": {name: 1}}})
+    defaults = put(owner)["user"]
     most = {f"S{number}": number for number in range(limits["maxSettings"])}
-    equal(put(owner, **most)["user"], most, "settings")
+    equal(put(owner, **most)["user"], defaults | most, "settings")
     owner.refused("proto.payload", "CONFIG", {"settings": {"user": {"ONE_MORE": 1}}})
-    equal(len(put(owner)["user"]), limits["maxSettings"], "settings after one too many")
+    equal(put(owner)["user"], defaults | most, "settings after one too many")
 
 
 @case("SET-04")
@@ -198,10 +205,11 @@ def test_chat_of_others(login: LogIn, newcomer: Newcomer, group: Group) -> None:
     """A chat that one does not see has no settings."""
     owner, nina, olga = login(newcomer("owner")), login(newcomer("nina")), login(newcomer("olga"))
     foreign = group(nina, olga)
+    defaults = put(owner)["user"]
     for chat in (foreign, owner.user_id ^ NOBODY):
         change = {"settings": {"user": {"LED": 1}, "chats": {str(chat): {"favIndex": 1}}}}
         owner.refused("chat.not.found", "CONFIG", change)
-    equal(put(owner)["user"], {}, "settings")
+    equal(put(owner)["user"], defaults, "settings")
 
 
 @case("SET-16")

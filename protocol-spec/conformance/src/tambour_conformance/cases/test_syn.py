@@ -481,3 +481,14 @@ def test_nobody_has_that_phone(login: LogIn, phone: Phone) -> None:
     for written in (f"+{digits}", digits, f"+{digits[0]} ({digits[1:4]}) {digits[4:7]}-{digits[7:]}"):
         reply = alice.call("CONTACT_INFO_BY_PHONE", {"phone": written})
         equal(reply["contact"]["id"], bob.user_id, f"the user of {written}")
+
+
+@case("SYN-31")
+def test_from_nothing(login: LogIn, newcomer: Newcomer, group: Group) -> None:
+    """A client that begins with 0 sees the newest chats."""
+    owner, nina = login(newcomer("owner")), login(newcomer("nina"))
+    chats = [group(owner, nina) for _ in range(3)]
+    for value in ({"marker": 0}, {}):
+        equal(
+            [each["id"] for each in owner.call("CHATS_LIST", value)["chats"]], chats[::-1], "the newest chats"
+        )

@@ -1,0 +1,39 @@
+import TambourProtocol
+
+/// What people can say of what they report.
+enum ReportReason: Int64, CaseIterable {
+    case spam = 1
+    case fraud
+    case insult
+    case violence
+    case adult
+    case illegal
+    case impersonation
+    case other
+
+    /// Rises by 2 with each change of the list.
+    static let version: Int64 = 1
+    /// What clients call the kinds of things that are reported.
+    static let kinds: ClosedRange<Int64> = 1...8
+
+    func title(in language: RequestError.Language) -> String {
+        switch (self, language) {
+        case (.spam, .en): "Spam"
+        case (.spam, .ru): "Спам"
+        case (.fraud, .en): "Fraud"
+        case (.fraud, .ru): "Мошенничество"
+        case (.insult, .en): "Insults or threats"
+        case (.insult, .ru): "Оскорбления или угрозы"
+        case (.violence, .en): "Violence"
+        case (.violence, .ru): "Насилие"
+        case (.adult, .en): "Adult content"
+        case (.adult, .ru): "Материалы для взрослых"
+        case (.illegal, .en): "Illegal goods or services"
+        case (.illegal, .ru): "Запрещённые товары или услуги"
+        case (.impersonation, .en): "Pretends to be somebody else"
+        case (.impersonation, .ru): "Выдаёт себя за другого"
+        case (.other, .en): "Something else"
+        case (.other, .ru): "Другое"
+        }
+    }
+}
