@@ -156,7 +156,8 @@ class WrongPredecessor(Fault):
     def answer(self, frame: Frame) -> list[Frame]:
         if frame.opcode != NUMBERS["NOTIF_MESSAGE"] or not frame.is_push:
             return [frame]
-        return [with_value(frame, frame.value | {"prevMessageId": frame["message"]["id"]})]
+        before = {"prevMessageId": frame["message"]["id"]}
+        return [with_value(frame, frame.value | before | {"message": frame["message"] | before})]
 
 
 class StoredTwice(Fault):
