@@ -337,7 +337,8 @@ struct SpecificationCheckTests {
             let index = try #require(specification.limits.firstIndex { $0.name == "maxDepth" })
             specification.limits[index].value = 0
         },
-        Mistake("a capability twice", "capability lz4-large is there twice") { specification in
+        Mistake("a capability twice", "capability or dialect lz4-large is there twice") {
+            specification in
             specification.capabilities += specification.capabilities
         },
         Mistake("a capability with capitals", "capability LZ4: a name is lower-case") {

@@ -42,6 +42,8 @@ extension Capabilities {
     /// The client named no capability. It gets all that the known clients of this wire read, also what is
     /// written for one of them alone.
     package static let classic = Capabilities(rawValue: 1 << 48)
+    /// The bits of all dialects, also of those of later versions.
+    package static let dialects = Capabilities(rawValue: 255 << 48)
 }
 
 /// What a client build has code for, as it said in SESSION_INIT.

@@ -235,7 +235,8 @@ extension FoldersGetByIdRequest: WireRequest {
 
 /// Makes a folder, which goes to the end, or replaces what is in one.
 package struct FoldersUpdateRequest: WirePayload, Hashable {
-    /// Its id, a UUID of the client's. Without one a new folder is made each time, and the reply names it.
+    /// Its id, a UUID of the client's. A request without one makes a new folder each time, and the reply
+    /// names it; only a request with one is idempotent.
     package var id: Text?
     /// Its name.
     package var title: Text

@@ -52,8 +52,9 @@ extension WirePayload {
 }
 
 extension Capabilities {
-    /// Every capability there is or will be: of who writes for themselves, or to a server.
-    package static let all = Capabilities(rawValue: ~(0xFF << 48))
+    /// All capabilities, also those of later versions, and no dialect: what a writer uses for its own data,
+    /// and a client for its requests.
+    package static let all = Capabilities(rawValue: .max).subtracting(.dialects)
 }
 
 /// What goes out by itself: a push.

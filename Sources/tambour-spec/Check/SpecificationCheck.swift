@@ -59,16 +59,15 @@ struct SpecificationCheck {
     }
 
     private mutating func checkNames() {
-        for (what, entries) in [
-            ("capability", specification.capabilities), ("dialect", specification.dialects),
-            ("capability or dialect", specification.gates),
-            ("feature", specification.features.map(\.documented)),
+        // A field names either of them by the same word.
+        unique(specification.gates.map { ($0.name, $0.origin) }, "capability or dialect")
+        unique(specification.features.map { ($0.documented.name, $0.documented.origin) }, "feature")
+        for (what, entries, most) in [
+            ("capability", specification.capabilities, CapabilitiesSource.firstDialect),
+            ("dialect", specification.dialects, CapabilitiesSource.mostDialects),
+            ("feature", specification.features.map(\.documented), UInt64.bitWidth),
         ] {
-            unique(entries.map { ($0.name, $0.origin) }, what)
-            let most =
-                what == "dialect"
-                ? CapabilitiesSource.mostDialects : CapabilitiesSource.firstDialect
-            if what != "capability or dialect", entries.count > most {
+            if entries.count > most {
                 complain(entries[most].origin, "\(what) \(entries[most].name): more than \(most)")
             }
             for entry in entries {
@@ -185,11 +184,11 @@ struct SpecificationCheck {
 
     private mutating func checkCopy(_ copy: Field, of type: StructType, _ place: String) {
         var fields = type.properties
-        for key in copy.copyOf {
+        for (depth, key) in copy.copyOf.enumerated() {
             guard let field = fields.first(where: { $0.key == key }) else {
                 return complain(copy.origin, "\(place): a copy of \(key), which is not there")
             }
-            if key == copy.copyOf.last {
+            if depth == copy.copyOf.count - 1 {
                 if field.type != copy.type {
                     complain(copy.origin, "\(place): of another type than what it copies")
                 }

@@ -458,6 +458,10 @@ struct CapabilitiesSource {
                     "package static let \(Names.camel(fromSeparated: dialect.name)) = Capabilities(rawValue: 1 << \(Self.firstDialect + index))"
                 )
             }
+            source.doc("The bits of all dialects, also of those of later versions.")
+            source.line(
+                "package static let dialects = Capabilities(rawValue: \((1 << Self.mostDialects) - 1) << \(Self.firstDialect))"
+            )
         }
         source.line()
         write(

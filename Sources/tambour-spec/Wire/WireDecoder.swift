@@ -28,7 +28,7 @@ struct WireDecoder {
         self.bounds = bounds
     }
 
-    /// The one value the bytes hold; zero bytes are an empty map.
+    /// The one value the bytes hold; no bytes at all, and nil alone, are an empty map.
     ///
     /// - Parameter bounds: For bytes of strangers; what we wrote ourselves needs none.
     static func decode(

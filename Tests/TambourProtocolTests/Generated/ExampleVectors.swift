@@ -1480,7 +1480,7 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
-            name: "CHAT_MEMBERS request: who asks", type: "ChatMembersRequest", opcode: 59, command: 0, dialect: [], sequence: 47,
+            name: "CHAT_MEMBERS request: requests to join", type: "ChatMembersRequest", opcode: 59, command: 0, dialect: [], sequence: 47,
             hex: "0a00002f003b0000002a83a6636861744964d3ffffc20f4408aac1a474797065ac4a4f494e5f52455155455354a5636f756e7464",
             accept: [],
             reject: []))
@@ -2724,7 +2724,7 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
-            name: "PROFILE_DELETE request: no more of this", type: "ProfileDeleteRequest", opcode: 199, command: 0, dialect: [], sequence: 7,
+            name: "PROFILE_DELETE request: the account stays", type: "ProfileDeleteRequest", opcode: 199, command: 0, dialect: [], sequence: 7,
             hex: "0a00000700c70000000981a664656c657465c3",
             accept: [],
             reject: []))
