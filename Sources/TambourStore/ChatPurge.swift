@@ -58,6 +58,14 @@ extension WriteTransaction {
         in chat: ChatState
     ) throws -> [MessageID] {
         try flush()
+        try putPurge(of: chat, upTo: last, sentBy: senders)
+        return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)
+    }
+
+    /// Has later steps delete what is there up to a message.
+    ///
+    /// - Parameter senders: whose messages, events left out; nil for everything.
+    func putPurge(of chat: ChatState, upTo last: MessageID, sentBy senders: [UserID]?) throws {
         writes += 1
         mayHavePurges = true
         let statement = store.chatPurges.put
@@ -67,7 +75,6 @@ extension WriteTransaction {
             statement.bind(3, last.rawValue)
             try statement.run()
         }
-        return try removePart(upTo: last, of: chat, limit: store.limits.purgedRowsPerStep)
     }
 
     /// Does a step of what `remove(upTo:sentBy:in:)` has left, chat by chat in turn.

@@ -168,7 +168,9 @@ package final class ChatState {
     package let kind: ChatKind
     /// The two of a dialog, `low < high`; the same user twice in saved messages; nil where people join.
     let pair: (low: UserID, high: UserID)?
-    package private(set) var details: ChatDetails
+    /// The post that these are the comments on; nil for a chat of its own.
+    package let post: Post?
+    private var ownDetails: ChatDetails
     package let created: Int64
     /// Above the fan-out threshold: changes move the chat's own clock, not every member's row.
     /// A chat that is big stays so.
@@ -182,15 +184,21 @@ package final class ChatState {
     var hasPendingMessages = false
     /// Every member of a small chat; of a big one those met so far.
     var members: [UserID: MemberState]
-    /// Everybody who hears of what happens here, in the order of their ids.
-    package private(set) var memberIDs: [UserID]
+    private var ownMemberIDs: [UserID]
     /// Of a dialog: those of the two who have blocked the other.
     private var blockers: Set<UserID>
+
+    /// A post of a channel, as what is written under it needs to know it.
+    package struct Post {
+        package let channel: ChatState
+        package let id: MessageID
+    }
 
     init(
         key: ChatKey,
         kind: ChatKind,
         pair: (low: UserID, high: UserID)?,
+        post: Post? = nil,
         details: ChatDetails,
         created: Int64,
         isBig: Bool,
@@ -203,13 +211,14 @@ package final class ChatState {
         self.key = key
         self.kind = kind
         self.pair = pair
-        self.details = details.detached
+        self.post = post
+        ownDetails = details.detached
         self.created = created
         self.isBig = isBig
         self.head = head
         self.changeClock = changeClock
         self.members = members
-        self.memberIDs = memberIDs
+        ownMemberIDs = memberIDs
         self.blockers = blockers
     }
 
@@ -232,6 +241,13 @@ package final class ChatState {
         }
     }
 
+    /// What its people may change about it; of comments that of their channel.
+    package var details: ChatDetails { post?.channel.details ?? ownDetails }
+
+    /// Everybody who may hear of what happens here, in the order of their ids; of comments the members of
+    /// their channel.
+    package var memberIDs: [UserID] { post?.channel.memberIDs ?? ownMemberIDs }
+
     package var owner: UserID { details.owner }
     package var title: Text? { details.title }
     package var memberCount: Int { memberIDs.count }
@@ -239,28 +255,30 @@ package final class ChatState {
     // What the rows say has changed with these; `WriteTransaction+Members.swift` alone calls them.
 
     func set(_ details: ChatDetails) {
-        self.details = details.detached
+        ownDetails = details.detached
     }
 
     func add(_ added: [MemberState]) {
         for member in added {
             members[member.userID] = member
-            memberIDs.insert(
+            ownMemberIDs.insert(
                 member.userID,
-                at: memberIDs.firstPlace(notBelow: member.userID)
+                at: ownMemberIDs.firstPlace(notBelow: member.userID)
             )
         }
     }
 
     func remove(_ id: UserID) {
         members[id] = nil
-        let place = memberIDs.firstPlace(notBelow: id)
-        if place < memberIDs.count, memberIDs[place] == id { memberIDs.remove(at: place) }
+        let place = ownMemberIDs.firstPlace(notBelow: id)
+        if place < ownMemberIDs.count, ownMemberIDs[place] == id {
+            ownMemberIDs.remove(at: place)
+        }
     }
 
     func removeEverybody() {
         members = [:]
-        memberIDs = []
+        ownMemberIDs = []
     }
 
     func makeBig() {
@@ -270,7 +288,11 @@ package final class ChatState {
 
     /// The id that travels; in a dialog the same number for both.
     package var wireID: ChatID {
+        if let post { return post.channel.wireID }
         guard let pair else { return ChatID(key.rawValue) }
         return .dialog(pair.low, pair.high)
     }
+
+    /// Where its messages stand for clients.
+    package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
 }

@@ -252,8 +252,10 @@ package typealias Admin = (id: UserID, permissions: RoleTable.Permissions)
 
 /// A chat as one member sees it, before its messages are looked at.
 package struct ChatView: Sendable {
-    package let key: ChatKey
-    package let kind: ChatKind
+    package private(set) var key: ChatKey
+    package private(set) var kind: ChatKind
+    /// The post of `channel` that these are the comments on; nil for a chat of its own.
+    package private(set) var post: (channel: ChatKey, id: MessageID)?
     package let viewer: UserID
     /// The other one of a dialog, the viewer in saved messages, nil where people join.
     package let partner: UserID?
@@ -294,9 +296,23 @@ package struct ChatView: Sendable {
     /// The id that travels to this viewer.
     package var wireID: ChatID {
         switch kind {
-        case .group, .channel: ChatID(key.rawValue)
+        case .group, .channel, .comments: ChatID((post?.channel ?? key).rawValue)
         case .dialog, .saved: .dialog(viewer, partner ?? viewer)
         }
+    }
+
+    /// Where its messages stand for clients.
+    package var address: MessageAddress { MessageAddress(chatID: wireID, postID: post?.id) }
+
+    /// The comments on a post, of which the viewer sees what they see of this channel.
+    ///
+    /// - Parameter key: theirs.
+    func comments(on post: MessageID, key: ChatKey) -> ChatView {
+        var view = self
+        view.post = (self.key, post)
+        view.key = key
+        view.kind = .comments
+        return view
     }
 
     init(row: any SQLStatement) {
@@ -531,10 +547,10 @@ extension ReadTransaction {
         if head.number > 0,
             let last = try lastVisible(in: view.key, for: view.viewer, above: view.floor)
         {
-            lastMessage = try message(last, wireID: wireID, for: view.viewpoint)
+            lastMessage = try message(last, at: view.address, for: view.viewpoint)
             previous = try previousID(of: last.id, in: view.key)
         }
-        let isGroup = !view.kind.isPair
+        let isGroup = view.kind.isJoined
         let (participants, admins) = try people(of: view)
         return Chat(
             id: wireID,
@@ -576,7 +592,7 @@ extension ReadTransaction {
         guard let id = view.pinned,
             let record = try visibleRecord(id, in: view.key, for: view.viewer, above: view.floor)
         else { return nil }
-        return try message(record, wireID: view.wireID, for: view.viewpoint)
+        return try message(record, at: view.address, for: view.viewpoint)
     }
 
     /// The administrators beside the owner, in the order of their ids.
@@ -615,7 +631,7 @@ extension ReadTransaction {
         if onlyAdmins { statement.bind(4, view.owner.rawValue) }
         let joined = AccountStatements.columnCount
         return try page(of: statement, limit: limit, where: isWanted) { account in
-            let isOwner = !view.kind.isPair && account.id == view.owner
+            let isOwner = view.kind.isJoined && account.id == view.owner
             let permissions =
                 isOwner ? .ofOwner : RoleTable.Permissions(rawValue: statement.int(joined + 1))
             let shown = view.isBig ? nil : statement.int(joined)

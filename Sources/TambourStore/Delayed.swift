@@ -279,7 +279,7 @@ extension ReadTransaction {
         let link = try reply(
             to: replyTo,
             in: view.key,
-            wireID: wireID,
+            at: view.address,
             for: view.viewpoint
         )
         return record.message(link: link ?? record.draft.forward)

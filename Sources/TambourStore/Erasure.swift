@@ -65,6 +65,7 @@ struct ErasureStatements {
             """
             SELECT chat FROM member WHERE user_id = $1
             UNION SELECT chat FROM former_member WHERE user_id = $1
+            UNION SELECT chat FROM commenter WHERE user_id = $1
             ORDER BY 1 LIMIT $2
             """
         )
@@ -99,7 +100,7 @@ struct ErasureStatements {
             "device", "track", "password", "message_hidden", "user_setting", "chat_setting",
             "draft", "delayed_message", "delayed_key", "folder", "folder_order", "account_word",
             "login_code", "join_request", "object_count", "object_purge", "email_code",
-            "introduction",
+            "introduction", "comment_ban",
         ]
         ofUser =
             try tables.map { try sql.prepare("DELETE FROM \($0) WHERE user_id = $1") }
@@ -129,7 +130,7 @@ struct ErasureStatements {
         }
         let tablesOfChat = [
             "message_hidden", "search_part", "search_word", "search_stale", "join_request",
-            "introduction",
+            "introduction", "comment_ban",
         ]
         ofChat = try tablesOfChat.map { try sql.prepare("DELETE FROM \($0) WHERE chat = $1") }
         deleteChat = try sql.prepare("DELETE FROM chat WHERE id = $1")
@@ -203,7 +204,7 @@ extension ReadTransaction {
         return try statement.step() ? UserID(statement.int(0)) : nil
     }
 
-    /// The first chats that somebody is in or was in.
+    /// The first chats that somebody is in or was in, or has commented in.
     package func chatsToErase(of user: UserID, limit: Int) throws -> [ChatKey] {
         let statement = store.erasure.chats
         defer { statement.reset() }
@@ -411,17 +412,24 @@ extension WriteTransaction {
         store.members.revive.bind(1, user.rawValue)
         store.members.revive.bind(2, chat.rawValue)
         try store.members.revive.run()
+        store.comments.forgetCommenter.bind(1, user.rawValue)
+        store.comments.forgetCommenter.bind(2, chat.rawValue)
+        try store.comments.forgetCommenter.run()
     }
 
-    /// Deletes the messages of a chat that nobody is in any more, and at last a dialog or saved messages
-    /// whole. Of a group the row stays: those who have left are told by it that they did.
+    /// Deletes the messages of a chat that nobody is in any more, and at last a dialog, saved messages or
+    /// comments whole. Of a group the row stays: those who have left are told by it that they did.
     ///
     /// - Parameter limit: how many messages, at most.
     /// - Returns: how many there were; as many as `limit` when there may be more.
     package func eraseDeserted(_ chat: ChatState, limit: Int) throws -> Int {
         writes += 1
         let empty = ChatDetails(owner: chat.owner)
-        if !chat.kind.isPair, chat.details != empty { try set(empty, of: chat) }
+        if chat.kind.isJoined, chat.details != empty { try set(empty, of: chat) }
+        var limit = limit
+        let comments = chat.kind == .channel ? try eraseComments(of: chat, limit: limit) : 0
+        guard comments < limit else { return comments }
+        limit -= comments
         let part = try part(of: chat, after: MessageID(0), limit: limit)
         if let part {
             store.erasure.deletePart.bind(1, chat.key.rawValue)
@@ -429,13 +437,19 @@ extension WriteTransaction {
             try store.erasure.deletePart.run()
             try dropReactions(upTo: part.last, in: chat)
             try dropIndex(of: chat.key, upTo: part.number)
-            if part.count == limit { return limit }
+            if part.count == limit { return comments + limit }
         }
         for statement in store.erasure.ofChat {
             statement.bind(1, chat.key.rawValue)
             try statement.run()
         }
-        if chat.kind.isPair {
+        if chat.kind == .comments {
+            for statement in store.comments.ofThread {
+                statement.bind(1, chat.key.rawValue)
+                try statement.run()
+            }
+        }
+        if !chat.kind.isJoined {
             store.erasure.deleteChat.bind(1, chat.key.rawValue)
             try store.erasure.deleteChat.run()
         }
@@ -444,7 +458,7 @@ extension WriteTransaction {
         if let pair = chat.pair {
             pairs[Pair(low: pair.low.rawValue, high: pair.high.rawValue)] = nil
         }
-        return part?.count ?? 0
+        return comments + (part?.count ?? 0)
     }
 
     /// The last step: nothing is left but the empty row of the account.

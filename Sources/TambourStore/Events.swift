@@ -29,6 +29,11 @@ package final class ReadCounters: Sendable {
         package let mark: Int64
         /// The number of unread messages.
         package let unread: Int64
+
+        package init(mark: Int64, unread: Int64) {
+            self.mark = mark
+            self.unread = unread
+        }
     }
 
     package let chatID: ChatID

@@ -65,11 +65,15 @@ private enum People {
 
 extension WriteTransaction {
     /// Lets the members of a chat see the users whom a message names.
-    func introduceNamed(in record: MessageRecord) throws {
-        guard record.attaches != nil || record.forward != nil else { return }
-        for user in People.named(attaches: record.attaches, forward: record.forward) {
+    ///
+    /// Those of a channel see who comments there, and whom that names.
+    func introduceNamed(in record: MessageRecord, of chat: ChatState) throws {
+        guard record.attaches != nil || record.forward != nil || chat.post != nil else { return }
+        var named = People.named(attaches: record.attaches, forward: record.forward)
+        if chat.post != nil { named.insert(record.sender) }
+        for user in named {
             store.introductions.add.bind(1, user.rawValue)
-            store.introductions.add.bind(2, record.chat.rawValue)
+            store.introductions.add.bind(2, (chat.post?.channel ?? chat).key.rawValue)
             try store.introductions.add.run()
         }
     }

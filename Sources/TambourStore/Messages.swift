@@ -225,6 +225,22 @@ package struct Viewpoint: Sendable {
     }
 }
 
+/// Where messages stand for clients: in a chat, or under a post of a channel.
+package struct MessageAddress: Hashable, Sendable {
+    /// The chat, as the reader knows it; of comments the channel.
+    package let chatID: ChatID
+    /// The post that they are comments on.
+    package let postID: MessageID?
+
+    package init(chatID: ChatID, postID: MessageID? = nil) {
+        self.chatID = chatID
+        self.postID = postID
+    }
+
+    /// Whether they are posts of a channel, which do not say who wrote them.
+    var isOfPosts: Bool { chatID.isChannel && postID == nil }
+}
+
 extension ChatView {
     package var viewpoint: Viewpoint { Viewpoint(user: viewer, floor: floor) }
 }
@@ -422,7 +438,7 @@ extension ReadTransaction {
     /// - Returns: oldest first. A page over the budget is cut where it is farthest from `from`.
     package func history(
         of chat: ChatKey,
-        wireID: ChatID,
+        at address: MessageAddress,
         for viewer: UserID,
         above floor: MessageID,
         from: Int64,
@@ -440,7 +456,7 @@ extension ReadTransaction {
         let older = try messages(
             store.messages.backward,
             in: chat,
-            wireID: wireID,
+            at: address,
             for: viewpoint,
             pivot: pivot,
             bound: max(MessageID(timeMs: max(0, earliest), counter: 0), floor.next),
@@ -452,7 +468,7 @@ extension ReadTransaction {
         var newer = try messages(
             store.messages.forward,
             in: chat,
-            wireID: wireID,
+            at: address,
             for: viewpoint,
             pivot: max(pivot, floor),
             bound: MessageID.last(at: latest),
@@ -472,7 +488,7 @@ extension ReadTransaction {
     private func messages(
         _ statement: any SQLStatement,
         in chat: ChatKey,
-        wireID: ChatID,
+        at address: MessageAddress,
         for viewpoint: Viewpoint,
         pivot: MessageID,
         bound: MessageID,
@@ -494,7 +510,7 @@ extension ReadTransaction {
                 break
             }
             let record = MessageRecord(row: statement)
-            let message = try message(record, wireID: wireID, for: viewpoint)
+            let message = try message(record, at: address, for: viewpoint)
             budget -= message.wireSizeEstimate
             if budget < 0, !messages.isEmpty {
                 more = true
@@ -512,7 +528,7 @@ extension ReadTransaction {
     /// - Parameter viewpoint: whose own reaction and votes are named, and who sees the answered message.
     package func message(
         _ record: MessageRecord,
-        wireID: ChatID,
+        at address: MessageAddress,
         previous: MessageID? = nil,
         for viewpoint: Viewpoint? = nil
     ) throws -> Message {
@@ -520,12 +536,12 @@ extension ReadTransaction {
         let viewer = viewpoint?.user
         var link = record.forward
         if let replyTo = record.replyTo, record.status != .removed,
-            let reply = try reply(to: replyTo, in: record.chat, wireID: wireID, for: viewpoint)
+            let reply = try reply(to: replyTo, in: record.chat, at: address, for: viewpoint)
         {
             link = reply
         }
         return try self.record(record, seenBy: viewer).message(
-            wireID: wireID,
+            at: address,
             link: link,
             previous: previous,
             reactions: try reactions(to: record, for: viewer),
@@ -538,7 +554,7 @@ extension ReadTransaction {
     func reply(
         to id: MessageID,
         in chat: ChatKey,
-        wireID: ChatID,
+        at address: MessageAddress,
         for viewpoint: Viewpoint?
     ) throws -> Packed<MessageLink>? {
         let known =
@@ -552,8 +568,8 @@ extension ReadTransaction {
         return Packed(
             MessageLink(
                 type: .reply,
-                chatID: wireID,
-                message: original.message(wireID: wireID, link: nil, previous: nil),
+                chatID: address.chatID,
+                message: original.message(at: address, link: nil, previous: nil),
                 messageID: id
             )
         )
@@ -573,7 +589,7 @@ extension MessageRecord {
     /// - Parameter viewer: nil for everybody. Who wrote a post is known to nobody but its author, so nobody
     ///   else sees what may tell one author's posts from another's.
     package func message(
-        wireID: ChatID,
+        at address: MessageAddress,
         link: Packed<MessageLink>?,
         previous: MessageID?,
         reactions: Packed<ReactionInfo>? = nil,
@@ -588,17 +604,18 @@ extension MessageRecord {
         return Message(
             id: id,
             time: id.timeMs,
-            type: wireID.isChannel ? "CHANNEL" : "USER",
+            type: address.isOfPosts ? "CHANNEL" : "USER",
             text: text,
-            sender: wireID.isChannel ? nil : sender,
-            chatID: wireID,
-            cid: device == .server || wireID.isChannel && viewer != sender ? nil : cid,
+            sender: address.isOfPosts ? nil : sender,
+            chatID: address.chatID,
+            cid: device == .server || address.isOfPosts && viewer != sender ? nil : cid,
             elements: elements,
             attaches: attaches ?? .emptyList,
             link: link,
             status: wireStatus,
             updateTime: updated == 0 ? nil : updated,
             reactionInfo: reactions,
+            postID: address.postID,
             prevMessageID: previous
         )
     }

@@ -31,6 +31,20 @@ extension ReadTransaction {
         ) { FormerChat(key: ChatKey($0.int(0)), joined: $0.int(1), left: $0.int(2)) }
     }
 
+    /// The posts of channels under which `user` has written or reacted.
+    package func commentedPosts(
+        of user: UserID
+    ) throws -> [(key: ChatKey, channel: ChatKey, post: MessageID)] {
+        try rows(
+            """
+            SELECT t.chat, t.channel, t.post FROM commenter c
+            JOIN comment_thread t ON t.chat = c.chat WHERE c.user_id = $1
+            ORDER BY t.channel, t.post
+            """,
+            user.rawValue
+        ) { (ChatKey($0.int(0)), ChatKey($0.int(1)), MessageID($0.int(2))) }
+    }
+
     /// What `user` wrote in a chat and is there still, smallest id first, from the one after `id`.
     package func ownMessages(
         of user: UserID,

@@ -28,7 +28,8 @@ extension RoleTable {
             in kind: ChatKind,
             owner: UserID,
             permissions: Permissions,
-            options: Options
+            options: Options,
+            isBanned: Bool = false
         ) {
             let role: Role =
                 switch kind {
@@ -36,6 +37,10 @@ extension RoleTable {
                 case .saved: .owner
                 case .group, .channel:
                     user == owner ? .owner : permissions.isEmpty ? .member : .admin
+                case .comments:
+                    user == owner
+                        ? .owner
+                        : !permissions.isEmpty ? .admin : isBanned ? .banned : .member
                 }
             self.init(
                 kind: kind.inTable,
@@ -82,6 +87,7 @@ extension ChatKind {
         case .saved: .saved
         case .group: .group
         case .channel: .channel
+        case .comments: .comments
         }
     }
 
@@ -89,7 +95,7 @@ extension ChatKind {
         switch self {
         case .dialog, .saved: .dialog
         case .group: .chat
-        case .channel: .channel
+        case .channel, .comments: .channel
         }
     }
 }

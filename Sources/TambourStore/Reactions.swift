@@ -116,6 +116,7 @@ extension WriteTransaction {
         leaving counters: ReactionInfo
     ) throws {
         writes += 1
+        if chat.post != nil { try noteCommenter(user, in: chat) }
         let statement = reaction == nil ? store.reactions.drop : store.reactions.put
         statement.bind(1, record.chat.rawValue)
         statement.bind(2, record.id.rawValue)

@@ -6,9 +6,14 @@ package enum ChatKind: Int64, CaseIterable, Sendable {
     case saved = 1
     case group = 2
     case channel = 3
+    /// The comments on one post of a channel, whose members and rights are the channel's.
+    case comments = 4
 
     /// Two people, or one with themselves: nobody joins or leaves.
     package var isPair: Bool { self == .dialog || self == .saved }
+
+    /// People join and leave, and the first message says who made it.
+    package var isJoined: Bool { self == .group || self == .channel }
 }
 
 /// Where a message stands; the raw values are those of the column `status`.

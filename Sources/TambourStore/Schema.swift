@@ -597,5 +597,32 @@ package enum Schema {
             CREATE INDEX delayed_key_ct ON delayed_key (user_id, ct);
             """
         ),
+        Migration(
+            22,
+            "comments",
+            """
+            CREATE TABLE comment_thread (
+              channel {int64} NOT NULL,
+              post {int64} NOT NULL,
+              chat {int64} NOT NULL UNIQUE,
+              comments {int64} NOT NULL,
+              PRIMARY KEY (channel, post)
+            ) {without_rowid};
+
+            CREATE TABLE commenter (
+              user_id {int64} NOT NULL,
+              chat {int64} NOT NULL,
+              PRIMARY KEY (user_id, chat)
+            ) {without_rowid};
+            CREATE INDEX commenter_chat ON commenter (chat);
+
+            CREATE TABLE comment_ban (
+              chat {int64} NOT NULL,
+              user_id {int64} NOT NULL,
+              PRIMARY KEY (chat, user_id)
+            ) {without_rowid};
+            CREATE INDEX comment_ban_user ON comment_ban (user_id);
+            """
+        ),
     ]
 }

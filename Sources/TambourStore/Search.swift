@@ -105,7 +105,9 @@ struct SearchStatements {
               JOIN chat c ON c.id = m.chat
             """
         )
-        chatsAfter = try sql.prepare("SELECT id FROM chat WHERE id > $1 ORDER BY id LIMIT $2")
+        chatsAfter = try sql.prepare(
+            "SELECT id FROM chat WHERE id > $1 AND kind <> 4 ORDER BY id LIMIT $2"
+        )
     }
 }
 

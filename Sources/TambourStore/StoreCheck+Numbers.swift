@@ -154,6 +154,13 @@ extension StoreCheck {
             [(["user_id"], ids), (["chat"], chats)]
         ),
         Numbers(
+            "comment_thread",
+            ["channel", "post"],
+            [(["channel", "chat"], chats), (["post"], messages), (["comments"], counts)]
+        ),
+        Numbers("commenter", ["user_id", "chat"], [(["user_id"], ids), (["chat"], chats)]),
+        Numbers("comment_ban", ["chat", "user_id"], [(["chat"], chats), (["user_id"], ids)]),
+        Numbers(
             "message",
             ["chat", "id"],
             [

@@ -27,6 +27,21 @@ package enum StoreCheck {
         problems += try rows(
             store.sql,
             """
+            SELECT t.channel, t.post, t.comments, count(m.id) FROM comment_thread t
+            LEFT JOIN message m ON m.chat = t.chat AND m.status <> 2
+            GROUP BY t.channel, t.post, t.comments HAVING t.comments <> count(m.id)
+            """
+        ) { "post \($0[1]) of chat \($0[0]): \($0[2]) comments recorded, \($0[3]) found" }
+        problems += try rows(
+            store.sql,
+            """
+            SELECT c.id FROM chat c
+            WHERE (c.kind = 4) <> EXISTS (SELECT 1 FROM comment_thread t WHERE t.chat = c.id)
+            """
+        ) { "chat \($0[0]): holds comments, and no post has them, or the other way round" }
+        problems += try rows(
+            store.sql,
+            """
             SELECT chat, count(*), max(n), min(n) FROM message
             GROUP BY chat HAVING count(*) <> max(n) OR min(n) <> 1
             """

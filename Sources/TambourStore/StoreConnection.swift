@@ -29,6 +29,7 @@ package final class StoreConnection {
     let people: PeopleStatements
     let meetings: MeetingStatements
     let introductions: IntroductionStatements
+    let comments: CommentStatements
     let publicChats: PublicChatStatements
     let joinRequests: JoinRequestStatements
     let reports: ReportStatements
@@ -61,6 +62,7 @@ package final class StoreConnection {
         people = try PeopleStatements(sql)
         meetings = try MeetingStatements(sql)
         introductions = try IntroductionStatements(sql)
+        comments = try CommentStatements(sql)
         publicChats = try PublicChatStatements(sql)
         joinRequests = try JoinRequestStatements(sql)
         reports = try ReportStatements(sql)

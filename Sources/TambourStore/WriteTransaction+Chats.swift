@@ -24,8 +24,9 @@ extension WriteTransaction {
         return try chat(key)
     }
 
-    /// The member's state; nil when `user` is no member.
+    /// The member's state; nil when `user` is no member. Of comments the members are those of the channel.
     package func member(_ user: UserID, of chat: ChatState) throws -> MemberState? {
+        let chat = chat.post?.channel ?? chat
         if let member = chat.members[user] { return member }
         guard chat.isBig else { return nil }
         let statement = store.members.byID
@@ -56,13 +57,16 @@ extension WriteTransaction {
         defer { statement.reset() }
         guard try statement.step() else { return nil }
         let kind = ChatKind(rawValue: statement.int(1)) ?? .group
-        let isBig = statement.int(15) != 0 || kind == .channel
+        let isBig = statement.int(15) != 0 || kind == .channel || kind == .comments
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
+        let post = kind == .comments ? try post(of: key) : nil
+        let head = try reader.head(of: key)
         let chat = ChatState(
             key: key,
             kind: kind,
             pair: kind.isPair ? (low, high) : nil,
+            post: post,
             details: ChatDetails(
                 owner: UserID(statement.int(4)),
                 title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
@@ -77,7 +81,8 @@ extension WriteTransaction {
             ),
             created: statement.int(6),
             isBig: isBig,
-            head: try reader.head(of: key),
+            // Comments are later than their post.
+            head: head.number == 0 ? ChatHead(id: post?.id ?? head.id, number: 0) : head,
             changeClock: statement.int(8),
             members: isBig ? [:] : try allMembers(of: key),
             memberIDs: try reader.memberIDs(of: key),
@@ -209,6 +214,8 @@ extension WriteTransaction {
     }
 
     func touch(_ member: MemberState, in chat: ChatState) {
+        // Comments change nothing for who reads the channel.
+        guard chat.kind != .comments else { return }
         member.touch(ct)
         save(.clock, of: member, in: chat)
     }

@@ -19,7 +19,7 @@ extension WriteTransaction {
         }
         return try reader.records(cid: cid, sender: sender, device: device, in: chat.key)
             // In a group the cid that created it is free for one message more.
-            .first { chat.kind.isPair || $0.number > 1 }
+            .first { !chat.kind.isJoined || $0.number > 1 }
     }
 
     /// The chat with this key, whoever asks.
@@ -40,6 +40,11 @@ extension WriteTransaction {
             throw ImpossibleRow("member of chat \(chat.key.rawValue): user_id", sender.rawValue)
         }
         writes += 1
+        if let post = chat.post {
+            try storeComments(chat, on: post)
+            try count(comments: 1, on: post)
+            try noteCommenter(sender, in: chat)
+        }
         let previous = chat.head.number == 0 ? nil : chat.head.id
         let time = max(ct, chat.head.id.timeMs + 1)
         counter &+= 1
@@ -63,7 +68,7 @@ extension WriteTransaction {
             throw ImpossibleRow("message \(chat.key.rawValue) \(chat.head.id): n", chat.head.number)
         }
         if device != .server {
-            let isCreation = !chat.kind.isPair && record.number == 1
+            let isCreation = chat.kind.isJoined && record.number == 1
             let key = SendKey(
                 sender: sender,
                 device: device,
@@ -75,8 +80,12 @@ extension WriteTransaction {
         }
         pending.append(record)
         chat.hasPendingMessages = true
-        try introduceNamed(in: record)
+        try introduceNamed(in: record, of: chat)
         chat.head = ChatHead(id: record.id, number: record.number)
+        guard chat.kind != .comments else {
+            touch(chat)
+            return (record, previous)
+        }
         if record.number % SearchIndex.step == 0 { searchBacklog.chats.insert(chat.key) }
         member.setRead(time: time, number: record.number)
         // Whoever writes shows that they were there, also who hides what they read.
@@ -127,7 +136,7 @@ extension WriteTransaction {
         }
         return try reader.message(
             record,
-            wireID: chat.wireID,
+            at: chat.address,
             previous: previous,
             for: viewpoint
         )
@@ -160,7 +169,7 @@ extension WriteTransaction {
         statement.bind(7, edited.poll?.rawValue ?? 0)
         statement.bind(8, edited.updated)
         try statement.run()
-        try introduceNamed(in: edited)
+        try introduceNamed(in: edited, of: chat)
         if let poll = old.pollAttach, poll.pollID != edited.pollAttach?.pollID {
             try dropVotes(in: old.id, of: old.chat)
         }
@@ -193,7 +202,14 @@ extension WriteTransaction {
             try statement.run()
         }
         try dropReactions(to: records.map(\.id), in: chat)
+        try noteRemoved(records.map(\.id), from: chat)
         touch(chat)
+    }
+
+    /// What goes with messages that are deleted for all.
+    private func noteRemoved(_ ids: [MessageID], from chat: ChatState) throws {
+        if let post = chat.post { try count(comments: -ids.count, on: post) }
+        try purgeComments(on: ids, of: chat)
     }
 
     /// Deletes for all what is there behind a message, up to another one with it.
@@ -254,6 +270,7 @@ extension WriteTransaction {
         removal.bindWords(3 + bounds.count, Text.empty)
         try removal.run()
         try dropReactions(to: removed.map(\.id), in: chat)
+        try noteRemoved(removed.map(\.id), from: chat)
         touch(chat)
         return removed
     }
@@ -271,7 +288,7 @@ extension WriteTransaction {
     package func hide(_ ids: [MessageID], in chat: ChatState, for user: UserID) throws {
         guard !ids.isEmpty, let member = try member(user, of: chat) else { return }
         writes += 1
-        member.forgetUnread()
+        if chat.post == nil { member.forgetUnread() } else { try noteCommenter(user, in: chat) }
         let statement = store.messages.hide
         for id in ids {
             statement.bind(1, user.rawValue)
@@ -332,7 +349,7 @@ extension WriteTransaction {
 
     /// How many messages of the chat `user` has not read.
     package func unread(of user: UserID, in chat: ChatState) throws -> Int64 {
-        guard let member = try member(user, of: chat) else { return 0 }
+        guard chat.kind != .comments, let member = try member(user, of: chat) else { return 0 }
         if let known = member.unread(in: chat) { return known }
         if chat.hasPendingMessages { try flushMessages() }
         let unread = try reader.unread(
@@ -348,6 +365,7 @@ extension WriteTransaction {
 
     /// Notes that members are told of a message of the chat.
     package func noteTold(_ chat: ChatState) {
+        guard chat.kind != .comments else { return }
         told.insert(chat.key)
     }
 

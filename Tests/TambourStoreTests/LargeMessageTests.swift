@@ -73,7 +73,7 @@ struct LargeMessageTests {
         let messages = try store.read { snapshot in
             try snapshot.history(
                 of: key,
-                wireID: ChatID(1),
+                at: MessageAddress(chatID: ChatID(1)),
                 for: users[1],
                 above: MessageID(0),
                 from: .max,

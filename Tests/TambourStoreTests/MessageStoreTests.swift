@@ -245,7 +245,8 @@ struct MessageStoreTests {
         #expect(record.elements == Packed([Element(type: "CODE")]))
         #expect(record.attaches != nil)
         #expect((record.cid, record.number, record.sender) == (sent.cid, 1, users[0]))
-        let message = record.message(wireID: ChatID(3), link: nil, previous: nil)
+        let address = MessageAddress(chatID: ChatID(3))
+        let message = record.message(at: address, link: nil, previous: nil)
         #expect((message.status, message.updateTime) == (.edited, store.now))
         #expect(try store.read { try $0.view(key, for: users[1]) }?.modified == store.now)
     }
@@ -489,7 +490,7 @@ struct MessageStoreTests {
             let page = try store.read { snapshot in
                 try snapshot.history(
                     of: key,
-                    wireID: ChatID(3),
+                    at: MessageAddress(chatID: ChatID(3)),
                     for: users[user],
                     above: MessageID(0),
                     from: from,
@@ -547,7 +548,7 @@ struct MessageStoreTests {
             let page = try store.read { snapshot in
                 try snapshot.history(
                     of: key,
-                    wireID: ChatID(3),
+                    at: MessageAddress(chatID: ChatID(3)),
                     for: users[1],
                     above: MessageID(0),
                     from: from,
@@ -581,7 +582,7 @@ struct MessageStoreTests {
             let page = try store.read { snapshot in
                 try snapshot.history(
                     of: key,
-                    wireID: ChatID(3),
+                    at: MessageAddress(chatID: ChatID(3)),
                     for: users[0],
                     above: MessageID(0),
                     from: sent[3].id.timeMs,

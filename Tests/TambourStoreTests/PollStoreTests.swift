@@ -61,7 +61,7 @@ struct PollStoreTests {
                 let record = try #require(try snapshot.record(id, in: key))
                 let message = try snapshot.message(
                     record,
-                    wireID: ChatID(0),
+                    at: MessageAddress(chatID: ChatID(0)),
                     for: viewer.map { Viewpoint(user: $0, floor: MessageID(0)) }
                 )
                 return message.attaches.stored?.first?.state

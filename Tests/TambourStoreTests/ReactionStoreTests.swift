@@ -52,7 +52,7 @@ struct ReactionStoreTests {
             for (viewer, own) in zip([users[0], users[1], nil], [nil, "👍", nil] as [Text?]) {
                 let message = try snapshot.message(
                     record,
-                    wireID: ChatID(0),
+                    at: MessageAddress(chatID: ChatID(0)),
                     for: viewer.map { Viewpoint(user: $0, floor: MessageID(0)) }
                 )
                 var expected = Self.thumb

@@ -207,7 +207,7 @@ private final class SearchPlay {
                 guard let view = try snapshot.view(chat, for: user) else { continue }
                 let page = try snapshot.history(
                     of: chat,
-                    wireID: view.wireID,
+                    at: view.address,
                     for: user,
                     above: view.floor,
                     from: .max,

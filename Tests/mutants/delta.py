@@ -40,8 +40,8 @@ MUTANTS = [
      MESSAGES, "        touch(chat)\n        return edited",
      "        if mutant != @ { touch(chat) }\n        return edited", None),
     ("remove: the members of the chat",
-     MESSAGES, "        try dropReactions(to: records.map(\\.id), in: chat)\n        touch(chat)\n    }",
-     "        try dropReactions(to: records.map(\\.id), in: chat)\n        if mutant != @ { touch(chat) }\n    }", None),
+     MESSAGES, "        try noteRemoved(records.map(\\.id), from: chat)\n        touch(chat)\n    }",
+     "        try noteRemoved(records.map(\\.id), from: chat)\n        if mutant != @ { touch(chat) }\n    }", None),
     ("hide: the member's row",
      MESSAGES, "            try statement.run()\n        }\n        touch(member, in: chat)\n    }",
      "            try statement.run()\n        }\n"

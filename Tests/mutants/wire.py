@@ -115,8 +115,8 @@ MUTANTS = [
            "if recentClientIDs.isCertainlyNew(cid, of: sender) { return nil }",
            "if recentClientIDs.isCertainlyNew(cid, of: sender) || mutant == @ { return nil }"),
     Mutant("a message has no predecessor", ["PSH", "flow"], HANDLERS + "ChatNews.swift",
-           "message: message, prevMessageID: previous)\n            self.emit",
-           "message: message, prevMessageID: mutant == @ ? message.id : previous)\n            self.emit"),
+           "                prevMessageID: previous\n            )\n            self.emit",
+           "                prevMessageID: mutant == @ ? message.id : previous\n            )\n            self.emit"),
     Mutant("the sender hears of its own message", ["PSH"], HANDLERS + "ChatNews.swift",
            "emit(.push(.notifMessage(push), to: users, except: connection))",
            "emit(.push(.notifMessage(push), to: users, except: mutant == @ ? ConnectionID(0) : connection))"),
@@ -150,6 +150,19 @@ MUTANTS = [
            "page.messages = older.reversed() + newer", "page.messages = mutant == @ ? older + newer : older.reversed() + newer"),
     Mutant("a negative count is none", ["HIS"], HANDLERS + "ChatsHandler.swift",
            "guard request.backward >= 0 else", "guard request.backward >= 0 || mutant == @ else"),
+    # Comments
+    Mutant("comments are told to who has left the channel", ["CMT"], "Sources/TambourServer/Gateway/LaneGateway.swift",
+           "                members.holdsSorted(caller.userID)\n", "                mutant == @ || members.holdsSorted(caller.userID)\n"),
+    Mutant("the comments opened first stay open", ["CMT"], "Sources/TambourServer/Gateway/CommentReaders.swift",
+           "own.count > limit {", "own.count > limit, mutant != @ {"),
+    Mutant("a comment is read as a message of the channel", ["CMT"], STORE + "WriteTransaction+Messages.swift",
+           "        guard chat.kind != .comments else {\n            touch(chat)", "        guard chat.kind != .comments || mutant == @ else {\n            touch(chat)"),
+    Mutant("deleted comments count", ["CMT", "MSG"], STORE + "WriteTransaction+Messages.swift",
+           "count(comments: -ids.count, on: post)", "count(comments: mutant == @ ? 0 : -ids.count, on: post)"),
+    Mutant("who is banned comments", ["CMT"], RULES + "ChatRules.swift",
+           "try tx.reader.isBanned(user, from: $0.channel.key) }", "try mutant != @ && tx.reader.isBanned(user, from: $0.channel.key) }"),
+    Mutant("what made a channel is commented on", ["CMT"], STORE + "Comments.swift",
+           "record.isPost\n        else { return nil }\n        if let key", "record.isPost || mutant == @\n        else { return nil }\n        if let key"),
 ]
 
 

@@ -213,6 +213,8 @@ local spec = {
         deletedPerStep = 150,
         objectRepliesDays = 7,
         maxDeletedRange = 10000,
+        maxOpenThreads = 16,
+        maxCommentBans = 10000,
         maxHiddenPerChat = 2000,
         maxDelayed = 500,
         maxDelayedPerChat = 100,
@@ -346,7 +348,7 @@ local spec = {
         [90] = { name = "MESSAGE_LINK", direction = "clientToServer" },
         [91] = { name = "MSG_GET_COMMENTS_INFO", direction = "clientToServer", request = "MsgGetCommentsInfoRequest", reply = "MsgGetCommentsInfoReply" },
         [92] = { name = "MSG_DELETE_RANGE", direction = "clientToServer", request = "MsgDeleteRangeRequest", reply = "MsgDeleteRangeReply" },
-        [94] = { name = "MSG_DELETE_USER_COMMENTS", direction = "clientToServer" },
+        [94] = { name = "MSG_DELETE_USER_COMMENTS", direction = "clientToServer", request = "MsgDeleteUserCommentsRequest", reply = "MsgDeleteUserCommentsReply" },
         [96] = { name = "SESSIONS_INFO", direction = "clientToServer", request = "SessionsInfoRequest", reply = "SessionsInfoReply" },
         [97] = { name = "SESSIONS_CLOSE", direction = "clientToServer", request = "SessionsCloseRequest", reply = "SessionsCloseReply" },
         [98] = { name = "PHONE_BIND_REQUEST", direction = "clientToServer", request = "PhoneBindRequestRequest", reply = "PhoneBindRequestReply" },
@@ -743,6 +745,7 @@ local spec = {
             { key = "reactionInfo", type = "packed<ReactionInfo>" },
             { key = "delayedAttributes", type = "DelayedAttributes" },
             { key = "options", type = "int" },
+            { key = "postId", type = "messageId" },
             { key = "prevMessageId", type = "messageId" },
         },
         FoundMessage = {
@@ -991,7 +994,10 @@ local spec = {
         },
         CommentsInfoUpdate = {
             { key = "postId", type = "messageId", required = true },
-            { key = "commentsInfo", type = "any", required = true, limitBytes = "maxShortStringBytes" },
+            { key = "commentsInfo", type = "CommentsInfo", required = true },
+        },
+        CommentsInfo = {
+            { key = "totalCount", type = "int", required = true },
         },
         DelayedAttributes = {
             { key = "timeToFire", type = "ms", required = true },
@@ -1271,6 +1277,7 @@ local spec = {
             { key = "since", type = "ms", required = true },
             { key = "messageId", type = "messageId" },
             { key = "count", type = "int" },
+            { key = "postId", type = "messageId" },
         },
         ChatChangesReply = {
             { key = "messages", type = "list<Message>", limitItems = { "maxHistoryPage" } },
@@ -1642,6 +1649,7 @@ local spec = {
         },
         MsgSendReply = {
             { key = "chatId", type = "chatId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "message", type = "Message", required = true },
             { key = "unread", type = "int" },
             { key = "mark", type = "ms" },
@@ -1679,6 +1687,7 @@ local spec = {
         MsgEditReply = {
             { key = "message", type = "Message", required = true },
             { key = "chatId", type = "chatId" },
+            { key = "postId", type = "messageId" },
         },
         MsgSharePreviewRequest = {
             { key = "text", type = "text", required = true, sensitive = true, limit = "maxTextUnits", limitBytes = "maxTextBytes" },
@@ -1706,6 +1715,7 @@ local spec = {
         NotifMessage = {
             { key = "chatId", type = "chatId", required = true },
             { key = "message", type = "Message", required = true },
+            { key = "postId", type = "messageId" },
             { key = "unread", type = "int" },
             { key = "mark", type = "ms" },
             { key = "ttl", type = "bool" },
@@ -1715,10 +1725,12 @@ local spec = {
         NotifTyping = {
             { key = "chatId", type = "chatId", required = true },
             { key = "userId", type = "userId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "type", type = "text", limitBytes = "maxShortStringBytes" },
         },
         NotifMsgDelete = {
             { key = "chatId", type = "chatId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "messageIds", type = "list<messageId>", required = true, limitItems = { "maxIDsPerRequest" } },
         },
         NotifMsgDelayed = {
@@ -1743,6 +1755,13 @@ local spec = {
         MsgDeleteRangeReply = {
             { key = "chat", type = "Chat", required = true },
         },
+        MsgDeleteUserCommentsRequest = {
+            { key = "chatId", type = "chatId", required = true },
+            { key = "postId", type = "messageId", required = true },
+            { key = "userId", type = "userId", required = true },
+            { key = "messageId", type = "messageId" },
+        },
+        MsgDeleteUserCommentsReply = {},
         NotifMsgDeleteRange = {
             { key = "chatId", type = "chatId", required = true },
             { key = "startTime", type = "ms", required = true },
@@ -1831,12 +1850,14 @@ local spec = {
         NotifMsgReactionsChanged = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "counters", type = "list<ReactionCounter>", limitItems = { "maxReactionKinds" } },
             { key = "totalCount", type = "int" },
         },
         NotifMsgYouReacted = {
             { key = "chatId", type = "chatId", required = true },
             { key = "messageId", type = "messageId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "reactionInfo", type = "ReactionInfo", required = true },
         },
         ChatComplainRequest = {

@@ -122,7 +122,7 @@ package struct ChatHistoryRequest: WirePayload, Hashable {
     package var getChat: Bool
     /// Ignored.
     package var interactive: Bool?
-    /// The post whose comments are meant; not served yet.
+    /// The post of a channel whose comments are meant instead.
     package var postID: MessageID?
 
     package init(
@@ -372,17 +372,21 @@ package struct ChatChangesRequest: WirePayload, Hashable {
     package var messageID: MessageID?
     /// How many changes at most; `maxHistoryPage` unless given, and never more.
     package var count: Int64?
+    /// The post of a channel whose comments are meant instead.
+    package var postID: MessageID?
 
     package init(
         chatID: ChatID,
         since: Int64,
         messageID: MessageID? = nil,
-        count: Int64? = nil
+        count: Int64? = nil,
+        postID: MessageID? = nil
     ) {
         self.chatID = chatID
         self.since = since
         self.messageID = messageID
         self.count = count
+        self.postID = postID
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
@@ -390,6 +394,7 @@ package struct ChatChangesRequest: WirePayload, Hashable {
         var since: Int64?
         var messageID: MessageID?
         var count: Int64?
+        var postID: MessageID?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -412,6 +417,10 @@ package struct ChatChangesRequest: WirePayload, Hashable {
                     fieldName = "count"
                     try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { count = try reader.readInt() }
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(4, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
@@ -422,13 +431,14 @@ package struct ChatChangesRequest: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let since else { throw missing("since") }
-        return Self(chatID: chatID, since: since, messageID: messageID, count: count)
+        return Self(chatID: chatID, since: since, messageID: messageID, count: count, postID: postID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
         if messageID != nil { fieldCount += 1 }
         if count != nil { fieldCount += 1 }
+        if postID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
@@ -441,6 +451,10 @@ package struct ChatChangesRequest: WirePayload, Hashable {
         if let count {
             writer.writeKey("count")
             writer.writeInt(count)
+        }
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
         }
     }
 }
@@ -1078,13 +1092,15 @@ extension ChatHideRequest: WireRequest {
     package static var opcode: Opcode { .chatHide }
 }
 
-/// Says that a chat is or is no longer open on the screen. A hint; pushes come either way.
+/// Says that a chat is or is no longer open on the screen. A hint; pushes come either way. Not so with
+/// `postId`: the comments on a post are told to those connections alone that have opened them, until they
+/// close them or end. Who then reads CHAT_HISTORY misses none.
 package struct ChatSubscribeRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
     /// Opened or closed.
     package var subscribe: Bool
-    /// The post whose comments are open; ignored.
+    /// The post of a channel whose comments are opened or closed.
     package var postID: MessageID?
 
     package init(

@@ -66,6 +66,7 @@ package enum ClientRequest: Sendable {
             case .linkInfo: .query(.linkInfo(try .decode(payload, limits: limits)))
             case .msgGetCommentsInfo: .query(.msgGetCommentsInfo(try .decode(payload, limits: limits)))
             case .msgDeleteRange: .command(.msgDeleteRange(try .decode(payload, limits: limits)))
+            case .msgDeleteUserComments: .command(.msgDeleteUserComments(try .decode(payload, limits: limits)))
             case .sessionsInfo: .query(.sessionsInfo(try .decode(payload, limits: limits)))
             case .sessionsClose: .command(.sessionsClose(try .decode(payload, limits: limits)))
             case .phoneBindRequest: .command(.phoneBindRequest(try .decode(payload, limits: limits)))
@@ -297,6 +298,7 @@ package indirect enum CommandRequest: Sendable {
     case chatMembersUpdate(ChatMembersUpdateRequest)
     case chatPinSetVisibility(ChatPinSetVisibilityRequest)
     case msgDeleteRange(MsgDeleteRangeRequest)
+    case msgDeleteUserComments(MsgDeleteUserCommentsRequest)
     case sessionsClose(SessionsCloseRequest)
     case phoneBindRequest(PhoneBindRequestRequest)
     case phoneBindConfirm(PhoneBindConfirmRequest)
@@ -349,6 +351,7 @@ package indirect enum CommandRequest: Sendable {
             case .chatMembersUpdate: .chatMembersUpdate
             case .chatPinSetVisibility: .chatPinSetVisibility
             case .msgDeleteRange: .msgDeleteRange
+            case .msgDeleteUserComments: .msgDeleteUserComments
             case .sessionsClose: .sessionsClose
             case .phoneBindRequest: .phoneBindRequest
             case .phoneBindConfirm: .phoneBindConfirm

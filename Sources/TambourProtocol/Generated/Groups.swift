@@ -852,18 +852,19 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var userIDs: [UserID]
     /// What to do.
     package var operation: MemberOperation
-    /// MEMBER unless given; ADMIN gives and takes rights, JOIN_REQUEST lets in who asks, the others answer
-    /// `not.allowed`.
+    /// MEMBER unless given; ADMIN gives and takes rights, JOIN_REQUEST lets in who asks, COMMENTS_BLACKLIST
+    /// keeps from commenting in a channel, BLOCKED answers `not.allowed`.
     package var type: MemberType?
     /// With add: whether they see what was said before.
     package var showHistory: Bool
-    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does.
+    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does. With
+    /// COMMENTS_BLACKLIST add those under the post `postId`.
     package var cleanMsgPeriod: Int64
     /// With ADMIN add: bits of the role table; absent for all but making administrators.
     package var permissions: Int64?
-    /// The post whose comments are meant; ignored.
+    /// With COMMENTS_BLACKLIST: the post whose comments are meant.
     package var postID: MessageID?
-    /// The comment that is meant; ignored.
+    /// The comment that led to it; not looked at.
     package var messageID: MessageID?
 
     package init(

@@ -443,6 +443,11 @@ package final class Limits: Sendable {
     package let objectRepliesDays: Int
     /// 10_000 messages. One request may not make the store change more.
     package let maxDeletedRange: Int
+    /// 16 posts. The comments that a connection may have open at once; each comment is told to all that have
+    /// opened them.
+    package let maxOpenThreads: Int
+    /// 10_000 users. Those whom a channel keeps from commenting.
+    package let maxCommentBans: Int
     /// 2000 messages. The number of unread messages leaves out messages that a user deleted for themselves,
     /// and counting reads a row for each. Who wants more of them gone clears the chat.
     package let maxHiddenPerChat: Int
@@ -775,6 +780,8 @@ package final class Limits: Sendable {
         deletedPerStep = overrides.value(of: "deletedPerStep", standard: 150)
         objectRepliesDays = overrides.value(of: "objectRepliesDays", standard: 7)
         maxDeletedRange = overrides.value(of: "maxDeletedRange", standard: 10_000)
+        maxOpenThreads = overrides.value(of: "maxOpenThreads", standard: 16)
+        maxCommentBans = overrides.value(of: "maxCommentBans", standard: 10_000)
         maxHiddenPerChat = overrides.value(of: "maxHiddenPerChat", standard: 2000)
         maxDelayed = overrides.value(of: "maxDelayed", standard: 500)
         maxDelayedPerChat = overrides.value(of: "maxDelayedPerChat", standard: 100)

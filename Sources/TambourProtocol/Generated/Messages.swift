@@ -11,7 +11,7 @@ package struct MsgSendRequest: WirePayload, Hashable {
     package var userID: UserID?
     /// False sends it silently.
     package var notify: Bool
-    /// The post that is commented on; not served yet.
+    /// The post of the channel `chatId` that is commented on.
     package var postID: MessageID?
     /// The message.
     package var message: NewMessage
@@ -103,6 +103,8 @@ package struct MsgSendRequest: WirePayload, Hashable {
 package struct MsgSendReply: WirePayload, Hashable {
     /// Where it went.
     package var chatID: ChatID
+    /// The post that it is a comment on.
+    package var postID: MessageID?
     /// The message as stored.
     package var message: Message
     /// The caller's unread messages.
@@ -116,6 +118,7 @@ package struct MsgSendReply: WirePayload, Hashable {
 
     package init(
         chatID: ChatID,
+        postID: MessageID? = nil,
         message: Message,
         unread: Int64? = nil,
         mark: Int64? = nil,
@@ -123,6 +126,7 @@ package struct MsgSendReply: WirePayload, Hashable {
         prevMessageID: MessageID? = nil
     ) {
         self.chatID = chatID
+        self.postID = postID
         self.message = message
         self.unread = unread
         self.mark = mark
@@ -132,6 +136,7 @@ package struct MsgSendReply: WirePayload, Hashable {
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
+        var postID: MessageID?
         var message: Message?
         var unread: Int64?
         var mark: Int64?
@@ -147,25 +152,29 @@ package struct MsgSendReply: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
                     chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "message") {
                     fieldName = "message"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     message = try Message.read(from: &reader)
                 } else if reader.matches(wireKey, "unread") {
                     fieldName = "unread"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { unread = try reader.readInt() }
                 } else if reader.matches(wireKey, "mark") {
                     fieldName = "mark"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { mark = try reader.readInt() }
                 } else if reader.matches(wireKey, "chat") {
                     fieldName = "chat"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chat = try Chat.read(from: &reader) }
                 } else if reader.matches(wireKey, "prevMessageId") {
                     fieldName = "prevMessageId"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { prevMessageID = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
@@ -177,11 +186,12 @@ package struct MsgSendReply: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let message else { throw missing("message") }
-        return Self(chatID: chatID, message: message, unread: unread, mark: mark, chat: chat, prevMessageID: prevMessageID)
+        return Self(chatID: chatID, postID: postID, message: message, unread: unread, mark: mark, chat: chat, prevMessageID: prevMessageID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
         if unread != nil { fieldCount += 1 }
         if mark != nil { fieldCount += 1 }
         if chat != nil { fieldCount += 1 }
@@ -189,6 +199,10 @@ package struct MsgSendReply: WirePayload, Hashable {
         writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("message")
         message.write(to: &writer)
         if let unread {
@@ -225,7 +239,7 @@ package struct MsgTypingRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// TEXT, AUDIO, VIDEO, FILE, PHOTO, STICKER.
     package var type: Text?
-    /// The post that is commented on; ignored.
+    /// The post that is commented on.
     package var postID: MessageID?
 
     package init(
@@ -326,7 +340,7 @@ package struct MsgDeleteRequest: WirePayload, Hashable {
     package var forMe: Bool
     /// REGULAR unless given.
     package var itemType: ItemType?
-    /// The post whose comments are meant; not served yet.
+    /// The post whose comments are meant.
     package var postID: MessageID?
 
     package init(
@@ -512,7 +526,7 @@ package struct MsgEditRequest: WirePayload, Hashable {
     package var attaches: [NewAttach]?
     /// The new time of a scheduled message; refused for others.
     package var delayedAttributes: DelayedAttributes?
-    /// The post whose comment is meant; not served yet.
+    /// The post whose comment is meant.
     package var postID: MessageID?
 
     package init(
@@ -650,18 +664,23 @@ package struct MsgEditReply: WirePayload, Hashable {
     package var message: Message
     /// The chat.
     package var chatID: ChatID?
+    /// The post that it is a comment on.
+    package var postID: MessageID?
 
     package init(
         message: Message,
-        chatID: ChatID? = nil
+        chatID: ChatID? = nil,
+        postID: MessageID? = nil
     ) {
         self.message = message
         self.chatID = chatID
+        self.postID = postID
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var message: Message?
         var chatID: ChatID?
+        var postID: MessageID?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -676,6 +695,10 @@ package struct MsgEditReply: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(1, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chatID = ChatID(try reader.readID()) }
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
                 }
@@ -685,18 +708,23 @@ package struct MsgEditReply: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let message else { throw missing("message") }
-        return Self(message: message, chatID: chatID)
+        return Self(message: message, chatID: chatID, postID: postID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 1
         if chatID != nil { fieldCount += 1 }
+        if postID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("message")
         message.write(to: &writer)
         if let chatID {
             writer.writeKey("chatId")
             writer.writeInt(chatID.rawValue)
+        }
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
         }
     }
 }
@@ -834,7 +862,7 @@ package struct MsgGetRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// Which messages.
     package var messageIDs: [MessageID]
-    /// The post whose comments are meant; not served yet.
+    /// The post whose comments are meant.
     package var postID: MessageID?
 
     package init(
@@ -1013,10 +1041,12 @@ package struct NotifMessage: WirePayload, Hashable {
     package var chatID: ChatID
     /// The message.
     package var message: Message
-    /// The receiver's unread messages, as they are at the end of the commit; left out, with `mark` and `ttl`,
-    /// where nobody has counted them yet. Only in the dialect `classic`.
+    /// The post that the message is a comment on.
+    package var postID: MessageID?
+    /// The receiver's unread messages, as they are at the end of the commit, 0 with a comment; left out, with
+    /// `mark` and `ttl`, where nobody has counted them yet. Only in the dialect `classic`.
     package var unread: Int64?
-    /// The receiver's read mark, 0 for never. Only in the dialect `classic`.
+    /// The receiver's read mark, 0 for never and with a comment. Only in the dialect `classic`.
     package var mark: Int64?
     /// Whether it disappears by itself; never. Only in the dialect `classic`.
     package var ttl: Bool?
@@ -1028,6 +1058,7 @@ package struct NotifMessage: WirePayload, Hashable {
     package init(
         chatID: ChatID,
         message: Message,
+        postID: MessageID? = nil,
         unread: Int64? = nil,
         mark: Int64? = nil,
         ttl: Bool? = nil,
@@ -1036,6 +1067,7 @@ package struct NotifMessage: WirePayload, Hashable {
     ) {
         self.chatID = chatID
         self.message = message
+        self.postID = postID
         self.unread = unread
         self.mark = mark
         self.ttl = ttl
@@ -1046,6 +1078,7 @@ package struct NotifMessage: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
         var message: Message?
+        var postID: MessageID?
         var unread: Int64?
         var mark: Int64?
         var ttl: Bool?
@@ -1065,25 +1098,29 @@ package struct NotifMessage: WirePayload, Hashable {
                     fieldName = "message"
                     try claim(1, in: &fieldsSeen)
                     message = try Message.read(from: &reader)
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "unread") {
                     fieldName = "unread"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { unread = try reader.readInt() }
                 } else if reader.matches(wireKey, "mark") {
                     fieldName = "mark"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { mark = try reader.readInt() }
                 } else if reader.matches(wireKey, "ttl") {
                     fieldName = "ttl"
-                    try claim(4, in: &fieldsSeen)
+                    try claim(5, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { ttl = try reader.readBool() }
                 } else if reader.matches(wireKey, "prevMessageId") {
                     fieldName = "prevMessageId"
-                    try claim(5, in: &fieldsSeen)
+                    try claim(6, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { prevMessageID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "chat") {
                     fieldName = "chat"
-                    try claim(6, in: &fieldsSeen)
+                    try claim(7, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { chat = try Chat.read(from: &reader) }
                 } else {
                     try reader.skip()
@@ -1095,11 +1132,12 @@ package struct NotifMessage: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let message else { throw missing("message") }
-        return Self(chatID: chatID, message: message, unread: unread, mark: mark, ttl: ttl, prevMessageID: prevMessageID, chat: chat)
+        return Self(chatID: chatID, message: message, postID: postID, unread: unread, mark: mark, ttl: ttl, prevMessageID: prevMessageID, chat: chat)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
         if unread != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         if mark != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
         if ttl != nil, writer.capabilities.contains(.classic) { fieldCount += 1 }
@@ -1110,6 +1148,10 @@ package struct NotifMessage: WirePayload, Hashable {
         writer.writeInt(chatID.rawValue)
         writer.writeKey("message")
         message.write(to: &writer)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         if let unread, writer.capabilities.contains(.classic) {
             writer.writeKey("unread")
             writer.writeInt(unread)
@@ -1226,22 +1268,27 @@ package struct NotifTyping: WirePayload, Hashable {
     package var chatID: ChatID
     /// Who.
     package var userID: UserID
+    /// The post that is commented on.
+    package var postID: MessageID?
     /// As in MSG_TYPING.
     package var type: Text?
 
     package init(
         chatID: ChatID,
         userID: UserID,
+        postID: MessageID? = nil,
         type: Text? = nil
     ) {
         self.chatID = chatID
         self.userID = userID
+        self.postID = postID
         self.type = type
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
         var userID: UserID?
+        var postID: MessageID?
         var type: Text?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -1257,9 +1304,13 @@ package struct NotifTyping: WirePayload, Hashable {
                     fieldName = "userId"
                     try claim(1, in: &fieldsSeen)
                     userID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "type") {
                     fieldName = "type"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { type = try reader.readText() }
                 } else {
                     try reader.skip()
@@ -1271,17 +1322,22 @@ package struct NotifTyping: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let userID else { throw missing("userId") }
-        return Self(chatID: chatID, userID: userID, type: type)
+        return Self(chatID: chatID, userID: userID, postID: postID, type: type)
     }
 
     package func write(to writer: inout MessagePackWriter) {
         var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
         if type != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
         writer.writeKey("userId")
         writer.writeInt(userID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         if let type {
             writer.writeKey("type")
             writer.writeText(type)
@@ -1293,19 +1349,24 @@ package struct NotifTyping: WirePayload, Hashable {
 package struct NotifMsgDelete: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
+    /// The post whose comments are meant.
+    package var postID: MessageID?
     /// Which messages.
     package var messageIDs: [MessageID]
 
     package init(
         chatID: ChatID,
+        postID: MessageID? = nil,
         messageIDs: [MessageID]
     ) {
         self.chatID = chatID
+        self.postID = postID
         self.messageIDs = messageIDs
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
+        var postID: MessageID?
         var messageIDs: [MessageID]?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -1317,9 +1378,13 @@ package struct NotifMsgDelete: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
                     chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "messageIds") {
                     fieldName = "messageIds"
-                    try claim(1, in: &fieldsSeen)
+                    try claim(2, in: &fieldsSeen)
                     messageIDs = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> MessageID in MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
@@ -1331,13 +1396,19 @@ package struct NotifMsgDelete: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let messageIDs else { throw missing("messageIds") }
-        return Self(chatID: chatID, messageIDs: messageIDs)
+        return Self(chatID: chatID, postID: postID, messageIDs: messageIDs)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(2)
+        var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("messageIds")
         writer.writeArrayHeader(messageIDs.count)
         for item in messageIDs {
@@ -1447,7 +1518,7 @@ package struct NotifMsgDelayed: WirePayload, Hashable {
     }
 }
 
-/// How many comments posts have. Comments are not served yet, so none has any.
+/// How many comments posts have.
 package struct MsgGetCommentsInfoRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
@@ -1506,7 +1577,7 @@ package struct MsgGetCommentsInfoRequest: WirePayload, Hashable {
 
 /// The answer to MSG_GET_COMMENTS_INFO.
 package struct MsgGetCommentsInfoReply: WirePayload, Hashable {
-    /// One for each post.
+    /// One for each post that the caller sees.
     package var commentsInfoUpdates: [CommentsInfoUpdate]
 
     package init(
@@ -1674,6 +1745,113 @@ extension MsgDeleteRangeRequest: WireRequest {
 
     /// The opcode it travels under.
     package static var opcode: Opcode { .msgDeleteRange }
+}
+
+/// Deletes for everybody what one user has written under a post, in parts as CHAT_CLEAR does. Whoever may
+/// delete comments of others may do it, and everybody for their own.
+package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
+    /// The channel.
+    package var chatID: ChatID
+    /// The post.
+    package var postID: MessageID
+    /// Whose comments.
+    package var userID: UserID
+    /// The comment that led to it; not looked at.
+    package var messageID: MessageID?
+
+    package init(
+        chatID: ChatID,
+        postID: MessageID,
+        userID: UserID,
+        messageID: MessageID? = nil
+    ) {
+        self.chatID = chatID
+        self.postID = postID
+        self.userID = userID
+        self.messageID = messageID
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var chatID: ChatID?
+        var postID: MessageID?
+        var userID: UserID?
+        var messageID: MessageID?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "chatId") {
+                    fieldName = "chatId"
+                    try claim(0, in: &fieldsSeen)
+                    chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(1, in: &fieldsSeen)
+                    postID = MessageID(try reader.readID())
+                } else if reader.matches(wireKey, "userId") {
+                    fieldName = "userId"
+                    try claim(2, in: &fieldsSeen)
+                    userID = UserID(try reader.readID())
+                } else if reader.matches(wireKey, "messageId") {
+                    fieldName = "messageId"
+                    try claim(3, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { messageID = MessageID(try reader.readID()) }
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let chatID else { throw missing("chatId") }
+        guard let postID else { throw missing("postId") }
+        guard let userID else { throw missing("userId") }
+        return Self(chatID: chatID, postID: postID, userID: userID, messageID: messageID)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        var fieldCount = 3
+        if messageID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
+        writer.writeKey("chatId")
+        writer.writeInt(chatID.rawValue)
+        writer.writeKey("postId")
+        writer.writeInt(postID.rawValue)
+        writer.writeKey("userId")
+        writer.writeInt(userID.rawValue)
+        if let messageID {
+            writer.writeKey("messageId")
+            writer.writeInt(messageID.rawValue)
+        }
+    }
+}
+
+/// The answer to MSG_DELETE_USER_COMMENTS.
+package struct MsgDeleteUserCommentsReply: WirePayload, Hashable {
+    package init() {}
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        for _ in 0..<(try reader.readMapHeader()) {
+            _ = try reader.readKey()
+            try reader.skip()
+        }
+        reader.endContainer()
+        return Self()
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(0)
+    }
+}
+
+extension MsgDeleteUserCommentsRequest: WireRequest {
+    package typealias Reply = MsgDeleteUserCommentsReply
+
+    /// The opcode it travels under.
+    package static var opcode: Opcode { .msgDeleteUserComments }
 }
 
 /// Everything between two times was deleted. NOTIF_MSG_DELETE follows with the ids, for clients that do not

@@ -930,7 +930,7 @@ package enum MemberType: WireValue, Hashable {
     case joinRequest
     /// Who may not come back; nobody is kept out yet.
     case blocked
-    /// Who may not comment; there are no comments yet.
+    /// Who may not comment on the posts of a channel.
     case commentsBlacklist
 
     /// The value as it travels.
@@ -3351,7 +3351,7 @@ package struct Message: WireValue, Hashable {
         get { shared.value.text }
         set { shared = shared.changed { $0.text = newValue } }
     }
-    /// Absent in channels.
+    /// Absent in posts of channels.
     package var sender: UserID? {
         get { shared.value.sender }
         set { shared = shared.changed { $0.sender = newValue } }
@@ -3406,7 +3406,12 @@ package struct Message: WireValue, Hashable {
         get { shared.value.options }
         set { shared = shared.changed { $0.options = newValue } }
     }
-    /// The id before it in the chat, visible or not.
+    /// Of a comment the post that it stands under.
+    package var postID: MessageID? {
+        get { shared.value.postID }
+        set { shared = shared.changed { $0.postID = newValue } }
+    }
+    /// The id before it in the chat, visible or not; of a comment the one before it under the post.
     package var prevMessageID: MessageID? {
         get { shared.value.prevMessageID }
         set { shared = shared.changed { $0.prevMessageID = newValue } }
@@ -3428,6 +3433,7 @@ package struct Message: WireValue, Hashable {
         var reactionInfo: Packed<ReactionInfo>?
         var delayedAttributes: DelayedAttributes?
         var options: Int64?
+        var postID: MessageID?
         var prevMessageID: MessageID?
     }
 
@@ -3449,6 +3455,7 @@ package struct Message: WireValue, Hashable {
         reactionInfo: Packed<ReactionInfo>? = nil,
         delayedAttributes: DelayedAttributes? = nil,
         options: Int64? = nil,
+        postID: MessageID? = nil,
         prevMessageID: MessageID? = nil
     ) {
         shared = Shared(
@@ -3468,6 +3475,7 @@ package struct Message: WireValue, Hashable {
                 reactionInfo: reactionInfo,
                 delayedAttributes: delayedAttributes,
                 options: options,
+                postID: postID,
                 prevMessageID: prevMessageID
             )
         )
@@ -3489,6 +3497,7 @@ package struct Message: WireValue, Hashable {
         var reactionInfo: Packed<ReactionInfo>?
         var delayedAttributes: DelayedAttributes?
         var options: Int64?
+        var postID: MessageID?
         var prevMessageID: MessageID?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -3556,9 +3565,13 @@ package struct Message: WireValue, Hashable {
                     fieldName = "options"
                     try claim(14, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { options = try reader.readInt() }
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(15, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "prevMessageId") {
                     fieldName = "prevMessageId"
-                    try claim(15, in: &fieldsSeen)
+                    try claim(16, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { prevMessageID = MessageID(try reader.readID()) }
                 } else {
                     try reader.skip()
@@ -3571,7 +3584,7 @@ package struct Message: WireValue, Hashable {
         guard let id else { throw missing("id") }
         guard let time else { throw missing("time") }
         guard let type else { throw missing("type") }
-        return Self(id: id, time: time, type: type, text: text, sender: sender, chatID: chatID, cid: cid, elements: elements, attaches: attaches, link: link, status: status, updateTime: updateTime, reactionInfo: reactionInfo, delayedAttributes: delayedAttributes, options: options, prevMessageID: prevMessageID)
+        return Self(id: id, time: time, type: type, text: text, sender: sender, chatID: chatID, cid: cid, elements: elements, attaches: attaches, link: link, status: status, updateTime: updateTime, reactionInfo: reactionInfo, delayedAttributes: delayedAttributes, options: options, postID: postID, prevMessageID: prevMessageID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
@@ -3586,6 +3599,7 @@ package struct Message: WireValue, Hashable {
         if reactionInfo != nil { fieldCount += 1 }
         if delayedAttributes != nil { fieldCount += 1 }
         if options != nil { fieldCount += 1 }
+        if postID != nil { fieldCount += 1 }
         if prevMessageID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("id")
@@ -3637,6 +3651,10 @@ package struct Message: WireValue, Hashable {
         if let options {
             writer.writeKey("options")
             writer.writeInt(options)
+        }
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
         }
         if let prevMessageID {
             writer.writeKey("prevMessageId")
@@ -7265,12 +7283,12 @@ package struct ObjectRange: WireValue, Hashable {
 package struct CommentsInfoUpdate: WireValue, Hashable {
     /// The post.
     package var postID: MessageID
-    /// Null; comments are not served yet.
-    package var commentsInfo: AnyValue
+    /// The number of comments.
+    package var commentsInfo: CommentsInfo
 
     package init(
         postID: MessageID,
-        commentsInfo: AnyValue
+        commentsInfo: CommentsInfo
     ) {
         self.postID = postID
         self.commentsInfo = commentsInfo
@@ -7278,7 +7296,7 @@ package struct CommentsInfoUpdate: WireValue, Hashable {
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var postID: MessageID?
-        var commentsInfo: AnyValue?
+        var commentsInfo: CommentsInfo?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -7292,7 +7310,7 @@ package struct CommentsInfoUpdate: WireValue, Hashable {
                 } else if reader.matches(wireKey, "commentsInfo") {
                     fieldName = "commentsInfo"
                     try claim(1, in: &fieldsSeen)
-                    commentsInfo = try AnyValue.read(from: &reader)
+                    commentsInfo = try CommentsInfo.read(from: &reader)
                 } else {
                     try reader.skip()
                 }
@@ -7312,6 +7330,48 @@ package struct CommentsInfoUpdate: WireValue, Hashable {
         writer.writeInt(postID.rawValue)
         writer.writeKey("commentsInfo")
         commentsInfo.write(to: &writer)
+    }
+}
+
+/// Counts the comments on a post.
+package struct CommentsInfo: WireValue, Hashable {
+    /// How many there are; deleted ones do not count.
+    package var totalCount: Int64
+
+    package init(
+        totalCount: Int64
+    ) {
+        self.totalCount = totalCount
+    }
+
+    package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
+        var totalCount: Int64?
+        var fieldsSeen: UInt64 = 0
+        var fieldName: StaticString = ""
+        do throws(PayloadError) {
+            for _ in 0..<(try reader.readMapHeader()) {
+                fieldName = ""
+                let wireKey = try reader.readKey()
+                if reader.matches(wireKey, "totalCount") {
+                    fieldName = "totalCount"
+                    try claim(0, in: &fieldsSeen)
+                    totalCount = try reader.readInt()
+                } else {
+                    try reader.skip()
+                }
+            }
+        } catch {
+            throw error.within(fieldName)
+        }
+        reader.endContainer()
+        guard let totalCount else { throw missing("totalCount") }
+        return Self(totalCount: totalCount)
+    }
+
+    package func write(to writer: inout MessagePackWriter) {
+        writer.writeMapHeader(1)
+        writer.writeKey("totalCount")
+        writer.writeInt(totalCount)
     }
 }
 

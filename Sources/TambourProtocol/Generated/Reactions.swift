@@ -9,7 +9,7 @@ package struct MsgReactionRequest: WirePayload, Hashable {
     package var messageID: MessageID
     /// The reaction.
     package var reaction: NewReaction
-    /// The post whose comment is meant; not served yet.
+    /// The post whose comment is meant.
     package var postID: MessageID?
 
     package init(
@@ -137,7 +137,7 @@ package struct MsgCancelReactionRequest: WirePayload, Hashable {
     package var chatID: ChatID
     /// Which message.
     package var messageID: MessageID
-    /// The post whose comment is meant; not served yet.
+    /// The post whose comment is meant.
     package var postID: MessageID?
 
     package init(
@@ -776,6 +776,8 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
     package var chatID: ChatID
     /// Which message.
     package var messageID: MessageID
+    /// The post whose comment is meant.
+    package var postID: MessageID?
     /// By emoji, the most frequent first.
     package var counters: [ReactionCounter]
     /// Reactions in all.
@@ -784,11 +786,13 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
     package init(
         chatID: ChatID,
         messageID: MessageID,
+        postID: MessageID? = nil,
         counters: [ReactionCounter] = [],
         totalCount: Int64 = 0
     ) {
         self.chatID = chatID
         self.messageID = messageID
+        self.postID = postID
         self.counters = counters
         self.totalCount = totalCount
     }
@@ -796,6 +800,7 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
         var messageID: MessageID?
+        var postID: MessageID?
         var counters: [ReactionCounter] = []
         var totalCount: Int64 = 0
         var fieldsSeen: UInt64 = 0
@@ -812,13 +817,17 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
                     fieldName = "messageId"
                     try claim(1, in: &fieldsSeen)
                     messageID = MessageID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "counters") {
                     fieldName = "counters"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { counters = try reader.readList { (reader: inout MessagePackReader) throws(PayloadError) -> ReactionCounter in try ReactionCounter.read(from: &reader) } }
                 } else if reader.matches(wireKey, "totalCount") {
                     fieldName = "totalCount"
-                    try claim(3, in: &fieldsSeen)
+                    try claim(4, in: &fieldsSeen)
                     if !reader.readNilIfPresent() { totalCount = try reader.readInt() }
                 } else {
                     try reader.skip()
@@ -830,15 +839,21 @@ package struct NotifMsgReactionsChanged: WirePayload, Hashable {
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
         guard let messageID else { throw missing("messageId") }
-        return Self(chatID: chatID, messageID: messageID, counters: counters, totalCount: totalCount)
+        return Self(chatID: chatID, messageID: messageID, postID: postID, counters: counters, totalCount: totalCount)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(4)
+        var fieldCount = 4
+        if postID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
         writer.writeKey("messageId")
         writer.writeInt(messageID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("counters")
         writer.writeArrayHeader(counters.count)
         for item in counters {
@@ -855,22 +870,27 @@ package struct NotifMsgYouReacted: WirePayload, Hashable {
     package var chatID: ChatID
     /// Which message.
     package var messageID: MessageID
+    /// The post whose comment is meant.
+    package var postID: MessageID?
     /// The reactions as they are now.
     package var reactionInfo: ReactionInfo
 
     package init(
         chatID: ChatID,
         messageID: MessageID,
+        postID: MessageID? = nil,
         reactionInfo: ReactionInfo
     ) {
         self.chatID = chatID
         self.messageID = messageID
+        self.postID = postID
         self.reactionInfo = reactionInfo
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
         var messageID: MessageID?
+        var postID: MessageID?
         var reactionInfo: ReactionInfo?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
@@ -886,9 +906,13 @@ package struct NotifMsgYouReacted: WirePayload, Hashable {
                     fieldName = "messageId"
                     try claim(1, in: &fieldsSeen)
                     messageID = MessageID(try reader.readID())
+                } else if reader.matches(wireKey, "postId") {
+                    fieldName = "postId"
+                    try claim(2, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "reactionInfo") {
                     fieldName = "reactionInfo"
-                    try claim(2, in: &fieldsSeen)
+                    try claim(3, in: &fieldsSeen)
                     reactionInfo = try ReactionInfo.read(from: &reader)
                 } else {
                     try reader.skip()
@@ -901,15 +925,21 @@ package struct NotifMsgYouReacted: WirePayload, Hashable {
         guard let chatID else { throw missing("chatId") }
         guard let messageID else { throw missing("messageId") }
         guard let reactionInfo else { throw missing("reactionInfo") }
-        return Self(chatID: chatID, messageID: messageID, reactionInfo: reactionInfo)
+        return Self(chatID: chatID, messageID: messageID, postID: postID, reactionInfo: reactionInfo)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(3)
+        var fieldCount = 3
+        if postID != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
         writer.writeKey("messageId")
         writer.writeInt(messageID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("reactionInfo")
         reactionInfo.write(to: &writer)
     }

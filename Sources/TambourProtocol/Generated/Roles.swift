@@ -13,6 +13,8 @@ package enum RoleTable {
         case group
         /// A chat of type CHANNEL: few post, many read.
         case channel
+        /// The comments on a post of a channel. Roles, permissions and options are those of the channel.
+        case comments
     }
 
     /// What somebody is in a chat.
@@ -23,6 +25,8 @@ package enum RoleTable {
         case admin
         /// A member without.
         case member
+        /// A member of a channel who may not comment there.
+        case banned
         /// Everybody else.
         case outsider
     }
@@ -77,6 +81,8 @@ package enum RoleTable {
         case seeReactions
         /// Say which reactions a chat allows.
         case changeReactions
+        /// Say who may not comment on the posts of a channel, and see who that is.
+        case banCommenters
     }
 
     /// What an administrator may.
@@ -126,6 +132,8 @@ package enum RoleTable {
         package static let membersCanSeePrivateLink = Options(rawValue: 16)
         /// Who follows the link or the public name asks to be let in.
         package static let joinRequest = Options(rawValue: 32)
+        /// Of a channel: its posts may be commented on.
+        package static let comments = Options(rawValue: 64)
 
         /// Every one there is, under the name it has on the wire and in the table.
         package static let named: [(name: String, value: Options)] = [
@@ -135,6 +143,7 @@ package enum RoleTable {
             ("ONLY_ADMIN_CAN_CALL", .onlyAdminCanCall),
             ("MEMBERS_CAN_SEE_PRIVATE_LINK", .membersCanSeePrivateLink),
             ("JOIN_REQUEST", .joinRequest),
+            ("COMMENTS", .comments),
         ]
     }
 
@@ -165,101 +174,130 @@ package enum RoleTable {
     }
 
     private static let cells: [Cell] = [
-        .absent, .absent, .yes, .unknown,  // read, dialog
-        .yes, .absent, .absent, .absent,  // read, saved
-        .yes, .yes, .yes, .unknown,  // read, group
-        .yes, .yes, .yes, .unknown,  // read, channel
-        .absent, .absent, .yes, .unknown,  // send, dialog
-        .yes, .absent, .absent, .absent,  // send, saved
-        .yes, .yes, .yes, .unknown,  // send, group
-        .yes, .anyOf([.permission(.post)]), .no, .unknown,  // send, channel
-        .absent, .absent, .no, .unknown,  // deleteOthers, dialog
-        .yes, .absent, .absent, .absent,  // deleteOthers, saved
-        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // deleteOthers, group
-        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // deleteOthers, channel
-        .absent, .absent, .no, .unknown,  // editOthers, dialog
-        .yes, .absent, .absent, .absent,  // editOthers, saved
-        .no, .no, .no, .unknown,  // editOthers, group
-        .yes, .anyOf([.permission(.edit)]), .no, .unknown,  // editOthers, channel
-        .absent, .absent, .no, .unknown,  // addMember, dialog
-        .no, .absent, .absent, .absent,  // addMember, saved
-        .yes, .anyOf([.permission(.members), .isNotSet(.onlyAdminCanAddMember)]), .anyOf([.isNotSet(.onlyAdminCanAddMember)]), .unknown,  // addMember, group
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // addMember, channel
-        .absent, .absent, .no, .unknown,  // removeMember, dialog
-        .no, .absent, .absent, .absent,  // removeMember, saved
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // removeMember, group
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // removeMember, channel
-        .absent, .absent, .no, .unknown,  // appoint, dialog
-        .no, .absent, .absent, .absent,  // appoint, saved
-        .yes, .anyOf([.permission(.admins)]), .no, .unknown,  // appoint, group
-        .yes, .anyOf([.permission(.admins)]), .no, .unknown,  // appoint, channel
-        .absent, .absent, .yes, .unknown,  // seeMembers, dialog
-        .yes, .absent, .absent, .absent,  // seeMembers, saved
-        .yes, .yes, .yes, .unknown,  // seeMembers, group
-        .yes, .yes, .no, .unknown,  // seeMembers, channel
-        .absent, .absent, .no, .unknown,  // decideRequests, dialog
-        .no, .absent, .absent, .absent,  // decideRequests, saved
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // decideRequests, group
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // decideRequests, channel
-        .absent, .absent, .no, .unknown,  // seeLink, dialog
-        .no, .absent, .absent, .absent,  // seeLink, saved
-        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .unknown,  // seeLink, group
-        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .unknown,  // seeLink, channel
-        .absent, .absent, .no, .unknown,  // changeAccess, dialog
-        .no, .absent, .absent, .absent,  // changeAccess, saved
-        .yes, .no, .no, .unknown,  // changeAccess, group
-        .yes, .no, .no, .unknown,  // changeAccess, channel
-        .absent, .absent, .no, .unknown,  // changeLink, dialog
-        .no, .absent, .absent, .absent,  // changeLink, saved
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // changeLink, group
-        .yes, .anyOf([.permission(.members)]), .no, .unknown,  // changeLink, channel
-        .absent, .absent, .yes, .unknown,  // clear, dialog
-        .yes, .absent, .absent, .absent,  // clear, saved
-        .yes, .yes, .yes, .unknown,  // clear, group
-        .yes, .yes, .yes, .unknown,  // clear, channel
-        .absent, .absent, .no, .unknown,  // clearForAll, dialog
-        .yes, .absent, .absent, .absent,  // clearForAll, saved
-        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // clearForAll, group
-        .yes, .anyOf([.permission(.delete)]), .no, .unknown,  // clearForAll, channel
-        .absent, .absent, .no, .unknown,  // deleteChat, dialog
-        .no, .absent, .absent, .absent,  // deleteChat, saved
-        .yes, .no, .no, .unknown,  // deleteChat, group
-        .yes, .no, .no, .unknown,  // deleteChat, channel
-        .absent, .absent, .no, .unknown,  // leave, dialog
-        .no, .absent, .absent, .absent,  // leave, saved
-        .no, .yes, .yes, .unknown,  // leave, group
-        .no, .yes, .yes, .unknown,  // leave, channel
-        .absent, .absent, .no, .unknown,  // changeTitle, dialog
-        .no, .absent, .absent, .absent,  // changeTitle, saved
-        .yes, .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .unknown,  // changeTitle, group
-        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeTitle, channel
-        .absent, .absent, .no, .unknown,  // changeDescription, dialog
-        .no, .absent, .absent, .absent,  // changeDescription, saved
-        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeDescription, group
-        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeDescription, channel
-        .absent, .absent, .no, .unknown,  // changeOptions, dialog
-        .no, .absent, .absent, .absent,  // changeOptions, saved
-        .yes, .no, .no, .unknown,  // changeOptions, group
-        .yes, .no, .no, .unknown,  // changeOptions, channel
-        .absent, .absent, .yes, .unknown,  // pin, dialog
-        .yes, .absent, .absent, .absent,  // pin, saved
-        .yes, .anyOf([.permission(.pin), .isSet(.allCanPinMessage)]), .anyOf([.isSet(.allCanPinMessage)]), .unknown,  // pin, group
-        .yes, .anyOf([.permission(.pin)]), .no, .unknown,  // pin, channel
-        .absent, .absent, .no, .unknown,  // changeOwner, dialog
-        .no, .absent, .absent, .absent,  // changeOwner, saved
-        .yes, .no, .no, .unknown,  // changeOwner, group
-        .yes, .no, .no, .unknown,  // changeOwner, channel
-        .absent, .absent, .yes, .unknown,  // react, dialog
-        .yes, .absent, .absent, .absent,  // react, saved
-        .yes, .yes, .yes, .unknown,  // react, group
-        .yes, .yes, .yes, .unknown,  // react, channel
-        .absent, .absent, .yes, .unknown,  // seeReactions, dialog
-        .yes, .absent, .absent, .absent,  // seeReactions, saved
-        .yes, .yes, .yes, .unknown,  // seeReactions, group
-        .yes, .yes, .no, .unknown,  // seeReactions, channel
-        .absent, .absent, .no, .unknown,  // changeReactions, dialog
-        .no, .absent, .absent, .absent,  // changeReactions, saved
-        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeReactions, group
-        .yes, .anyOf([.permission(.info)]), .no, .unknown,  // changeReactions, channel
+        .absent, .absent, .yes, .absent, .unknown,  // read, dialog
+        .yes, .absent, .absent, .absent, .absent,  // read, saved
+        .yes, .yes, .yes, .absent, .unknown,  // read, group
+        .yes, .yes, .yes, .absent, .unknown,  // read, channel
+        .yes, .yes, .yes, .yes, .unknown,  // read, comments
+        .absent, .absent, .yes, .absent, .unknown,  // send, dialog
+        .yes, .absent, .absent, .absent, .absent,  // send, saved
+        .yes, .yes, .yes, .absent, .unknown,  // send, group
+        .yes, .anyOf([.permission(.post)]), .no, .absent, .unknown,  // send, channel
+        .anyOf([.isSet(.comments)]), .anyOf([.isSet(.comments)]), .anyOf([.isSet(.comments)]), .no, .unknown,  // send, comments
+        .absent, .absent, .no, .absent, .unknown,  // deleteOthers, dialog
+        .yes, .absent, .absent, .absent, .absent,  // deleteOthers, saved
+        .yes, .anyOf([.permission(.delete)]), .no, .absent, .unknown,  // deleteOthers, group
+        .yes, .anyOf([.permission(.delete)]), .no, .absent, .unknown,  // deleteOthers, channel
+        .yes, .anyOf([.permission(.delete)]), .no, .no, .unknown,  // deleteOthers, comments
+        .absent, .absent, .no, .absent, .unknown,  // editOthers, dialog
+        .yes, .absent, .absent, .absent, .absent,  // editOthers, saved
+        .no, .no, .no, .absent, .unknown,  // editOthers, group
+        .yes, .anyOf([.permission(.edit)]), .no, .absent, .unknown,  // editOthers, channel
+        .no, .no, .no, .no, .unknown,  // editOthers, comments
+        .absent, .absent, .no, .absent, .unknown,  // addMember, dialog
+        .no, .absent, .absent, .absent, .absent,  // addMember, saved
+        .yes, .anyOf([.permission(.members), .isNotSet(.onlyAdminCanAddMember)]), .anyOf([.isNotSet(.onlyAdminCanAddMember)]), .absent, .unknown,  // addMember, group
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // addMember, channel
+        .no, .no, .no, .no, .unknown,  // addMember, comments
+        .absent, .absent, .no, .absent, .unknown,  // removeMember, dialog
+        .no, .absent, .absent, .absent, .absent,  // removeMember, saved
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // removeMember, group
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // removeMember, channel
+        .no, .no, .no, .no, .unknown,  // removeMember, comments
+        .absent, .absent, .no, .absent, .unknown,  // appoint, dialog
+        .no, .absent, .absent, .absent, .absent,  // appoint, saved
+        .yes, .anyOf([.permission(.admins)]), .no, .absent, .unknown,  // appoint, group
+        .yes, .anyOf([.permission(.admins)]), .no, .absent, .unknown,  // appoint, channel
+        .no, .no, .no, .no, .unknown,  // appoint, comments
+        .absent, .absent, .yes, .absent, .unknown,  // seeMembers, dialog
+        .yes, .absent, .absent, .absent, .absent,  // seeMembers, saved
+        .yes, .yes, .yes, .absent, .unknown,  // seeMembers, group
+        .yes, .yes, .no, .absent, .unknown,  // seeMembers, channel
+        .no, .no, .no, .no, .unknown,  // seeMembers, comments
+        .absent, .absent, .no, .absent, .unknown,  // decideRequests, dialog
+        .no, .absent, .absent, .absent, .absent,  // decideRequests, saved
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // decideRequests, group
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // decideRequests, channel
+        .no, .no, .no, .no, .unknown,  // decideRequests, comments
+        .absent, .absent, .no, .absent, .unknown,  // seeLink, dialog
+        .no, .absent, .absent, .absent, .absent,  // seeLink, saved
+        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .absent, .unknown,  // seeLink, group
+        .yes, .anyOf([.permission(.members), .isSet(.membersCanSeePrivateLink)]), .anyOf([.isSet(.membersCanSeePrivateLink)]), .absent, .unknown,  // seeLink, channel
+        .no, .no, .no, .no, .unknown,  // seeLink, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeAccess, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeAccess, saved
+        .yes, .no, .no, .absent, .unknown,  // changeAccess, group
+        .yes, .no, .no, .absent, .unknown,  // changeAccess, channel
+        .no, .no, .no, .no, .unknown,  // changeAccess, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeLink, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeLink, saved
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // changeLink, group
+        .yes, .anyOf([.permission(.members)]), .no, .absent, .unknown,  // changeLink, channel
+        .no, .no, .no, .no, .unknown,  // changeLink, comments
+        .absent, .absent, .yes, .absent, .unknown,  // clear, dialog
+        .yes, .absent, .absent, .absent, .absent,  // clear, saved
+        .yes, .yes, .yes, .absent, .unknown,  // clear, group
+        .yes, .yes, .yes, .absent, .unknown,  // clear, channel
+        .no, .no, .no, .no, .unknown,  // clear, comments
+        .absent, .absent, .no, .absent, .unknown,  // clearForAll, dialog
+        .yes, .absent, .absent, .absent, .absent,  // clearForAll, saved
+        .yes, .anyOf([.permission(.delete)]), .no, .absent, .unknown,  // clearForAll, group
+        .yes, .anyOf([.permission(.delete)]), .no, .absent, .unknown,  // clearForAll, channel
+        .no, .no, .no, .no, .unknown,  // clearForAll, comments
+        .absent, .absent, .no, .absent, .unknown,  // deleteChat, dialog
+        .no, .absent, .absent, .absent, .absent,  // deleteChat, saved
+        .yes, .no, .no, .absent, .unknown,  // deleteChat, group
+        .yes, .no, .no, .absent, .unknown,  // deleteChat, channel
+        .no, .no, .no, .no, .unknown,  // deleteChat, comments
+        .absent, .absent, .no, .absent, .unknown,  // leave, dialog
+        .no, .absent, .absent, .absent, .absent,  // leave, saved
+        .no, .yes, .yes, .absent, .unknown,  // leave, group
+        .no, .yes, .yes, .absent, .unknown,  // leave, channel
+        .no, .no, .no, .no, .unknown,  // leave, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeTitle, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeTitle, saved
+        .yes, .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .anyOf([.isNotSet(.onlyOwnerCanChangeIconTitle)]), .absent, .unknown,  // changeTitle, group
+        .yes, .anyOf([.permission(.info)]), .no, .absent, .unknown,  // changeTitle, channel
+        .no, .no, .no, .no, .unknown,  // changeTitle, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeDescription, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeDescription, saved
+        .yes, .anyOf([.permission(.info)]), .no, .absent, .unknown,  // changeDescription, group
+        .yes, .anyOf([.permission(.info)]), .no, .absent, .unknown,  // changeDescription, channel
+        .no, .no, .no, .no, .unknown,  // changeDescription, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeOptions, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeOptions, saved
+        .yes, .no, .no, .absent, .unknown,  // changeOptions, group
+        .yes, .no, .no, .absent, .unknown,  // changeOptions, channel
+        .no, .no, .no, .no, .unknown,  // changeOptions, comments
+        .absent, .absent, .yes, .absent, .unknown,  // pin, dialog
+        .yes, .absent, .absent, .absent, .absent,  // pin, saved
+        .yes, .anyOf([.permission(.pin), .isSet(.allCanPinMessage)]), .anyOf([.isSet(.allCanPinMessage)]), .absent, .unknown,  // pin, group
+        .yes, .anyOf([.permission(.pin)]), .no, .absent, .unknown,  // pin, channel
+        .no, .no, .no, .no, .unknown,  // pin, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeOwner, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeOwner, saved
+        .yes, .no, .no, .absent, .unknown,  // changeOwner, group
+        .yes, .no, .no, .absent, .unknown,  // changeOwner, channel
+        .no, .no, .no, .no, .unknown,  // changeOwner, comments
+        .absent, .absent, .yes, .absent, .unknown,  // react, dialog
+        .yes, .absent, .absent, .absent, .absent,  // react, saved
+        .yes, .yes, .yes, .absent, .unknown,  // react, group
+        .yes, .yes, .yes, .absent, .unknown,  // react, channel
+        .yes, .yes, .yes, .no, .unknown,  // react, comments
+        .absent, .absent, .yes, .absent, .unknown,  // seeReactions, dialog
+        .yes, .absent, .absent, .absent, .absent,  // seeReactions, saved
+        .yes, .yes, .yes, .absent, .unknown,  // seeReactions, group
+        .yes, .yes, .no, .absent, .unknown,  // seeReactions, channel
+        .no, .no, .no, .no, .unknown,  // seeReactions, comments
+        .absent, .absent, .no, .absent, .unknown,  // changeReactions, dialog
+        .no, .absent, .absent, .absent, .absent,  // changeReactions, saved
+        .yes, .anyOf([.permission(.info)]), .no, .absent, .unknown,  // changeReactions, group
+        .yes, .anyOf([.permission(.info)]), .no, .absent, .unknown,  // changeReactions, channel
+        .no, .no, .no, .no, .unknown,  // changeReactions, comments
+        .absent, .absent, .no, .absent, .unknown,  // banCommenters, dialog
+        .no, .absent, .absent, .absent, .absent,  // banCommenters, saved
+        .no, .no, .no, .absent, .unknown,  // banCommenters, group
+        .yes, .anyOf([.permission(.delete)]), .no, .absent, .unknown,  // banCommenters, channel
+        .no, .no, .no, .no, .unknown,  // banCommenters, comments
     ]
 }

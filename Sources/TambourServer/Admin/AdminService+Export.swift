@@ -49,6 +49,9 @@ private struct Export {
         }
         for key in try snapshot.chatKeys(of: user) { try chat(key) }
         for former in try snapshot.formerChats(of: user) { try chat(former) }
+        for (key, channel, post) in try snapshot.commentedPosts(of: user) {
+            try own(in: key, as: MessageAddress(chatID: ChatID(channel.rawValue), postID: post))
+        }
         try reports()
     }
 
@@ -238,7 +241,7 @@ private struct Export {
                 ("readUpTo", JSON(time: view.readTime)),
             ]
         )
-        try own(in: key, as: view.wireID)
+        try own(in: key, as: view.address)
     }
 
     /// One that the user has left: what they wrote there is theirs still.
@@ -251,10 +254,13 @@ private struct Export {
                 ("left", JSON(time: former.left)),
             ]
         )
-        try own(in: former.key, as: wireID)
+        try own(in: former.key, as: MessageAddress(chatID: wireID))
     }
 
-    private func own(in key: ChatKey, as chat: ChatID) throws {
+    private func own(in key: ChatKey, as address: MessageAddress) throws {
+        let place: [(String, JSON)] = [
+            ("chat", JSON(address.chatID)), ("post", address.postID.map { JSON($0) } ?? .null),
+        ]
         var last = MessageID(0)
         while true {
             let page = try snapshot.ownMessages(
@@ -263,38 +269,36 @@ private struct Export {
                 after: last,
                 limit: Self.messagesPerRead
             )
-            for record in page { try message(record, in: chat) }
+            for record in page { try message(record, in: place) }
             guard page.count == Self.messagesPerRead, let newest = page.last else { break }
             last = newest.id
         }
         for own in try snapshot.reactions(of: user, in: key) {
             try line(
                 "reaction",
-                [
-                    ("chat", JSON(chat)), ("message", JSON(own.message)),
-                    ("reaction", JSON(own.reaction)),
+                place + [
+                    ("message", JSON(own.message)), ("reaction", JSON(own.reaction)),
                 ]
             )
         }
         for vote in try snapshot.votes(of: user, in: key) {
             try line(
                 "vote",
-                [
-                    ("chat", JSON(chat)), ("message", JSON(vote.message)),
-                    ("answer", .int(vote.answer)), ("voted", JSON(time: vote.voted)),
+                place + [
+                    ("message", JSON(vote.message)), ("answer", .int(vote.answer)),
+                    ("voted", JSON(time: vote.voted)),
                 ]
             )
         }
         for id in try snapshot.hiddenMessages(of: user, in: key) {
-            try line("hiddenMessage", [("chat", JSON(chat)), ("message", JSON(id))])
+            try line("hiddenMessage", place + [("message", JSON(id))])
         }
     }
 
-    private func message(_ record: MessageRecord, in chat: ChatID) throws {
+    private func message(_ record: MessageRecord, in place: [(String, JSON)]) throws {
         try line(
             "message",
-            [
-                ("chat", JSON(chat)),
+            place + [
                 ("id", JSON(record.id)),
                 ("time", JSON(time: record.id.timeMs)),
                 ("edited", JSON(time: record.updated)),

@@ -34,8 +34,7 @@ package struct Answer: Sendable {
     }
 
     package var outcome: Outcome
-    /// A dialog that is alive: the other side's presence is worth a push from now on.
-    package var interest: ChatID?
+    package var interest: Interest?
     package var following: Following?
     package var opened: Opened?
     /// The next step of the command, which runs in a transaction of its own; while there is one, `outcome`
@@ -48,7 +47,7 @@ package struct Answer: Sendable {
 
     package static let done = Answer(.done)
 
-    package init(_ outcome: Outcome, interest: ChatID? = nil) {
+    package init(_ outcome: Outcome, interest: Interest? = nil) {
         self.outcome = outcome
         self.interest = interest
     }
@@ -131,4 +130,13 @@ package struct Answer: Sendable {
     static func refusal(_ error: RequestError) -> Answer {
         Answer(.refusal(error))
     }
+}
+
+/// What a connection wants to hear of, or no longer, from an answer on.
+package enum Interest: Sendable {
+    /// A dialog that is alive: the other side's presence is worth a push.
+    case dialog(ChatID)
+    /// The comments on a post.
+    case opened(MessageAddress)
+    case closed(MessageAddress)
 }

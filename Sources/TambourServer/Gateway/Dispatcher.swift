@@ -192,8 +192,10 @@ package struct Dispatcher: Sendable {
             let isOpen = try tx.chat(reply.chatID, visibleTo: caller.userID)?.isShut == false
             return Answer(
                 .reply(reply),
-                interest: isOpen ? reply.chatID : nil
+                interest: isOpen ? .dialog(reply.chatID) : nil
             )
+        case .msgDeleteUserComments(let request):
+            return .reply(try messages.msgDeleteUserComments(request, from: caller, in: tx))
         case .msgDelete(let request):
             return answer(try messages.msgDelete(request, from: caller, in: tx), to: requester)
         case .msgDeleteRange(let request):
@@ -325,10 +327,9 @@ package struct Dispatcher: Sendable {
         case .chatMembers(let request):
             return page(try groups.chatMembers(request, from: caller, in: snapshot))
         case .chatSubscribe(let request):
-            let isDialog = try chats.chatSubscribe(request, from: caller, in: snapshot)
             return Answer(
                 .reply(ChatSubscribeReply()),
-                interest: isDialog && request.subscribe ? request.chatID : nil
+                interest: try chats.chatSubscribe(request, from: caller, in: snapshot)
             )
         case .msgTyping(let request):
             if let event = try messages.msgTyping(request, from: caller, in: snapshot) {

@@ -42,6 +42,8 @@ final class LaneGateway: @unchecked Sendable {
     private(set) var featureCounts: [String: FeatureCount] = [:]
     private(set) var rules: FeatureRules
     private let pages: PageTurns
+    /// The sessions that have opened the comments on posts.
+    var comments: CommentReaders
     /// Whether a PING waits for what is being delivered.
     private var isFence = false
     private var isStopping = false
@@ -53,6 +55,7 @@ final class LaneGateway: @unchecked Sendable {
         self.shared = shared
         self.rules = rules
         pages = PageTurns(lane: lane, limits: shared.limits)
+        comments = CommentReaders(limits: shared.limits)
         let addressee = Addressee()
         mailbox = Mailbox(queue: lane.queue) { addressee.gateway?.handle($0) }
         addressee.gateway = self
@@ -209,6 +212,9 @@ final class LaneGateway: @unchecked Sendable {
     private func deliver(_ event: Event) {
         switch event {
         case .push(let push, let users, let except):
+            if let address = push.comments {
+                return tell(push, of: address, to: users, except: except)
+            }
             var encoded = EncodedPush(push, limits: shared.limits)
             var dialog: ChatID?
             var counted: (message: NotifMessage, readers: ReadCounters)?
@@ -258,6 +264,29 @@ final class LaneGateway: @unchecked Sendable {
             }
         case .code, .delayed:
             break
+        }
+    }
+
+    /// Tells of comments the sessions that have opened them, as long as their users are in the channel.
+    ///
+    /// - Parameter members: those of the channel, in the order of their ids.
+    private func tell(
+        _ push: Push,
+        of address: MessageAddress,
+        to members: [UserID],
+        except: ConnectionID?
+    ) {
+        var encoded = EncodedPush(push, limits: shared.limits)
+        for session in comments[address] {
+            guard let caller = session.caller, caller.connectionID != except,
+                members.holdsSorted(caller.userID)
+            else { continue }
+            if case .notifMessage(let message) = push, session.isCounted {
+                // Nobody counts what is unread among comments.
+                session.push(message, to: ReadCounters.Reader(mark: 0, unread: 0))
+            } else {
+                session.push(&encoded)
+            }
         }
     }
 }

@@ -703,7 +703,12 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         case .done: preconditionFailure("a request has a reply")
         }
         if let opened = answer.opened { signedIn(opened) }
-        if let interest = answer.interest { noteDialog(interest) }
+        switch answer.interest {
+        case .dialog(let chat): noteDialog(chat)
+        case .opened(let address): if caller != nil { gateway.comments.open(address, by: self) }
+        case .closed(let address): gateway.comments.close(address, by: self)
+        case nil: break
+        }
         if request.turn == .exclusive { releaseHeldPushes() }
         let bytes = replyBytes - bytesBefore
         if let caller {
@@ -864,6 +869,7 @@ final class Session: ConnectionDelegate, @unchecked Sendable {
         shared.presence.unwatch(watched, by: caller.userID)
         watched = []
         gateway.unregister(self, user: caller.userID)
+        gateway.comments.closeAll(by: self)
         shared.accounts.remove(self, of: caller.userID)
         if isCounted { shared.accounts.count(caller.userID, isCounted: false) }
         self.caller = nil

@@ -109,8 +109,9 @@ package struct AccountEraser: Sendable {
         _ budget: inout Int,
         in tx: WriteTransaction
     ) throws -> MessageID? {
-        let isMember = try tx.member(user, of: chat) != nil
-        if chat.memberCount == (isMember ? 1 : 0) {
+        let isMember = try chat.kind != .comments && tx.member(user, of: chat) != nil
+        // Comments go with the channel that nobody is in any more.
+        if chat.kind != .comments, chat.memberCount == (isMember ? 1 : 0) {
             if isMember { try tx.remove([user], from: chat) }
             budget -= try tx.eraseDeserted(chat, limit: budget)
             return budget > 0 ? nil : place

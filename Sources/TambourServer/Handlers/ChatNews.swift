@@ -10,6 +10,18 @@ extension WriteTransaction {
         return chat
     }
 
+    /// - Parameter post: whose comments are meant instead of the chat.
+    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for what is no post that the user
+    ///   sees.
+    func known(_ id: ChatID, _ post: MessageID?, to user: UserID) throws -> ChatState {
+        let chat = try knownChat(id, to: user)
+        guard let post else { return chat }
+        guard let comments = try comments(on: post, in: chat, visibleTo: user) else {
+            throw RequestError.notFound
+        }
+        return comments
+    }
+
     /// - Parameter sight: the caller's: whoever is put into a group is seen by all in it, so an id alone
     ///   puts nobody there.
     /// - Throws: `user.not.found` for who cannot be reached or seen, `not.allowed` for who does not let
@@ -51,7 +63,12 @@ extension WriteTransaction {
         func emit(to users: [UserID]) {
             guard !users.isEmpty else { return }
             noteTold(chat)
-            let push = NotifMessage(chatID: chat.wireID, message: message, prevMessageID: previous)
+            let push = NotifMessage(
+                chatID: chat.wireID,
+                message: message,
+                postID: chat.post?.id,
+                prevMessageID: previous
+            )
             self.emit(.push(.notifMessage(push), to: users, except: connection))
         }
         let readers = readers ?? chat.memberIDs
@@ -106,6 +123,7 @@ extension WriteTransaction {
         let changed = NotifMsgReactionsChanged(
             chatID: chat.wireID,
             messageID: record.id,
+            postID: chat.post?.id,
             counters: counters.counters,
             totalCount: counters.totalCount
         )
@@ -163,7 +181,11 @@ extension WriteTransaction {
         func emit(_ deleted: [MessageID], to users: [UserID]) {
             for start in stride(from: 0, to: deleted.count, by: limits.maxIDsPerRequest) {
                 let ids = Array(deleted[start...].prefix(limits.maxIDsPerRequest))
-                let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: ids)
+                let push = NotifMsgDelete(
+                    chatID: chat.wireID,
+                    postID: chat.post?.id,
+                    messageIDs: ids
+                )
                 self.emit(.push(.notifMsgDelete(push), to: users, except: connection))
             }
         }
@@ -193,7 +215,7 @@ extension WriteTransaction {
         last: Message?,
         except connection: ConnectionID?
     ) throws {
-        let isGroup = !chat.kind.isPair
+        let isGroup = chat.kind.isJoined
         let admins = isGroup ? try admins(of: chat) : []
         let members =
             chat.isBig ? [] : try chat.memberIDs.compactMap { try member($0, of: chat) }
@@ -255,6 +277,16 @@ extension ReadTransaction {
         return view
     }
 
+    /// - Parameter post: whose comments are meant instead of the chat.
+    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for what is no post that the user
+    ///   sees.
+    func known(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView {
+        let view = try knownView(id, of: user)
+        guard let post else { return view }
+        guard let comments = try comments(on: post, in: view) else { throw RequestError.notFound }
+        return comments
+    }
+
     /// The chat as its member has it; nil for a dialog that has not begun.
     ///
     /// - Throws: `chat.not.found`, also for a chat of others.
@@ -262,6 +294,11 @@ extension ReadTransaction {
         if let view = try view(id, for: user) { return view }
         try requireDialog(id, of: user)
         return nil
+    }
+
+    /// The same, or with `post` the comments on it.
+    func begun(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView? {
+        try post == nil ? begunView(id, of: user) : known(id, post, of: user)
     }
 
     /// A dialog with somebody that the user can reach is there before its first message.

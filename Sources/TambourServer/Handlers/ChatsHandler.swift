@@ -39,20 +39,17 @@ struct ChatsHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> ChatHistoryReply {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
         guard request.backward >= 0 else { throw RequestError.protoPayload("/backward: negative") }
         guard request.forward >= 0 else { throw RequestError.protoPayload("/forward: negative") }
         let chat = request.getChat ? try chat(request.chatID, for: caller, in: snapshot) : nil
         var page = HistoryPage()
-        if request.getMessages, request.itemType == .delayed {
+        if request.getMessages, request.itemType == .delayed, request.postID == nil {
             page.messages = try delayed(request.chatID, of: caller, in: snapshot)
         }
         // What waits is listed also where it would not be sent any more.
         let view =
             page.messages.isEmpty
-            ? try snapshot.begunView(request.chatID, of: caller.userID) : nil
+            ? try snapshot.begun(request.chatID, request.postID, of: caller.userID) : nil
         if let view, request.getMessages, request.itemType != .delayed {
             let now = environment.wallMs()
             let newest = Int64.max >> 16
@@ -68,7 +65,7 @@ struct ChatsHandler: Sendable {
             let forward = Int(count: min(request.forward, Int64(limits.maxHistoryPage)))
             page = try snapshot.history(
                 of: view.key,
-                wireID: view.wireID,
+                at: view.address,
                 for: caller.userID,
                 above: view.floor,
                 from: from,
@@ -100,7 +97,7 @@ struct ChatsHandler: Sendable {
     ) throws -> ChatChangesReply {
         guard request.count ?? 1 > 0 else { throw RequestError.protoPayload("/count: below 1") }
         guard request.since >= 0 else { throw RequestError.protoPayload("/since: below 0") }
-        let view = try snapshot.begunView(request.chatID, of: caller.userID)
+        let view = try snapshot.begun(request.chatID, request.postID, of: caller.userID)
         var reply = ChatChangesReply(time: time)
         if changesUnknown > 0, request.since <= changesUnknown {
             reply.resync = true
@@ -125,7 +122,7 @@ struct ChatsHandler: Sendable {
             if let record {
                 let message = try snapshot.message(
                     record,
-                    wireID: view.wireID,
+                    at: view.address,
                     for: view.viewpoint
                 )
                 budget -= message.wireSizeEstimate
@@ -255,17 +252,35 @@ struct ChatsHandler: Sendable {
         return ChatCursor(before: marker)
     }
 
-    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case.
+    /// Answers `CHAT_SUBSCRIBE` (75): a hint only, pushes come in any case; but those of comments come only to
+    /// connections that have opened them.
     ///
-    /// - Returns: whether a partner's presence can be followed: the chat has begun, and is open.
-    /// - Throws: `chat.not.found`.
+    /// - Returns: what the connection is interested in from then on.
+    /// - Throws: `chat.not.found`, `not.found`.
     /// - Note: A query.
     func chatSubscribe(
         _ request: ChatSubscribeRequest,
         from caller: Caller,
         in snapshot: ReadTransaction
+    ) throws -> Interest? {
+        if let post = request.postID {
+            let address = MessageAddress(chatID: request.chatID, postID: post)
+            // To close them nobody has to be let in any more.
+            guard request.subscribe else { return .closed(address) }
+            _ = try snapshot.known(request.chatID, post, of: caller.userID)
+            return .opened(address)
+        }
+        let isDialog = try followsPresence(of: request.chatID, caller, in: snapshot)
+        return isDialog && request.subscribe ? .dialog(request.chatID) : nil
+    }
+
+    /// Whether a partner's presence can be followed: the chat has begun, and is open.
+    private func followsPresence(
+        of id: ChatID,
+        _ caller: Caller,
+        in snapshot: ReadTransaction
     ) throws -> Bool {
-        guard let view = try snapshot.begunView(request.chatID, of: caller.userID),
+        guard let view = try snapshot.begunView(id, of: caller.userID),
             let partner = view.partner
         else { return false }
         return try snapshot.isReachable(partner, for: caller.userID)

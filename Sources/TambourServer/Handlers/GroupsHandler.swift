@@ -54,8 +54,8 @@ struct GroupsHandler: Sendable {
             try decline(users, in: chat, by: caller, in: tx)
         case (.blocked, _):
             throw RequestError.notAllowed("nobody is kept out")
-        case (.commentsBlacklist, _):
-            throw RequestError.notAllowed("comments are not served")
+        case (.commentsBlacklist, let isBanned):
+            try setBanned(isBanned, users, as: request, in: chat, by: caller, tx)
         }
         return ChatMembersUpdateReply(chat: try tx.seen(chat, by: caller.userID))
     }
@@ -182,6 +182,47 @@ struct GroupsHandler: Sendable {
         tellGone(removed, from: chat, except: nil, in: tx)
     }
 
+    /// Keeps users from commenting in a channel, or lets them comment again.
+    private func setBanned(
+        _ isBanned: Bool,
+        _ users: [UserID],
+        as request: ChatMembersUpdateRequest,
+        in channel: ChatState,
+        by caller: Caller,
+        _ tx: WriteTransaction
+    ) throws {
+        try ChatRules.require(.banCommenters, of: caller.userID, in: channel, tx)
+        guard [0, -1].contains(request.cleanMsgPeriod) else {
+            throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
+        }
+        let comments = try request.postID.map { post in
+            try tx.known(channel.wireID, post, to: caller.userID)
+        }
+        if isBanned {
+            var sight = Sight(of: caller.userID, found: found, limits: limits)
+            for user in users {
+                let member = try tx.member(user, of: channel)
+                // Who has rights there is no reader to keep from anything.
+                guard user != channel.owner, member?.permissions.isEmpty != false else {
+                    throw RequestError.notAllowed
+                }
+                guard try member != nil || sight.sees(user, in: tx) else {
+                    throw RequestError.userNotFound
+                }
+            }
+            let count = try tx.banCount(of: channel) + users.count
+            guard count <= limits.maxCommentBans else {
+                throw RequestError.protoPayload(
+                    "/userIds: \(count) users, limit \(limits.maxCommentBans)"
+                )
+            }
+        }
+        try tx.setBanned(isBanned, users, from: channel)
+        if isBanned, request.cleanMsgPeriod == -1, let comments {
+            try tx.deleteComments(of: users, in: comments, by: caller, limits: limits)
+        }
+    }
+
     /// - Parameter permissions: empty for those of a plain member.
     private func appoint(
         _ users: [UserID],
@@ -280,7 +321,13 @@ struct GroupsHandler: Sendable {
     ) throws -> ChatMembersReply {
         let view = try snapshot.knownView(request.chatID, of: caller.userID)
         let type = request.type ?? .member
-        try ChatRules.require(type == .joinRequest ? .decideRequests : .seeMembers, of: view)
+        let action: RoleTable.Action =
+            switch type {
+            case .joinRequest: .decideRequests
+            case .commentsBlacklist: .banCommenters
+            case .member, .admin, .blocked: .seeMembers
+            }
+        try ChatRules.require(action, of: view)
         let asked = request.count ?? Int64(limits.membersPageSize)
         let query = request.query.map { "\($0)".lowercased() } ?? ""
         func isWanted(_ account: Account) -> Bool {
@@ -306,7 +353,14 @@ struct GroupsHandler: Sendable {
                 onlyAdmins: type == .admin,
                 where: isWanted
             )
-        case .admin, .blocked, .commentsBlacklist:
+        case .commentsBlacklist:
+            page = try snapshot.banned(
+                from: view.key,
+                after: marker,
+                limit: limit,
+                where: isWanted
+            )
+        case .admin, .blocked:
             // Dialogs have no administrators, and nobody is kept out.
             page = ([], nil)
         }

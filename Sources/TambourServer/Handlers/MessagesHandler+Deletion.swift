@@ -14,10 +14,7 @@ extension MessagesHandler {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> Progress<WriteTransaction, MsgDeleteReply> {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
-        if request.itemType == .delayed {
+        if request.itemType == .delayed, request.postID == nil {
             return .finished(try deleteDelayed(request, from: caller, in: tx))
         }
         var seen: Set<MessageID> = []
@@ -34,7 +31,7 @@ extension MessagesHandler {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> Progress<WriteTransaction, MsgDeleteReply> {
-        let chat = try tx.knownChat(request.chatID, to: caller.userID)
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
         var done: [MessageRecord] = []
         var failed: [MessageID] = []
         var gone: [MessageID] = []
@@ -61,7 +58,11 @@ extension MessagesHandler {
         }
         if !done.isEmpty {
             if request.forMe {
-                let push = NotifMsgDelete(chatID: chat.wireID, messageIDs: deleted)
+                let push = NotifMsgDelete(
+                    chatID: chat.wireID,
+                    postID: chat.post?.id,
+                    messageIDs: deleted
+                )
                 tx.emit(
                     .push(
                         .notifMsgDelete(push),
@@ -190,6 +191,8 @@ extension MessagesHandler {
         _ tx: WriteTransaction
     ) throws -> Bool {
         if isEvent(record, in: chat) { return false }
+        // What they have said about a post people take back also when nobody comments there any more.
+        if record.sender == caller.userID, chat.kind == .comments { return true }
         if record.sender == caller.userID, try ChatRules.may(.send, caller.userID, in: chat, tx) {
             return true
         }
@@ -198,6 +201,6 @@ extension MessagesHandler {
 
     /// What made the chat or happened to it: it says so and belongs to nobody.
     func isEvent(_ record: MessageRecord, in chat: ChatState) -> Bool {
-        record.device == .server || !chat.kind.isPair && record.number == 1
+        record.device == .server || chat.kind.isJoined && record.number == 1
     }
 }

@@ -25,8 +25,8 @@ struct MessagesHandler: Sendable {
         in tx: WriteTransaction
     ) throws -> MsgSendReply {
         let message = request.message
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
+        if let post = request.postID {
+            return try comment(request, on: post, from: caller, in: tx)
         }
         if request.chatID == nil, request.userID == nil {
             guard message.delayedAttributes == nil else {
@@ -81,6 +81,38 @@ struct MessagesHandler: Sendable {
 
         // Checks, all of them before the first write.
         try requireSendable(target, from: caller.userID, in: tx)
+        let draft = try draft(of: message, in: target.chat, from: caller, in: tx)
+        if let attributes {
+            return try schedule(draft, attributes, for: target, from: caller, in: tx)
+        }
+        let (chat, stored, previous) = try deliver(
+            draft,
+            to: target,
+            from: caller.userID,
+            on: caller.deviceID,
+            except: caller.connectionID,
+            in: tx
+        )
+        return try reply(
+            stored,
+            previous: previous,
+            in: chat,
+            created: target.chat == nil,
+            for: caller,
+            in: tx
+        )
+    }
+
+    /// What of a request is stored.
+    ///
+    /// - Parameter chat: where it goes; nil for a dialog that it begins.
+    /// - Throws: `error.message.invalid`, `not.allowed`, `not.found`, `user.not.found`, `proto.payload`.
+    func draft(
+        of message: NewMessage,
+        in chat: ChatState?,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MessageDraft {
         let text = message.text ?? .empty
         var sight = sight(of: caller)
         let (attaches, poll) = try AttachRules.stored(
@@ -111,33 +143,14 @@ struct MessagesHandler: Sendable {
             limits: limits,
             at: "/message"
         )
-        try resolve(message.link, into: &draft, target: target.chat, for: caller, in: tx)
+        try resolve(message.link, into: &draft, target: chat, for: caller, in: tx)
         if let forward = draft.forward {
             try MessageSizeRules.requireFits(forward: forward, limits: limits)
         }
         guard !text.isEmpty || attaches != nil || draft.forward != nil else {
             throw RequestError.errorMessageInvalid
         }
-
-        if let attributes {
-            return try schedule(draft, attributes, for: target, from: caller, in: tx)
-        }
-        let (chat, stored, previous) = try deliver(
-            draft,
-            to: target,
-            from: caller.userID,
-            on: caller.deviceID,
-            except: caller.connectionID,
-            in: tx
-        )
-        return try reply(
-            stored,
-            previous: previous,
-            in: chat,
-            created: target.chat == nil,
-            for: caller,
-            in: tx
-        )
+        return draft
     }
 
     private func sight(of caller: Caller) -> Sight {
@@ -217,7 +230,7 @@ struct MessagesHandler: Sendable {
         let partner: UserID
 
         var place: ChatPlace {
-            if let chat, !chat.kind.isPair { return .group(chat.key) }
+            if let chat, chat.kind.isJoined { return .group(chat.key) }
             return .user(partner)
         }
     }
@@ -293,7 +306,11 @@ struct MessagesHandler: Sendable {
             MessageLink(
                 type: .forward,
                 chatID: chatID,
-                message: original.message(wireID: chatID, link: nil, previous: nil),
+                message: original.message(
+                    at: MessageAddress(chatID: chatID),
+                    link: nil,
+                    previous: nil
+                ),
                 messageID: original.id
             )
         )
@@ -394,7 +411,7 @@ struct MessagesHandler: Sendable {
     // MARK: - Replies and pushes
 
     /// The first result of a `cid`, once more; of what is gone for the caller since, its id alone.
-    private func reply(
+    func reply(
         to first: MessageRecord,
         in chat: ChatState,
         for caller: Caller,
@@ -407,13 +424,13 @@ struct MessagesHandler: Sendable {
             previous: tx.previousID(of: first, in: chat),
             in: chat,
             // A chat begins with the message that makes it.
-            created: first.number == 1,
+            created: first.number == 1 && chat.kind != .comments,
             for: caller,
             in: tx
         )
     }
 
-    private func reply(
+    func reply(
         _ message: Message,
         previous: MessageID?,
         in chat: ChatState,
@@ -425,9 +442,10 @@ struct MessagesHandler: Sendable {
         let member = try tx.member(caller.userID, of: chat)
         return MsgSendReply(
             chatID: chat.wireID,
+            postID: chat.post?.id,
             message: message,
-            unread: try tx.unread(of: caller.userID, in: chat),
-            mark: member?.readTime,
+            unread: chat.post == nil ? try tx.unread(of: caller.userID, in: chat) : nil,
+            mark: chat.post == nil ? member?.readTime : nil,
             chat: created && member != nil ? try tx.seen(chat, by: caller.userID) : nil,
             prevMessageID: previous
         )
@@ -448,17 +466,16 @@ struct MessagesHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgEditReply {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
-        if let delayed = try tx.reader.delayed(
-            request.messageID,
-            of: caller.userID,
-            for: ChatPlace(request.chatID, for: caller.userID)
-        ) {
+        if request.postID == nil,
+            let delayed = try tx.reader.delayed(
+                request.messageID,
+                of: caller.userID,
+                for: ChatPlace(request.chatID, for: caller.userID)
+            )
+        {
             return try edit(delayed, as: request, from: caller, in: tx)
         }
-        let chat = try tx.knownChat(request.chatID, to: caller.userID)
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
         try ChatRules.requireOpen(chat, for: caller.userID)
         guard let old = try tx.message(request.messageID, in: chat, visibleTo: caller.userID)
         else { throw RequestError.notFound }
@@ -489,7 +506,8 @@ struct MessagesHandler: Sendable {
         )
         return MsgEditReply(
             message: try tx.message(edited, in: chat, for: caller.userID),
-            chatID: chat.wireID
+            chatID: chat.wireID,
+            postID: chat.post?.id
         )
     }
 
@@ -555,17 +573,14 @@ struct MessagesHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Progress<ReadTransaction, MsgGetReply> {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
         let ids = Set(request.messageIDs).sorted()
         let state = (
-            view: try snapshot.knownView(request.chatID, of: caller.userID),
+            view: try snapshot.known(request.chatID, request.postID, of: caller.userID),
             budget: limits.maxReplyBytes, messages: [Message]()
         )
         return try snapshot.inSteps(ids[...], state) { state, snapshot in
             // The chat may have been cleared, or the caller removed, since the step before.
-            state.view = try snapshot.knownView(request.chatID, of: caller.userID)
+            state.view = try snapshot.known(request.chatID, request.postID, of: caller.userID)
         } take: { id, state, snapshot in
             let view = state.view
             guard
@@ -578,7 +593,7 @@ struct MessagesHandler: Sendable {
             else { return true }
             let message = try snapshot.message(
                 record,
-                wireID: view.wireID,
+                at: view.address,
                 for: view.viewpoint
             )
             state.budget -= message.wireSizeEstimate
@@ -588,23 +603,6 @@ struct MessagesHandler: Sendable {
         } finish: { state, _ in
             MsgGetReply(messages: state.messages, chatID: state.view.wireID)
         }
-    }
-
-    /// Answers `MSG_GET_COMMENTS_INFO` (91): before comments are served no post has any.
-    ///
-    /// - Throws: `chat.not.found`.
-    /// - Note: A query.
-    func msgGetCommentsInfo(
-        _ request: MsgGetCommentsInfoRequest,
-        from caller: Caller,
-        in snapshot: ReadTransaction
-    ) throws -> MsgGetCommentsInfoReply {
-        _ = try snapshot.knownView(request.chatID, of: caller.userID)
-        return MsgGetCommentsInfoReply(
-            commentsInfoUpdates: Set(request.postIDs).sorted().map {
-                CommentsInfoUpdate(postID: $0, commentsInfo: .null)
-            }
-        )
     }
 
     /// Answers `MSG_TYPING` (65): tells the others, stores nothing.
@@ -617,6 +615,9 @@ struct MessagesHandler: Sendable {
         from caller: Caller,
         in snapshot: ReadTransaction
     ) throws -> Event? {
+        if let post = request.postID {
+            return try typing(request, under: post, from: caller, in: snapshot)
+        }
         guard let view = try snapshot.begunView(request.chatID, of: caller.userID) else {
             return nil
         }

@@ -16,10 +16,8 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgReactionReply {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
-        let (chat, record) = try message(request.messageID, in: request.chatID, caller, tx)
+        let place = (request.chatID, request.postID)
+        let (chat, record) = try message(request.messageID, in: place, caller, tx)
         try ChatRules.requireOpen(chat, for: caller.userID)
         let reaction = request.reaction.id
         guard request.reaction.reactionType == "EMOJI", ReactionRules.isEmoji(reaction) else {
@@ -52,10 +50,8 @@ struct ReactionsHandler: Sendable {
         from caller: Caller,
         in tx: WriteTransaction
     ) throws -> MsgCancelReactionReply {
-        guard request.postID == nil else {
-            throw RequestError.protoPayload("/postId: comments are not served")
-        }
-        let (chat, record) = try message(request.messageID, in: request.chatID, caller, tx)
+        let place = (request.chatID, request.postID)
+        let (chat, record) = try message(request.messageID, in: place, caller, tx)
         let before = try tx.reader.reaction(of: caller.userID, to: record)
         let counters = try record.counters(limits: limits)
         let after = ReactionRules.counters(counters, replacing: before, by: nil)
@@ -66,11 +62,11 @@ struct ReactionsHandler: Sendable {
 
     private func message(
         _ id: MessageID,
-        in chat: ChatID,
+        in place: (chat: ChatID, post: MessageID?),
         _ caller: Caller,
         _ tx: WriteTransaction
     ) throws -> (chat: ChatState, record: MessageRecord) {
-        let chat = try tx.knownChat(chat, to: caller.userID)
+        let chat = try tx.known(place.chat, place.post, to: caller.userID)
         try ChatRules.require(.react, of: caller.userID, in: chat, tx)
         guard let record = try tx.message(id, in: chat, visibleTo: caller.userID) else {
             throw RequestError.notFound
@@ -102,6 +98,7 @@ struct ReactionsHandler: Sendable {
         let reacted = NotifMsgYouReacted(
             chatID: chat.wireID,
             messageID: record.id,
+            postID: chat.post?.id,
             reactionInfo: seen
         )
         tx.emit(

@@ -61,7 +61,7 @@ struct SearchHandler: Sendable {
         for hit in page.messages {
             let message = try snapshot.message(
                 hit.record,
-                wireID: hit.view.wireID,
+                at: hit.view.address,
                 for: hit.view.viewpoint
             )
             budget -= message.wireSizeEstimate + extra
@@ -124,7 +124,7 @@ struct SearchHandler: Sendable {
         func messages(of page: AttachedPage, behind first: Message?) throws -> AttachedMessages {
             var shown = AttachedMessages(reached: page.reached)
             for record in page.messages {
-                let message = try snapshot.message(record, wireID: view.wireID, for: view.viewpoint)
+                let message = try snapshot.message(record, at: view.address, for: view.viewpoint)
                 room -= message.wireSizeEstimate
                 if room < 0, first != nil || !shown.messages.isEmpty {
                     shown.reached = shown.messages.last?.id ?? place

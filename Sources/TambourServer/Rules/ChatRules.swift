@@ -57,7 +57,9 @@ enum ChatRules {
             in: chat.kind,
             owner: chat.owner,
             permissions: member.permissions,
-            options: chat.details.options
+            options: chat.details.options,
+            isBanned: try chat.post.map { try tx.reader.isBanned(user, from: $0.channel.key) }
+                ?? false
         )
     }
 

@@ -39,6 +39,9 @@ package final class WorstCaseWorld {
     package private(set) var polls: [PollReference] = []
     /// A message of a group whose members joined after it, all but Alice and Bob.
     package private(set) var veiled: (chat: ChatID, message: MessageID) = (ChatID(0), MessageID(0))
+    /// A channel of all users, owned by Alice, and as many posts as a request may name, each with comments.
+    package private(set) var channel = ChatID(0)
+    package private(set) var posts: [MessageID] = []
     /// Somebody in many groups, and users of whom each is in as many others.
     package let wanderer: WireClient
     package private(set) var strangers: [UserID] = []
@@ -209,6 +212,7 @@ package final class WorstCaseWorld {
             try fillPoll(votedIn: index == 0 ? users : Array(users.prefix(20)))
         }
         try fillVeiled()
+        try fillChannel()
         try fillPublicChats()
         try fillCircles()
         try fillStrangers()
@@ -305,6 +309,46 @@ package final class WorstCaseWorld {
             else { return }
             for voter in voters {
                 record = try tx.setChoices([1], insteadOf: [], of: voter, in: record, of: chat)
+            }
+        }
+    }
+
+    private func fillChannel() throws {
+        let (me, everybody) = (alice.userID, [alice.userID, bob.userID] + users)
+        channel = try alice.channel("Posts", with: [bob], cid: nextCID())
+        let (channel, count) = (channel, Limits.standard.maxIDsPerRequest)
+        let found = Mutex<[MessageID]>([])
+        try run { tx in
+            guard let chat = try tx.chat(channel, visibleTo: me) else { return }
+            try tx.add(Array(everybody.dropFirst(2)), to: chat, showingHistory: true)
+            for place in 0..<count {
+                let draft = MessageDraft(cid: Int64(5_000_000 + place), text: "post")
+                let post = try tx.append(draft, to: chat, from: me, on: DeviceID(1)).record.id
+                found.withLock { $0.append(post) }
+            }
+        }
+        posts = found.withLock { $0 }
+        for post in posts { try comment(on: post, count: 1) }
+    }
+
+    /// A post under which Bob has written that often.
+    package func commentedPost(with count: Int) throws -> MessageID {
+        let post = try send(to: channel)
+        try comment(on: post, count: count)
+        return post
+    }
+
+    private func comment(on post: MessageID, count: Int) throws {
+        let (channel, author) = (channel, bob.userID)
+        let first = nextCID()
+        lastCID += Int64(count)
+        try run { tx in
+            guard let chat = try tx.chat(channel, visibleTo: author),
+                let comments = try tx.comments(on: post, in: chat, visibleTo: author)
+            else { return }
+            for place in 0..<count {
+                let draft = MessageDraft(cid: first + Int64(place), text: "comment")
+                _ = try tx.append(draft, to: comments, from: author, on: DeviceID(1))
             }
         }
     }

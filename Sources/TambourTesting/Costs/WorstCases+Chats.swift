@@ -159,8 +159,20 @@ extension WorstCases {
         },
         .msgGetCommentsInfo: {
             WorstCase(
-                MsgGetCommentsInfoRequest(chatID: $0.crowd, postIDs: $0.newest),
+                MsgGetCommentsInfoRequest(chatID: $0.channel, postIDs: $0.posts),
                 by: $0.alice
+            )
+        },
+        .msgDeleteUserComments: { world in
+            let count = min(world.size.messages, 2 * limits.purgedRowsPerStep)
+            let post = try world.commentedPost(with: count)
+            return WorstCase(
+                MsgDeleteUserCommentsRequest(
+                    chatID: world.channel,
+                    postID: post,
+                    userID: world.bob.userID
+                ),
+                by: world.alice
             )
         },
         .msgReaction: { world in
@@ -280,6 +292,16 @@ extension WorstCases {
         return WorstCase(
             MsgSendRequest(chatID: world.crowd, message: message),
             by: try world.newMember()
+        )
+    }
+
+    /// The comment that has the rows for comments made.
+    static let firstComment: Maker = { world in
+        let post = try world.send(to: world.channel)
+        let message = world.largest(embedding: nil)
+        return WorstCase(
+            MsgSendRequest(chatID: world.channel, postID: post, message: message),
+            by: world.alice
         )
     }
 

@@ -112,7 +112,17 @@ package enum WorstCases {
         .chatMembers: [
             { WorstCase(ChatMembersRequest(chatID: $0.crowd, query: "nobody"), by: $0.alice) }
         ],
-        .msgSend: [largestForward, answerAboveFloors, contactCards],
+        .msgSend: [largestForward, answerAboveFloors, contactCards, firstComment],
+        .msgTyping: [
+            { world in
+                let request = MsgTypingRequest(
+                    chatID: world.channel,
+                    type: "TEXT",
+                    postID: world.posts[0]
+                )
+                return WorstCase(request, by: world.alice)
+            }
+        ],
         .msgEdit: [
             { world in
                 let text = Text.longest(units: limits.maxTextUnits)
@@ -136,7 +146,23 @@ package enum WorstCases {
                     ),
                     by: world.alice
                 )
-            }
+            },
+            // With what they have written under a post.
+            { world in
+                let post = try world.commentedPost(with: 2 * limits.purgedRowsPerStep)
+                return WorstCase(
+                    ChatMembersUpdateRequest(
+                        chatID: world.channel,
+                        userIDs: [world.bob.userID]
+                            + world.users.prefix(limits.maxIDsPerRequest - 1),
+                        operation: .add,
+                        type: .commentsBlacklist,
+                        cleanMsgPeriod: -1,
+                        postID: post
+                    ),
+                    by: world.alice
+                )
+            },
         ],
         .objPush: [
             { world in

@@ -34,6 +34,7 @@ final class World {
     var writings = Writings()
     var lastMeasured: Int64 = 0
     var photos = Photos()
+    var commented: Set<CommentedPost> = []
     var backupAt: Int?
     /// Whether the backup has been restored already.
     var wasRestored = false

@@ -17,8 +17,10 @@ struct Plan {
     static let firstWithPhotos: UInt64 = 6_000_000
     /// Seeds below have no two devices of one person change the same contact, profile, draft or setting at once.
     static let firstWithOwnTogether: UInt64 = 7_000_000
+    /// Seeds below have no comments.
+    static let firstWithComments: UInt64 = 8_000_000
     /// The first seed that plays everything.
-    static let first = firstWithOwnTogether
+    static let first = firstWithComments
 
     init(seed: UInt64) {
         self.seed = seed
@@ -63,6 +65,7 @@ struct Plan {
             addTogether()
         }
         if seed >= Self.firstWithOwnTogether { addOwnTogether() }
+        if seed >= Self.firstWithComments { addComments() }
     }
 
     var hasMoreMoves: Bool { seed >= Self.firstWithObjects }
@@ -113,6 +116,18 @@ struct Plan {
         spread(kinds, &random)
     }
 
+    /// A channel in some runs, and what its readers say.
+    private mutating func addComments() {
+        var random = SeededRandom(seed: seed.byteSwapped &+ 2)
+        guard random.happens(500) else { return }
+        let users = devices.map(\.user).max() ?? 0
+        moves.insert(Move(kind: .createChat, afterMs: 0, a: 0, b: users - 1, c: 5), at: 0)
+        let kinds = (0..<(4 + random.below(16))).map { _ in
+            Move.Kind.comments[random.below(Move.Kind.comments.count)]
+        }
+        spread([.openComments] + kinds, &random)
+    }
+
     /// Puts moves among the others, in their order.
     private mutating func spread(_ kinds: [Move.Kind], _ random: inout SeededRandom) {
         var place = 0
@@ -155,6 +170,7 @@ struct Move: CustomStringConvertible {
         case deleteNote, preference, editPreference, deletePreference, measure, resolve
         case photo, cancelPhoto, retryPhoto
         case reactTogether, editTogether, readTogether, leaveTogether
+        case comment, openComments, deleteComments
         case contactTogether, profileTogether, draftTogether, muteTogether
 
         /// What people do; what stands more often is done more often.
@@ -178,6 +194,10 @@ struct Move: CustomStringConvertible {
         /// What two do at once.
         static let together: [Kind] = [
             .reactTogether, .editTogether, .readTogether, .leaveTogether,
+        ]
+        /// What is said about posts.
+        static let comments: [Kind] = [
+            .comment, .comment, .comment, .comment, .openComments, .deleteComments,
         ]
         /// What two devices of one person do at once.
         static let ownTogether: [Kind] = [

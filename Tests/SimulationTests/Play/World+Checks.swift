@@ -183,6 +183,7 @@ extension World {
         do {
             let store = try server.server.openStore()
             try checkSends(store)
+            try checkComments(store)
             checkPhotos()
             try checkObjects { try Truth.ask($0, of: 0, self, store) }
             for user in Set(plan.devices.map(\.user)).sorted() {
@@ -366,6 +367,37 @@ struct Truth {
                 on: store
             ).answer
         )
+    }
+
+    /// The ids of the comments on a post; nil for who does not see it.
+    static func comments(
+        on post: MessageID,
+        in channel: ChatID,
+        of user: Int,
+        _ world: World,
+        _ store: StoreConnection
+    ) throws -> [Int64]? {
+        guard let shared = world.server?.server.shared else { throw ClientError.disconnected }
+        func ask(_ request: QueryRequest) -> Answer {
+            shared.dispatcher.query(
+                request,
+                from: world.requester(user),
+                time: shared.clock.safeTime(wall: shared.environment.wallMs()),
+                on: store
+            ).answer
+        }
+        let info = MsgGetCommentsInfoRequest(chatID: channel, postIDs: [post])
+        let answer = ask(.msgGetCommentsInfo(info))
+        if case .refusal = answer.outcome { return nil }
+        let counted: MsgGetCommentsInfoReply = try decoded(answer)
+        guard let count = counted.commentsInfoUpdates.first?.commentsInfo.totalCount else {
+            return nil
+        }
+        let page = ChatHistoryRequest(chatID: channel, from: -1, backward: 100, postID: post)
+        let reply: ChatHistoryReply = try decoded(ask(.chatHistory(page)))
+        let ids = (reply.messages ?? []).map(\.id.rawValue)
+        if ids.count != count { world.violated("post \(post) counts \(count) comments: \(ids)") }
+        return ids
     }
 
     private static func decoded<Reply: WirePayload>(_ answer: Answer) throws -> Reply {

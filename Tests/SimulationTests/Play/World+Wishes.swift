@@ -10,6 +10,7 @@ extension World {
         if Move.Kind.objects.contains(move.kind) { return object(move) }
         if Move.Kind.photos.contains(move.kind) { return photo(move) }
         if Move.Kind.together.contains(move.kind) { return together(move) }
+        if Move.Kind.comments.contains(move.kind) { return comment(move) }
         if Move.Kind.ownTogether.contains(move.kind) { return ownTogether(move) }
         let device = devices[move.a % devices.count]
         switch move.kind {

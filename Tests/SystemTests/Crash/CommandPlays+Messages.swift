@@ -3,9 +3,11 @@ import TambourProtocol
 import TambourTesting
 
 extension CommandPlay {
-    /// MSG_SEND, MSG_EDIT, MSG_DELETE, MSG_DELETE_RANGE, SEND_VOTE, MSG_REACTION, MSG_CANCEL_REACTION
+    /// MSG_SEND, MSG_EDIT, MSG_DELETE, MSG_DELETE_RANGE, MSG_DELETE_USER_COMMENTS, SEND_VOTE, MSG_REACTION,
+    /// MSG_CANCEL_REACTION
     static let messages: [Maker] = [
-        sending, polls, scheduling, editing, deleting, deletingRanges, voting, reacting,
+        sending, polls, scheduling, editing, deleting, deletingRanges, commenting,
+        voting, reacting,
     ]
 
     private static let sending: Maker = { player, mark in
@@ -138,6 +140,42 @@ extension CommandPlay {
                 times[number % 3] = try MsgSendReply.decode(payload, limits: .standard).message.time
             },
             read: { try mark.numbers(in: chat, $0.own) },
+            after: { [[], [$0], [$0 - 1, $0]][$0 % 3] }
+        )
+    }
+
+    /// Every third change deletes what was commented.
+    private static let commenting: Maker = { player, mark in
+        let chat = try player.own.channel("News", with: [player.other], cid: player.nextCID())
+        let post = try player.messages(1, in: chat, by: player.own)[0]
+        return CommandPlay(
+            "comments",
+            mark,
+            change: { number in
+                guard number % 3 == 0 else {
+                    let message = NewMessage(cid: mark.cid(number), text: mark.text(number))
+                    return ChangeRequest(
+                        MsgSendRequest(chatID: chat, postID: post, message: message)
+                    )
+                }
+                return ChangeRequest(
+                    MsgDeleteUserCommentsRequest(
+                        chatID: chat,
+                        postID: post,
+                        userID: player.own.userID
+                    )
+                )
+            },
+            read: { player in
+                let request = ChatHistoryRequest(
+                    chatID: chat,
+                    from: -1,
+                    backward: 200,
+                    postID: post
+                )
+                let comments = try player.own.call(request).messages ?? []
+                return comments.flatMap { mark.numbers(in: "\($0.text)") }
+            },
             after: { [[], [$0], [$0 - 1, $0]][$0 % 3] }
         )
     }

@@ -45,6 +45,7 @@ import signing_in  # noqa: F401
 import second_factor  # noqa: F401
 import chatting  # noqa: F401
 import channels  # noqa: F401
+import comments  # noqa: F401
 import reading  # noqa: F401
 import coming_back  # noqa: F401
 import own_things  # noqa: F401

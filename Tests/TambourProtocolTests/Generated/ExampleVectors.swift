@@ -733,6 +733,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_CHANGES error: no such post", type: "ErrorReply", opcode: 1030, command: 3, dialect: [], sequence: 64,
+            hex: "0a03004004060000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_HIDE request: put away", type: "ChatHideRequest", opcode: 196, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00c40000000981a663686174496403",
             accept: [],
@@ -778,6 +783,16 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_HISTORY error: not a member", type: "ErrorReply", opcode: 49, command: 3, dialect: [], sequence: 15,
             hex: "0a03000f00310000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_HISTORY request: the newest comments on a post", type: "ChatHistoryRequest", opcode: 49, command: 0, dialect: [], sequence: 63,
+            hex: "0a00003f00310000005087a6636861744964d3ffffc20f4408aac1a466726f6dffa7666f727761726400a86261636b776172641eab6765744d65737361676573c3a767657443686174c2a6706f73744964cf019871c1e8802cf3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_HISTORY error: no such post", type: "ErrorReply", opcode: 49, command: 3, dialect: [], sequence: 63,
+            hex: "0a03003f00310000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -883,6 +898,16 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "CHAT_SUBSCRIBE error: not a member", type: "ErrorReply", opcode: 75, command: 3, dialect: [], sequence: 20,
             hex: "0a030014004b0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SUBSCRIBE request: the comments on a post", type: "ChatSubscribeRequest", opcode: 75, command: 0, dialect: [], sequence: 62,
+            hex: "0a00003e004b0000002c83a6636861744964d3ffffc20f4408aac1a9737562736372696265c3a6706f73744964cf019871c1e8802cf3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "CHAT_SUBSCRIBE error: no such post", type: "ErrorReply", opcode: 75, command: 3, dialect: [], sequence: 62,
+            hex: "0a03003e004b0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1536,6 +1561,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "CHAT_MEMBERS_UPDATE error: no such post", type: "ErrorReply", opcode: 77, command: 3, dialect: [], sequence: 68,
+            hex: "0a030044004d0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_SUGGEST request: asked", type: "ChatSuggestRequest", opcode: 300, command: 0, dialect: [], sequence: 57,
             hex: "0a000039012c0000000881a5636f756e740a",
             accept: [],
@@ -1720,6 +1750,11 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_DELETE error: no such post", type: "ErrorReply", opcode: 66, command: 3, dialect: [], sequence: 66,
+            hex: "0a03004200420000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_DELETE_RANGE request: an hour of a group", type: "MsgDeleteRangeRequest", opcode: 92, command: 0, dialect: [], sequence: 41,
             hex: "0a000029005c0000003583a6636861744964d3ffffc20f4408aac1a9737461727454696d65cf0000019871c1e7f0a7656e6454696d65cf0000019871f8d670",
             accept: [],
@@ -1737,6 +1772,31 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_DELETE_RANGE error: a reader of a channel", type: "ErrorReply", opcode: 92, command: 3, dialect: [], sequence: 41,
             hex: "0a030029005c0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_USER_COMMENTS request: all that one has written there", type: "MsgDeleteUserCommentsRequest", opcode: 94, command: 0, dialect: [], sequence: 61,
+            hex: "0a00003d005e0000003e84a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3a6757365724964cd03eaa96d6573736167654964cf019871c20f000008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_USER_COMMENTS reply: they are gone", type: "MsgDeleteUserCommentsReply", opcode: 94, command: 1, dialect: [], sequence: 61,
+            hex: "0a01003d005e0000000180",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_USER_COMMENTS error: a member without the permission", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
+            hex: "0a03003d005e0000002782a56572726f72ab6e6f742e616c6c6f776564a76d657373616765ab4e6f7420616c6c6f776564",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_USER_COMMENTS error: no such post", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
+            hex: "0a03003d005e0000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_DELETE_USER_COMMENTS error: not a member", type: "ErrorReply", opcode: 94, command: 3, dialect: [], sequence: 61,
+            hex: "0a03003d005e0000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1815,13 +1875,18 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_GET error: no such post", type: "ErrorReply", opcode: 71, command: 3, dialect: [], sequence: 67,
+            hex: "0a03004300470000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_GET_COMMENTS_INFO request: two posts", type: "MsgGetCommentsInfoRequest", opcode: 91, command: 0, dialect: [], sequence: 42,
             hex: "0a00002a005b0000002c82a6636861744964d3ffffc20f4408aac1a7706f737449647392cf019871c1e8802cf3cf019871c1e8812cf4",
             accept: [],
             reject: []))
         all.append(ExampleVector(
-            name: "MSG_GET_COMMENTS_INFO reply: no comments", type: "MsgGetCommentsInfoReply", opcode: 91, command: 1, dialect: [], sequence: 42,
-            hex: "0a01002a005b0000005481b3636f6d6d656e7473496e666f557064617465739282a6706f73744964cf019871c1e8802cf3ac636f6d6d656e7473496e666fc082a6706f73744964cf019871c1e8812cf4ac636f6d6d656e7473496e666fc0",
+            name: "MSG_GET_COMMENTS_INFO reply: one with comments", type: "MsgGetCommentsInfoReply", opcode: 91, command: 1, dialect: [], sequence: 42,
+            hex: "0a01002a005b0000006c81b3636f6d6d656e7473496e666f557064617465739282a6706f73744964cf019871c1e8802cf3ac636f6d6d656e7473496e666f81aa746f74616c436f756e740282a6706f73744964cf019871c1e8812cf4ac636f6d6d656e7473496e666f81aa746f74616c436f756e7400",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -1979,6 +2044,21 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "MSG_SEND request: a comment", type: "MsgSendRequest", opcode: 64, command: 0, dialect: [], sequence: 60,
+            hex: "0a00003c00400000006384a6636861744964d3ffffc20f4408aac1a66e6f74696679c3a6706f73744964cf019871c1e8802cf3a76d65737361676584a3636964cf0000019871c20f00a474657874aa686f77206c6f76656c79a8656c656d656e747390a8617474616368657390",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEND reply: the comment as stored", type: "MsgSendReply", opcode: 64, command: 1, dialect: [], sequence: 60,
+            hex: "0a01003c00400000009f83a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_SEND error: a post that is not there", type: "ErrorReply", opcode: 64, command: 3, dialect: [], sequence: 60,
+            hex: "0a03003c00400000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "MSG_SHARE_PREVIEW request: a link in a text", type: "MsgSharePreviewRequest", opcode: 70, command: 0, dialect: [], sequence: 60,
             hex: "0a00003c00460000003282a474657874d9226c6f6f6b3a2068747470733a2f2f6578616d706c652e6f72672f6865646765686f67a663686174496403",
             accept: [],
@@ -2014,6 +2094,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "MSG_TYPING error: not a member", type: "ErrorReply", opcode: 65, command: 3, dialect: [], sequence: 28,
             hex: "0a03001c00410000002d82a56572726f72ae636861742e6e6f742e666f756e64a76d657373616765ae43686174206e6f7420666f756e64",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "MSG_TYPING error: no such post", type: "ErrorReply", opcode: 65, command: 3, dialect: [], sequence: 65,
+            hex: "0a03004100410000002382a56572726f72a96e6f742e666f756e64a76d657373616765a94e6f7420666f756e64",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2064,6 +2149,16 @@ extension ExampleVector {
             accept: [],
             reject: []))
         all.append(ExampleVector(
+            name: "NOTIF_MESSAGE push: a comment, to a client that named a capability", type: "NotifMessage", opcode: 128, command: 0, dialect: [], sequence: 161,
+            hex: "0a0000a100800000009f83a6636861744964d3ffffc20f4408aac1a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3a6706f73744964cf019871c1e8802cf3",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MESSAGE push: a comment", type: "NotifMessage", opcode: 128, command: 0, dialect: [.classic], sequence: 162,
+            hex: "0a0000a20080000000b286a6636861744964d3ffffc20f4408aac1a76d65737361676589a26964cf019871c20f000008a474696d65cf0000019871c20f00a474797065a455534552a474657874aa686f77206c6f76656c79a673656e646572cd03eaa6636861744964d3ffffc20f4408aac1a3636964cf0000019871c20f00a8617474616368657390a6706f73744964cf019871c1e8802cf3a6706f73744964cf019871c1e8802cf3a6756e7265616400a46d61726b00a374746cc2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "NOTIF_MSG_DELAYED push: scheduled on another device", type: "NotifMsgDelayed", opcode: 154, command: 0, dialect: [], sequence: 137,
             hex: "0a000089009a000000d183a663686174496403b56c61737444656c6179656455706461746554696d65cf0000019871c1e7f1a76d65737361676589a26964cf019871c1e8802cf3a474696d65cf0000019871f8d670a474797065a455534552a474657874a764656e74697374a673656e646572cd03e9a663686174496403a3636964cf0000019871c1e7f0a8617474616368657390b164656c617965644174747269627574657383aa74696d65546f46697265cf0000019871f8d670ac6e6f7469667953656e646572c3af6e6f746966794f70706f6e656e7473c3",
             accept: [],
@@ -2081,6 +2176,11 @@ extension ExampleVector {
         all.append(ExampleVector(
             name: "NOTIF_MSG_DELETE push: two are gone", type: "NotifMsgDelete", opcode: 142, command: 0, dialect: [], sequence: 137,
             hex: "0a000089008e0000002782a663686174496403aa6d65737361676549647392cf019871c1e7f00007cf019871c1fb780008",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
+            name: "NOTIF_MSG_DELETE push: a comment is gone", type: "NotifMsgDelete", opcode: 142, command: 0, dialect: [], sequence: 163,
+            hex: "0a0000a3008e0000003683a6636861744964d3ffffc20f4408aac1a6706f73744964cf019871c1e8802cf3aa6d65737361676549647391cf019871c20f000008",
             accept: [],
             reject: []))
         all.append(ExampleVector(
@@ -2995,6 +3095,8 @@ extension ExampleVector {
             case "MsgGetCommentsInfoReply": try MsgGetCommentsInfoReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "MsgDeleteRangeRequest": try MsgDeleteRangeRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "MsgDeleteRangeReply": try MsgDeleteRangeReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
+            case "MsgDeleteUserCommentsRequest": try MsgDeleteUserCommentsRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
+            case "MsgDeleteUserCommentsReply": try MsgDeleteUserCommentsReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "NotifMsgDeleteRange": try NotifMsgDeleteRange.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "SendVoteRequest": try SendVoteRequest.decode(payload, limits: limits).encoded(for: .all.union(dialect))
             case "SendVoteReply": try SendVoteReply.decode(payload, limits: limits).encoded(for: .all.union(dialect))

@@ -7,7 +7,7 @@ import Testing
 
 extension TestServer {
     /// What is stored, byte by byte: the database and its log.
-    fileprivate func storedBytes() throws -> Data {
+    func storedBytes() throws -> Data {
         try ["tambour.db", "tambour.db-wal"].reduce(into: Data()) { bytes, name in
             let path = "\(dataDirectory)/\(name)"
             guard FileManager.default.fileExists(atPath: path) else { return }
@@ -153,6 +153,15 @@ struct EraseTests {
             )
         )
         try zoe.delete([his], in: dialog, forMe: true)
+        // Under a post of somebody else, and under one of her own.
+        let channel = try bob.channel("News", with: [zoe], cid: 25)
+        let post = try bob.send("news", to: channel, cid: 26).message.id
+        try zoe.comment("Distelfalter", on: post, in: channel, cid: 27)
+        try bob.comment("hay", on: post, in: channel, cid: 28)
+        try bob.ban(zoe, from: channel)
+        let own = try zoe.channel("Alleine", with: [], cid: 29)
+        let first = try zoe.send("Eibischtee", to: own, cid: 30).message.id
+        try zoe.comment("Froschlöffel", on: first, in: own, cid: 31)
         let closed = try bob.createGroup("Closed", with: [], cid: 23)
         try bob.ask(for: closed)
         let link = try #require(
@@ -173,7 +182,7 @@ struct EraseTests {
             "Wacholderduft", "wacholde", "Vanillekipferl", "vanillek", "Tulpenzwiebel", "tulpenzw",
             "🦩", "Rosenholzkiste", "Quittengelee", "367D", "Pusteblume", "Ohrenkneifer",
             "Nachtigallin", "hagebutte", "Muckefuck", "Kirschkernkissen", "Lakritzschnecke",
-            "Igelstachel",
+            "Igelstachel", "Distelfalter", "Eibischtee", "Froschlöffel",
         ] { traces.add(text) }
         traces.add(number: phone)
         for client in [zoe, laptop] {

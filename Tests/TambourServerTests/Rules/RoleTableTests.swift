@@ -37,14 +37,20 @@ struct RoleTableTests {
         }
     }
 
+    private static let ofComments: Set<RoleTable.Action> = [
+        .read, .send, .deleteOthers, .editOthers, .react,
+    ]
+
     private static func cells(of action: RoleTable.Action) -> [Cell] {
         var cells: [Cell] = []
         for kind in RoleTable.Kind.allCases {
+            // Nothing else is asked for with a post.
+            if kind == .comments, !ofComments.contains(action) { continue }
             for role in RoleTable.Role.allCases {
                 guard RoleTable.cell(action, in: kind, for: role) != .absent else { continue }
                 let bits = RoleTable.Permissions.named.map(\.value)
                 let permissions = role == .admin ? bits : [[]]
-                let hasOptions = kind == .group || kind == .channel
+                let hasOptions = kind == .group || kind == .channel || kind == .comments
                 let options: [RoleTable.Options] =
                     hasOptions ? [[]] + RoleTable.Options.named.map(\.value) : [[]]
                 for permissions in permissions {
@@ -81,7 +87,7 @@ struct RoleTableTests {
                 switch cell.kind {
                 case .saved: chat = ChatID(0)
                 case .dialog: chat = owner.dialog(with: cell.role == .member ? actor : other)
-                case .group, .channel:
+                case .group, .channel, .comments:
                     let members = cell.role == .outsider ? [other, admin] : [other, admin, actor]
                     let type: Text = cell.kind == .group ? "CHAT" : "CHANNEL"
                     chat = try owner.createGroup("Cell", with: members, type: type, cid: cid)
@@ -90,19 +96,39 @@ struct RoleTableTests {
                     if cell.role == .admin {
                         try appoint(actor, cell.permissions, in: chat, by: owner)
                     }
-                    let options = cell.options.onWire
-                    try owner.call(ChatUpdateRequest(chatID: chat, options: options))
+                    var options = cell.options
+                    // What there is to be found under a post is written before it is too late.
+                    if cell.kind == .comments { options.insert(.comments) }
+                    try owner.call(ChatUpdateRequest(chatID: chat, options: options.onWire))
                 }
                 cid += 1
+                var post: MessageID?
+                if cell.kind == .comments {
+                    post = try owner.send("post", to: chat, cid: cid).message.id
+                    cid += 1
+                }
                 // What the owner finds must be of somebody else, where there is anybody else.
                 let isFound = cell.action == .editOthers && client === owner
                 let author = isFound && cell.kind != .saved ? admin : owner
-                let said = try author.send("said", to: chat, cid: cid).message.id
+                let said = try author.call(
+                    MsgSendRequest(
+                        chatID: chat,
+                        postID: post,
+                        message: NewMessage(cid: cid, text: "said")
+                    )
+                ).message.id
                 cid += 1
+                if post != nil {
+                    let options = NameMap([
+                        (Text("COMMENTS"), cell.options.contains(.comments))
+                    ])
+                    try owner.call(ChatUpdateRequest(chatID: chat, options: options))
+                }
+                if cell.role == .banned { try owner.ban(actor, from: chat) }
                 let answer = try play(
                     cell,
                     client,
-                    chat,
+                    (chat, post),
                     said,
                     (other.userID, admin.userID, guest.userID),
                     cid
@@ -135,11 +161,12 @@ struct RoleTableTests {
     private func play(
         _ cell: Cell,
         _ client: WireClient,
-        _ chat: ChatID,
+        _ place: (chat: ChatID, post: MessageID?),
         _ said: MessageID,
         _ people: (member: UserID, admin: UserID, guest: UserID),
         _ cid: Int64
     ) throws -> RequestError.Code? {
+        let (chat, post) = place
         func ask<Request: WireRequest>(_ request: Request) throws -> RequestError.Code? {
             let packet = try client.reply(
                 to: client.send(Request.opcode, payload: request.encoded())
@@ -164,7 +191,7 @@ struct RoleTableTests {
         }
         switch cell.action {
         case .read:
-            return try ask(ChatHistoryRequest(chatID: chat, backward: 1))
+            return try ask(ChatHistoryRequest(chatID: chat, backward: 1, postID: post))
         case .seeMembers:
             return try ask(ChatMembersRequest(chatID: chat))
         case .decideRequests:
@@ -181,14 +208,20 @@ struct RoleTableTests {
             let name = Text("cell_\(cid)")
             return try ask(ChatUpdateRequest(chatID: chat, access: .public, link: name))
         case .editOthers:
-            return try ask(MsgEditRequest(chatID: chat, messageID: said, text: "edited"))
+            return try ask(
+                MsgEditRequest(chatID: chat, messageID: said, text: "edited", postID: post)
+            )
         case .send:
             return try ask(
-                MsgSendRequest(chatID: chat, message: NewMessage(cid: cid, text: "me"))
+                MsgSendRequest(
+                    chatID: chat,
+                    postID: post,
+                    message: NewMessage(cid: cid, text: "me")
+                )
             )
         case .deleteOthers:
             let packet = try client.reply(
-                to: client.send(MsgDeleteRequest(chatID: chat, messageIDs: [said]))
+                to: client.send(MsgDeleteRequest(chatID: chat, messageIDs: [said], postID: post))
             )
             guard packet.header.command == PacketCommand.ok.rawValue else { return .chatNotFound }
             let reply = try MsgDeleteReply.decode(packet.payload, limits: .standard)
@@ -217,12 +250,24 @@ struct RoleTableTests {
         case .react:
             let reaction = NewReaction(id: "👍")
             return try ask(
-                MsgReactionRequest(chatID: chat, messageID: said, reaction: reaction)
+                MsgReactionRequest(
+                    chatID: chat,
+                    messageID: said,
+                    reaction: reaction,
+                    postID: post
+                )
             )
         case .seeReactions:
             return try ask(MsgGetDetailedReactionsRequest(chatID: chat, messageID: said))
         case .changeReactions:
             return try ask(ChatReactionsSettingsSetRequest(chatID: chat, isActive: false))
+        case .banCommenters:
+            let banned = try ask(members(people.guest, .add, .commentsBlacklist))
+            let letIn = members(people.guest, .remove, .commentsBlacklist)
+            #expect(try ask(letIn) == banned, "\(cell)")
+            let look = ChatMembersRequest(chatID: chat, type: .commentsBlacklist)
+            #expect(try ask(look) == banned, "\(cell)")
+            return banned
         }
     }
 }

@@ -49,6 +49,7 @@ final class SyncSequence: @unchecked Sendable {
         .config, .msgReaction, .msgCancelReaction, .chatReactionsSettingsSet, .draftSave,
         .draftDiscard, .foldersUpdate, .foldersReorder, .foldersDelete, .phoneBindConfirm,
         .profileDelete, .sendVote, .chatHide, .chatPinSetVisibility, .msgDeleteRange,
+        .msgDeleteUserComments,
     ]
 
     struct Step {
@@ -65,6 +66,7 @@ final class SyncSequence: @unchecked Sendable {
     /// Decides what becomes of connections: what people do is the same without it.
     private var network: SequenceRandom
     var oracle: SyncOracle
+    var comments = CommentOracle()
     private var users: [UserID] = []
     private(set) var clients: [SyncClient] = []
     private var blocked: Set<UserID> = []
@@ -207,9 +209,11 @@ final class SyncSequence: @unchecked Sendable {
     private func end() throws {
         for user in blocked.sorted() { try run([block(user, false)]) }
         try eraseToTheEnd()
+        if let erased { comments.forget(erased) }
         for index in clients.indices where clients[index].user != erased {
             if clients[index].session == nil { try signIn(index) }
             try login(index)
+            try checkComments(for: clients[index])
         }
     }
 
@@ -320,6 +324,7 @@ final class SyncSequence: @unchecked Sendable {
 
     private func step(by index: Int) -> Step {
         if random.chance(10) { return vote(index) }
+        if random.chance(15), let step = comment(index) { return step }
         return switch random.below(213) {
         case ..<36: anySend(index)
         case ..<38: createGroup(index)
@@ -522,7 +527,7 @@ final class SyncSequence: @unchecked Sendable {
         oracle.names[erased] = nil
         for event in events {
             switch event {
-            case .push(.notifMsgDelete(let push), let users, _):
+            case .push(.notifMsgDelete(let push), let users, _) where push.postID == nil:
                 let viewer = users.first { $0 != erased } ?? erased
                 oracle.change(SyncOracle.Name(push.chatID, for: viewer)) { chat in
                     for id in push.messageIDs { chat.change(id) { $0.isRemoved = true } }
@@ -612,7 +617,7 @@ final class SyncSequence: @unchecked Sendable {
         return Text("text \(random.below(1_000)) " + String(repeating: "y", count: length))
     }
 
-    private func message(_ text: Text?) -> NewMessage {
+    func message(_ text: Text?) -> NewMessage {
         nextCID += 1
         return NewMessage(cid: nextCID, text: text)
     }

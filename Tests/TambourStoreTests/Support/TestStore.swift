@@ -146,7 +146,7 @@ final class TestStore {
         try read { snapshot in
             try snapshot.history(
                 of: chat,
-                wireID: ChatID(0),
+                at: MessageAddress(chatID: ChatID(0)),
                 for: viewer,
                 above: MessageID(0),
                 from: .max,

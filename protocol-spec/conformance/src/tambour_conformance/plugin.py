@@ -43,6 +43,7 @@ GROUPS = {
     "HIS": "history",
     "CHG": "what became of messages",
     "GRP": "groups",
+    "CMT": "comments",
     "CON": "contacts",
     "PRO": "profile",
     "SET": "settings",

@@ -411,16 +411,6 @@ def test_suggested(login: LogIn, cid: Cid) -> None:
         update(alice, chat, access="PRIVATE")
 
 
-@case("GRP-50")
-def test_comments(login: LogIn, cid: Cid) -> None:
-    """There are no comments, so nobody can be kept from them."""
-    alice, bob = login("alice"), login("bob")
-    chat = channel(cid, alice, bob)
-    post = say(alice, chat, cid())["id"]
-    comment = {"type": "COMMENTS_BLACKLIST", "postId": post, "messageId": post}
-    not_changed("not.allowed", alice, chat, "add", bob.user_id, **comment)
-
-
 @case("GRP-51")
 @pytest.mark.parametrize("kind", ["group", "channel"])
 def test_who_sees_the_link(login: LogIn, group: Group, cid: Cid, kind: str) -> None:

@@ -927,18 +927,6 @@ def test_too_long_a_range(login: LogIn, group: Group, cid: Cid, limits: Limits) 
 # Looking up, typing, reading.
 
 
-@case("MSG-27")
-def test_no_comments(login: LogIn, group: Group, cid: Cid) -> None:
-    """No post has comments, and each says so."""
-    alice = login("alice")
-    chat = group(alice)
-    posts = [say(alice, chat, cid())["id"] for _ in range(2)]
-    reply = alice.call("MSG_GET_COMMENTS_INFO", {"chatId": chat, "postIds": posts})
-    expected = [{"postId": each, "commentsInfo": None} for each in posts]
-    equal(reply["commentsInfoUpdates"], expected, "what there is of comments")
-    alice.refused("chat.not.found", "MSG_GET_COMMENTS_INFO", {"chatId": -NOBODY, "postIds": posts})
-
-
 @case("MSG-17")
 def test_messages_by_id(login: LogIn, group: Group, cid: Cid) -> None:
     """Of many ids those of this chat that are there come, in their order, each once."""

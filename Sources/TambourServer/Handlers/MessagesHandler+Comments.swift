@@ -1,0 +1,138 @@
+import TambourProtocol
+import TambourStore
+
+/// Comments on the posts of channels: messages of a chat of kind `comments`, which nobody is a member of.
+/// `docs/decisions/0026-comments.md` says who hears of them.
+extension MessagesHandler {
+    /// Stores a comment once, and tells the connections that have opened the comments.
+    ///
+    /// - Throws: `chat.not.found`, `not.found` for what is no post that the caller sees, `not.allowed`,
+    ///   `error.message.invalid`, `user.not.found`, `proto.payload`.
+    func comment(
+        _ request: MsgSendRequest,
+        on post: MessageID,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgSendReply {
+        guard let channel = request.chatID else {
+            throw RequestError.protoPayload("/chatId: missing")
+        }
+        let message = request.message
+        let chat = try tx.known(channel, post, to: caller.userID)
+        // Before everything that may have changed since: what was acknowledged stays so.
+        if let first = try tx.sent(
+            cid: message.cid,
+            from: caller.userID,
+            on: caller.deviceID,
+            in: chat
+        ) {
+            return try reply(to: first, in: chat, for: caller, in: tx)
+        }
+        try ChatRules.require(.send, of: caller.userID, in: chat, tx)
+        guard message.delayedAttributes == nil else {
+            throw RequestError.errorMessageInvalid(
+                "/message/delayedAttributes: comments are sent at once"
+            )
+        }
+        let draft = try draft(of: message, in: chat, from: caller, in: tx)
+        // Votes name a chat and a message, and no post.
+        guard draft.poll == nil else {
+            throw RequestError.errorMessageInvalid("/message/attaches: a comment has no poll")
+        }
+        let (record, previous) = try tx.append(
+            draft,
+            to: chat,
+            from: caller.userID,
+            on: caller.deviceID
+        )
+        let stored = try tx.tell(
+            new: try tx.message(record, in: chat),
+            of: record,
+            previous: previous,
+            in: chat,
+            except: caller.connectionID
+        )
+        return try reply(
+            stored,
+            previous: previous,
+            in: chat,
+            created: false,
+            for: caller,
+            in: tx
+        )
+    }
+
+    /// Tells the connections that have opened the comments that somebody writes one.
+    ///
+    /// - Returns: nil where too many would have to be looked at to know who may hear of it.
+    func typing(
+        _ request: MsgTypingRequest,
+        under post: MessageID,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> Event? {
+        let view = try snapshot.known(request.chatID, post, of: caller.userID)
+        guard view.options.contains(.comments), view.memberCount <= limits.maxGroupMembers,
+            let channel = view.post?.channel,
+            try !snapshot.isBanned(caller.userID, from: channel)
+        else { return nil }
+        let push = NotifTyping(
+            chatID: view.wireID,
+            userID: caller.userID,
+            postID: post,
+            type: request.type
+        )
+        let members = try snapshot.memberIDs(of: channel)
+        return .push(.notifTyping(push), to: members, except: caller.connectionID)
+    }
+
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): what is no post that the caller sees is left out.
+    ///
+    /// - Throws: `chat.not.found`.
+    /// - Note: A query.
+    func msgGetCommentsInfo(
+        _ request: MsgGetCommentsInfoRequest,
+        from caller: Caller,
+        in snapshot: ReadTransaction
+    ) throws -> MsgGetCommentsInfoReply {
+        let view = try snapshot.knownView(request.chatID, of: caller.userID)
+        return MsgGetCommentsInfoReply(
+            commentsInfoUpdates: try Set(request.postIDs).sorted().compactMap { post in
+                try snapshot.commentCount(of: post, in: view).map {
+                    CommentsInfoUpdate(postID: post, commentsInfo: CommentsInfo(totalCount: $0))
+                }
+            }
+        )
+    }
+
+    /// Answers `MSG_DELETE_USER_COMMENTS` (94): the newest at once, the rest in later steps.
+    ///
+    /// - Throws: `chat.not.found`, `not.found`, `not.allowed`.
+    /// - Note: A command.
+    func msgDeleteUserComments(
+        _ request: MsgDeleteUserCommentsRequest,
+        from caller: Caller,
+        in tx: WriteTransaction
+    ) throws -> MsgDeleteUserCommentsReply {
+        let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
+        if request.userID != caller.userID {
+            try ChatRules.require(.deleteOthers, of: caller.userID, in: chat, tx)
+        }
+        try tx.deleteComments(of: [request.userID], in: chat, by: caller, limits: limits)
+        return MsgDeleteUserCommentsReply()
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes for everybody what users have written under a post: the newest at once, the rest in later steps.
+    func deleteComments(
+        of users: [UserID],
+        in chat: ChatState,
+        by caller: Caller,
+        limits: Limits
+    ) throws {
+        guard chat.head.number > 0 else { return }
+        let deleted = try remove(upTo: chat.head.id, sentBy: users, in: chat)
+        try tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
+    }
+}

@@ -1,0 +1,270 @@
+package import TambourProtocol
+import TambourSQL
+
+/// The statements for comments: under which post a chat of kind `comments` stands, who has written or
+/// reacted there, and whom a channel keeps from commenting.
+struct CommentStatements {
+    let ofPost: any SQLStatement
+    let post: any SQLStatement
+    let count: any SQLStatement
+    let firstOfChannel: any SQLStatement
+    let insert: any SQLStatement
+    let addComments: any SQLStatement
+    let noteCommenter: any SQLStatement
+    let forgetCommenter: any SQLStatement
+    let ban: any SQLStatement
+    let unban: any SQLStatement
+    let isBanned: any SQLStatement
+    let banCount: any SQLStatement
+    let bannedPage: any SQLStatement
+    /// What goes with the comments on a post.
+    let ofThread: [any SQLStatement]
+
+    init(_ sql: any SQLConnection) throws {
+        ofPost = try sql.prepare("SELECT chat FROM comment_thread WHERE channel = $1 AND post = $2")
+        post = try sql.prepare("SELECT channel, post FROM comment_thread WHERE chat = $1")
+        count = try sql.prepare(
+            "SELECT comments FROM comment_thread WHERE channel = $1 AND post = $2"
+        )
+        firstOfChannel = try sql.prepare(
+            "SELECT chat FROM comment_thread WHERE channel = $1 ORDER BY post LIMIT 1"
+        )
+        insert = try sql.prepare(
+            "INSERT INTO comment_thread (channel, post, chat, comments) VALUES ($1, $2, $3, 0)"
+        )
+        addComments = try sql.prepare(
+            "UPDATE comment_thread SET comments = comments + $3 WHERE channel = $1 AND post = $2"
+        )
+        noteCommenter = try sql.prepare(
+            """
+            INSERT INTO commenter (user_id, chat) VALUES ($1, $2)
+            ON CONFLICT (user_id, chat) DO NOTHING
+            """
+        )
+        forgetCommenter = try sql.prepare(
+            "DELETE FROM commenter WHERE user_id = $1 AND chat = $2"
+        )
+        ban = try sql.prepare(
+            """
+            INSERT INTO comment_ban (chat, user_id) VALUES ($1, $2)
+            ON CONFLICT (chat, user_id) DO NOTHING
+            """
+        )
+        unban = try sql.prepare("DELETE FROM comment_ban WHERE chat = $1 AND user_id = $2")
+        isBanned = try sql.prepare("SELECT 1 FROM comment_ban WHERE chat = $1 AND user_id = $2")
+        banCount = try sql.prepare("SELECT count(*) FROM comment_ban WHERE chat = $1")
+        bannedPage = try sql.prepare(
+            """
+            SELECT \(AccountStatements.columns(of: "a"))
+            FROM comment_ban b JOIN account a ON a.id = b.user_id
+            WHERE b.chat = $1 AND b.user_id > $2 ORDER BY b.user_id LIMIT $3
+            """
+        )
+        ofThread = try ["comment_thread", "commenter"].map {
+            try sql.prepare("DELETE FROM \($0) WHERE chat = $1")
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// The key of the comments on a post; nil while nobody has written there.
+    func comments(on post: MessageID, of channel: ChatKey) throws -> ChatKey? {
+        let statement = store.comments.ofPost
+        defer { statement.reset() }
+        statement.bind(1, channel.rawValue)
+        statement.bind(2, post.rawValue)
+        return try statement.step() ? ChatKey(statement.int(0)) : nil
+    }
+
+    /// The comments on a post of a channel as its viewer sees them; nil for what is no post that they see.
+    package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
+        guard channel.kind == .channel,
+            let record = try visibleRecord(
+                post,
+                in: channel.key,
+                for: channel.viewer,
+                above: channel.floor
+            ),
+            record.isPost
+        else { return nil }
+        // Nothing is stored under the key 0, nor under a post without comments.
+        let key = try comments(on: post, of: channel.key) ?? ChatKey(0)
+        return channel.comments(on: post, key: key)
+    }
+
+    /// How many comments a post has; nil for what is no post that the viewer sees.
+    package func commentCount(of post: MessageID, in channel: ChatView) throws -> Int64? {
+        guard try comments(on: post, in: channel) != nil else { return nil }
+        let statement = store.comments.count
+        defer { statement.reset() }
+        statement.bind(1, channel.key.rawValue)
+        statement.bind(2, post.rawValue)
+        return try statement.step() ? statement.int(0) : 0
+    }
+
+    /// Whether a channel keeps `user` from commenting.
+    package func isBanned(_ user: UserID, from channel: ChatKey) throws -> Bool {
+        let statement = store.comments.isBanned
+        defer { statement.reset() }
+        statement.bind(1, channel.rawValue)
+        statement.bind(2, user.rawValue)
+        return try statement.step()
+    }
+
+    /// A page of those whom a channel keeps from commenting, in the order of their ids.
+    ///
+    /// - Parameter isWanted: says of an account whether it belongs there.
+    /// - Returns: where the next page begins; nil at the end.
+    package func banned(
+        from channel: ChatKey,
+        after marker: UserID,
+        limit: Int,
+        where isWanted: (Account) -> Bool
+    ) throws -> (members: [ChatMember], next: UserID?) {
+        let statement = store.comments.bannedPage
+        defer { statement.reset() }
+        statement.bind(1, channel.rawValue)
+        statement.bind(2, marker.rawValue)
+        // One more than may be looked at tells that there are more.
+        statement.bind(3, limits.maxScannedRows + 1)
+        return try page(of: statement, limit: limit, where: isWanted) { account in
+            ChatMember(contact: account.user(showingPhone: false), presence: Presence())
+        }
+    }
+}
+
+extension MessageRecord {
+    /// Whether somebody wrote it, in a channel: what happened to it, and the message that made it, are not
+    /// commented on.
+    var isPost: Bool { device != .server && number > 1 }
+}
+
+extension WriteTransaction {
+    /// The comments on a post of a channel; nil for what is no post that `user` sees.
+    ///
+    /// Where nobody has commented yet they are stored with the first comment.
+    package func comments(
+        on post: MessageID,
+        in channel: ChatState,
+        visibleTo user: UserID
+    ) throws -> ChatState? {
+        guard channel.kind == .channel,
+            let record = try message(post, in: channel, visibleTo: user), record.isPost
+        else { return nil }
+        if let key = try reader.comments(on: post, of: channel.key) { return try chat(key) }
+        lastChatKey += 1
+        return ChatState(
+            key: ChatKey(lastChatKey),
+            kind: .comments,
+            pair: nil,
+            post: ChatState.Post(channel: channel, id: post),
+            details: ChatDetails(owner: channel.owner),
+            created: ct,
+            isBig: true,
+            head: ChatHead(id: post, number: 0),
+            changeClock: ct,
+            members: [:],
+            memberIDs: []
+        )
+    }
+
+    /// The post that a chat of kind `comments` stands under.
+    ///
+    /// - Throws: `ImpossibleRow` where there is none.
+    func post(of comments: ChatKey) throws -> ChatState.Post {
+        let statement = store.comments.post
+        defer { statement.reset() }
+        statement.bind(1, comments.rawValue)
+        guard try statement.step(), let channel = try chat(ChatKey(statement.int(0))) else {
+            throw ImpossibleRow("comments: chat", comments.rawValue)
+        }
+        return ChatState.Post(channel: channel, id: MessageID(statement.int(1)))
+    }
+
+    /// Stores the rows of comments that have none.
+    func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
+        guard chats[chat.key] == nil else { return }
+        chats[chat.key] = chat
+        let insert = store.chats.insert
+        insert.bind(1, chat.key.rawValue)
+        insert.bind(2, chat.kind.rawValue)
+        insert.bind(3, nil as Int64?)
+        insert.bind(4, nil as Int64?)
+        insert.bind(5, chat.owner.rawValue)
+        insert.bindWords(6, nil as Text?)
+        insert.bind(7, ct)
+        insert.bind(8, 0)
+        insert.bind(9, ct)
+        try insert.run()
+        let thread = store.comments.insert
+        thread.bind(1, post.channel.key.rawValue)
+        thread.bind(2, post.id.rawValue)
+        thread.bind(3, chat.key.rawValue)
+        try thread.run()
+    }
+
+    /// Counts comments that were written, or with a negative number deleted.
+    func count(comments: Int, on post: ChatState.Post) throws {
+        let statement = store.comments.addComments
+        statement.bind(1, post.channel.key.rawValue)
+        statement.bind(2, post.id.rawValue)
+        statement.bind(3, comments)
+        try statement.run()
+    }
+
+    /// Notes that a user has written, reacted or hidden something under a post: it is found by that when they
+    /// are exported or erased.
+    package func noteCommenter(_ user: UserID, in chat: ChatState) throws {
+        store.comments.noteCommenter.bind(1, user.rawValue)
+        store.comments.noteCommenter.bind(2, chat.key.rawValue)
+        try store.comments.noteCommenter.run()
+    }
+
+    /// Has the comments on deleted posts deleted in later steps.
+    func purgeComments(on posts: [MessageID], of channel: ChatState) throws {
+        guard channel.kind == .channel else { return }
+        for post in posts {
+            guard let key = try reader.comments(on: post, of: channel.key) else { continue }
+            guard let comments = try chat(key), comments.head.number > 0 else { continue }
+            try putPurge(of: comments, upTo: comments.head.id, sentBy: nil)
+        }
+    }
+
+    /// Keeps users from commenting in a channel, or lets them comment again.
+    package func setBanned(_ isBanned: Bool, _ users: [UserID], from channel: ChatState) throws {
+        writes += 1
+        let statement = isBanned ? store.comments.ban : store.comments.unban
+        for user in users {
+            statement.bind(1, channel.key.rawValue)
+            statement.bind(2, user.rawValue)
+            try statement.run()
+        }
+    }
+
+    /// The number of users whom a channel keeps from commenting.
+    package func banCount(of channel: ChatState) throws -> Int {
+        let statement = store.comments.banCount
+        defer { statement.reset() }
+        statement.bind(1, channel.key.rawValue)
+        return try statement.step() ? statement.count(0) : 0
+    }
+
+    /// Deletes what is under the posts of a channel that nobody is in any more.
+    ///
+    /// - Returns: how many messages there were; as many as `limit` when there may be more.
+    func eraseComments(of channel: ChatState, limit: Int) throws -> Int {
+        var count = 0
+        while count < limit, let key = try firstComments(of: channel), let comments = try chat(key)
+        {
+            count += try eraseDeserted(comments, limit: limit - count)
+        }
+        return count
+    }
+
+    private func firstComments(of channel: ChatState) throws -> ChatKey? {
+        let statement = store.comments.firstOfChannel
+        defer { statement.reset() }
+        statement.bind(1, channel.key.rawValue)
+        return try statement.step() ? ChatKey(statement.int(0)) : nil
+    }
+}

@@ -1,0 +1,44 @@
+package import TambourProtocol
+
+extension WireClient {
+    /// Makes a channel whose posts may be commented on.
+    package func channel(
+        _ title: String,
+        with others: [WireClient],
+        cid: Int64
+    ) throws -> ChatID {
+        let channel = try createGroup(title, with: others, type: "CHANNEL", cid: cid)
+        try call(ChatUpdateRequest(chatID: channel, options: NameMap([("COMMENTS", true)])))
+        return channel
+    }
+
+    /// Comments on a post.
+    @discardableResult
+    package func comment(
+        _ text: Text,
+        on post: MessageID,
+        in channel: ChatID,
+        cid: Int64
+    ) throws -> Message {
+        let message = NewMessage(cid: cid, text: text)
+        return try call(MsgSendRequest(chatID: channel, postID: post, message: message)).message
+    }
+
+    /// The newest comments on a post, oldest first.
+    package func comments(on post: MessageID, in channel: ChatID) throws -> [Message] {
+        let page = ChatHistoryRequest(chatID: channel, from: -1, backward: 100, postID: post)
+        return try call(page).messages ?? []
+    }
+
+    /// Keeps somebody from commenting in a channel.
+    package func ban(_ user: WireClient, from channel: ChatID) throws {
+        try call(
+            ChatMembersUpdateRequest(
+                chatID: channel,
+                userIDs: [user.userID],
+                operation: .add,
+                type: .commentsBlacklist
+            )
+        )
+    }
+}

@@ -1,0 +1,383 @@
+"""CMT: comments on the posts of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tambour_conformance.cases.test_chg import changes, react
+from tambour_conformance.cases.test_grp import change, forget, members, not_changed, update
+from tambour_conformance.cases.test_grp_channels import channel
+from tambour_conformance.cases.test_pol import poll
+from tambour_conformance.fixtures import Cid, Limits, LogIn, message
+from tambour_conformance.people import Device
+from tambour_conformance.talk import (
+    DAY_MS,
+    LESS,
+    NOBODY,
+    chat_of,
+    history,
+    ids,
+    login_again,
+    marks,
+    only,
+    say,
+    settled,
+)
+from tambour_conformance.verdict import case, check, equal, skip
+from tambour_conformance.wire import Frame
+
+#: The right of administrators to delete what others wrote.
+DELETE = 1024
+
+
+def posted(cid: Cid, owner: Device, *readers: Device, is_open: bool = True) -> tuple[int, int]:
+    """A channel whose posts may be commented on, and the id of a post."""
+    chat = channel(cid, owner, *readers)
+    if is_open:
+        update(owner, chat, options={"COMMENTS": True})
+    post = say(owner, chat, cid())["id"]
+    forget(owner, *readers)
+    return chat, post
+
+
+def comment(
+    device: Device, chat: int, post: int, cid: int, text: str = "a comment", **fields: Any
+) -> dict[str, Any]:
+    """Comments on a post; the comment as it was stored."""
+    value = {"chatId": chat, "postId": post, "message": message(cid, text, **fields)}
+    return device.call("MSG_SEND", value)["message"]
+
+
+def refused(code: str, device: Device, chat: int, post: int, cid: int, **fields: Any) -> Frame:
+    """A comment that must be refused."""
+    value = {"chatId": chat, "postId": post, "message": message(cid, "a comment", **fields)}
+    return device.refused(code, "MSG_SEND", value)
+
+
+def comments(device: Device, chat: int, post: int, **fields: Any) -> list[dict[str, Any]]:
+    """The newest comments on a post, oldest first."""
+    page: dict[str, Any] = {"from": -1, "backward": 30, "postId": post}
+    return history(device, chat, **{**page, **fields})
+
+
+def subscribe(device: Device, chat: int, post: int, is_open: bool = True) -> None:
+    device.call("CHAT_SUBSCRIBE", {"chatId": chat, "postId": post, "subscribe": is_open})
+
+
+def count(device: Device, chat: int, *posts: int) -> list[tuple[int, int]]:
+    """The ids of posts, each with the number of its comments."""
+    reply = device.call("MSG_GET_COMMENTS_INFO", {"chatId": chat, "postIds": list(posts)})
+    return [(each["postId"], each["commentsInfo"]["totalCount"]) for each in reply["commentsInfoUpdates"]]
+
+
+@case("CMT-01")
+def test_comment(login: LogIn, cid: Cid) -> None:
+    """A reader comments; who reads the channel alone has nothing to do with it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, carol)
+    before = {each.name: (settled(each), chat_of(each, chat)) for each in (alice, bob, carol)}
+    number = cid()
+    made = comment(bob, chat, post, number, "how lovely")
+    equal(
+        {key: made.get(key) for key in ("chatId", "postId", "sender", "type", "text", "cid")},
+        {
+            "chatId": chat,
+            "postId": post,
+            "sender": bob.user_id,
+            "type": "USER",
+            "text": "how lovely",
+            "cid": number,
+        },
+        "the comment",
+    )
+    again = comment(bob, chat, post, number, "how lovely")
+    equal(again["id"], made["id"], "id of the comment that is sent once more")
+    for each in (alice, bob, carol):
+        equal(ids(comments(each, chat, post)), [made["id"]], f"comments that {each.name} sees")
+        check(made["id"] not in ids(history(each, chat, backward=10)), "no comment among the posts", "one")
+        each.silence_by_fence()
+        mark, seen = before[each.name]
+        equal(login_again(each, **marks(mark))["chats"], [], f"chats of the next delta of {each.name}")
+        equal(chat_of(each, chat), seen, f"the chat as {each.name} has it")
+
+
+@case("CMT-02")
+def test_where_nobody_comments(login: LogIn, cid: Cid) -> None:
+    """Not where a channel has no comments, not for whom it keeps from them, and not on what is no post."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, is_open=False)
+    for each in (alice, bob):
+        refused("not.allowed", each, chat, post, cid())
+    update(alice, chat, options={"COMMENTS": True})
+    change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
+    refused("not.allowed", bob, chat, post, cid())
+    change(alice, chat, "remove", bob.user_id, type="COMMENTS_BLACKLIST")
+    made = comment(bob, chat, post, cid())
+    hidden = say(alice, chat, cid())["id"]
+    bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [hidden], "forMe": True})
+    for unknown in (NOBODY, made["id"], hidden, history(bob, chat, backward=30)[0]["id"]):
+        refused("not.found", bob, chat, unknown, cid())
+    dialog = alice.user_id ^ bob.user_id
+    refused("not.found", bob, dialog, say(alice, dialog, cid())["id"], cid())
+    refused("chat.not.found", carol, chat, post, cid())
+
+
+@case("CMT-03")
+@pytest.mark.parametrize("kind", ["poll", "later"])
+def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
+    """A comment is sent at once, and asks nothing."""
+    alice = login("alice")
+    chat, post = posted(cid, alice)
+    fields: dict[str, Any] = {"attaches": [poll()]}
+    if kind == "later":
+        later = settled(alice)["time"] + DAY_MS
+        fields = {"delayedAttributes": {"timeToFire": later, "notifySender": True}}
+    refused("error.message.invalid", alice, chat, post, cid(), **fields)
+    equal(comments(alice, chat, post), [], "comments")
+
+
+@case("CMT-04")
+def test_pages(login: LogIn, cid: Cid) -> None:
+    """Comments are paged as messages are."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    other = say(alice, chat, cid())["id"]
+    made = [comment(each, chat, post, cid()) for each in (alice, bob, alice, bob, bob)]
+    comment(bob, chat, other, cid())
+    equal(ids(comments(bob, chat, post, backward=2)), ids(made[-2:]), "the newest two")
+    older = comments(bob, chat, post, **{"from": made[2]["time"], "backward": 2})
+    equal(ids(older), ids(made[1:3]), "two up to a time")
+    newer = comments(bob, chat, post, **{"from": made[2]["time"], "backward": 0, "forward": 9})
+    equal(ids(newer), ids(made[3:]), "those after a time")
+    asked = {"chatId": chat, "postId": post, "messageIds": [made[3]["id"], made[0]["id"], post]}
+    equal(ids(bob.call("MSG_GET", asked)["messages"]), ids([made[0], made[3]]), "comments by id")
+    page = {"chatId": chat, "from": -1, "backward": 30}
+    bob.refused("not.found", "CHAT_HISTORY", {**page, "postId": NOBODY})
+    bob.refused("not.found", "MSG_GET", {**asked, "postId": NOBODY})
+
+
+def written(device: Device, chat: int, post: int, number: int, made: int) -> None:
+    comment(device, chat, post, number)
+
+
+def edited(device: Device, chat: int, post: int, number: int, made: int) -> None:
+    device.call("MSG_EDIT", {"chatId": chat, "postId": post, "messageId": made, "text": "better"})
+
+
+def deleted(device: Device, chat: int, post: int, number: int, made: int) -> None:
+    device.call("MSG_DELETE", {"chatId": chat, "postId": post, "messageIds": [made]})
+
+
+def typed(device: Device, chat: int, post: int, number: int, made: int) -> None:
+    device.call("MSG_TYPING", {"chatId": chat, "postId": post, "type": "TEXT"})
+
+
+ACTS = [
+    (written, "NOTIF_MESSAGE"),
+    (edited, "NOTIF_MESSAGE"),
+    (deleted, "NOTIF_MSG_DELETE"),
+    (typed, "NOTIF_TYPING"),
+]
+Act = Callable[[Device, int, int, int, int], None]
+
+
+@case("CMT-05")
+@pytest.mark.parametrize(("act", "push"), ACTS, ids=[act.__name__ for act, _ in ACTS])
+def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
+    """Who has opened the comments hears of them, and nobody else; nor after closing them."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, carol)
+    other = say(alice, chat, cid())["id"]
+    forget(alice, bob, carol)
+    made = comment(alice, chat, post, cid())["id"]
+    subscribe(bob, chat, post)
+    subscribe(carol, chat, other)
+    act(alice, chat, post, cid(), made)
+    told = bob.push(push, lambda each: each["chatId"] == chat)
+    equal(told["postId"], post, f"postId of {push}")
+    if push == "NOTIF_MESSAGE":
+        equal(told["message"]["postId"], post, "postId of the message")
+    for each in (alice, carol):
+        each.silence_by_fence()
+    subscribe(bob, chat, post, is_open=False)
+    act(alice, chat, post, cid(), comment(alice, chat, post, cid())["id"])
+    bob.silence_by_fence()
+
+
+@case("CMT-05")
+@pytest.mark.parametrize("how", ["leaves", "is removed"])
+def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
+    """Who is in the channel no longer hears nothing of its comments."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    subscribe(bob, chat, post)
+    comment(alice, chat, post, cid())
+    bob.push("NOTIF_MESSAGE", lambda each: each["chatId"] == chat)
+    if how == "leaves":
+        bob.call("CHAT_LEAVE", {"chatId": chat})
+    else:
+        change(alice, chat, "remove", bob.user_id)
+    bob.fence()
+    bob.pushes("NOTIF_CHAT")
+    comment(alice, chat, post, cid())
+    typed(alice, chat, post, 0, 0)
+    bob.silence_by_fence()
+    bob.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat, "postId": post})
+
+
+@case("CMT-06")
+def test_many_opened(login: LogIn, limits: Limits, cid: Cid) -> None:
+    """One more than a connection may open closes the first."""
+    alice, bob = login("alice"), login("bob")
+    most = limits["maxOpenThreads"]
+    if most > 50:
+        skip(f"maxOpenThreads is {most}: {LESS}")
+    chat, first = posted(cid, alice, bob)
+    posts = [first] + [say(alice, chat, cid())["id"] for _ in range(most)]
+    forget(alice, bob)
+    for each in posts:
+        subscribe(bob, chat, each)
+    comment(alice, chat, first, cid())
+    bob.silence_by_fence()
+    for each in (posts[1], posts[-1]):
+        comment(alice, chat, each, cid())
+        equal(bob.push("NOTIF_MESSAGE")["postId"], each, "postId")
+
+
+@case("CMT-07")
+def test_changes(login: LogIn, cid: Cid) -> None:
+    """What became of comments can be asked for; the channel has not changed by them."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    made = [comment(alice, chat, post, cid())["id"] for _ in range(3)]
+    mark = settled(bob)["time"]
+    edited(alice, chat, post, 0, made[0])
+    deleted(alice, chat, post, 0, made[1])
+    page = changes(bob, chat, mark, postId=post)
+    equal((ids(page["messages"]), page["removedIds"]), ([made[0]], [made[1]]), "what has changed")
+    page = changes(bob, chat, mark)
+    equal((page["messages"], page["removedIds"]), ([], []), "what has changed in the channel")
+
+
+@case("CMT-08")
+def test_deleted(login: LogIn, cid: Cid) -> None:
+    """Everybody deletes their own, administrators those of others, and with a post goes what is under it."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, carol)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=DELETE)
+    own, others = comment(bob, chat, post, cid())["id"], comment(alice, chat, post, cid())["id"]
+    kept = comment(alice, chat, post, cid())["id"]
+    reply = bob.call("MSG_DELETE", {"chatId": chat, "postId": post, "messageIds": [own, others]})
+    equal((reply["messageIds"], reply["failedMessageIds"]), ([own], [others]), "deleted by a member, and not")
+    reply = carol.call("MSG_DELETE", {"chatId": chat, "postId": post, "messageIds": [own, others]})
+    equal(sorted(reply["messageIds"]), sorted([own, others]), "deleted by an administrator")
+    equal(ids(comments(alice, chat, post)), [kept], "comments that are left")
+    alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [post]})
+    alice.refused("not.found", "CHAT_HISTORY", {"chatId": chat, "postId": post, "from": -1, "backward": 1})
+    refused("not.found", alice, chat, post, cid())
+    equal(count(alice, chat, post), [], "posts with comments")
+
+
+@case("CMT-09")
+def test_reactions(login: LogIn, cid: Cid) -> None:
+    """A reaction to a comment comes and goes, and is told where the comments are open."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    made = comment(alice, chat, post, cid())["id"]
+    subscribe(alice, chat, post)
+    reaction = {"reaction": {"reactionType": "EMOJI", "id": "🔥"}}
+    place = {"chatId": chat, "postId": post, "messageId": made}
+    info = bob.call("MSG_REACTION", {**place, **reaction})["reactionInfo"]
+    equal((info["totalCount"], info["yourReaction"]), (1, "🔥"), "reactions")
+    push = alice.push("NOTIF_MSG_REACTIONS_CHANGED")
+    equal((push["postId"], push["messageId"], push["totalCount"]), (post, made, 1), "the push")
+    equal(
+        only(comments(alice, chat, post), "comment")["reactionInfo"]["totalCount"],
+        1,
+        "reactions to the comment",
+    )
+    equal(bob.call("MSG_CANCEL_REACTION", place)["reactionInfo"]["totalCount"], 0, "reactions")
+    change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
+    bob.refused("not.allowed", "MSG_REACTION", {**place, **reaction})
+    bob.refused("not.found", "MSG_REACTION", {**place, **reaction, "postId": NOBODY})
+    react(bob, chat, post)
+
+
+@case("CMT-10")
+def test_edited(login: LogIn, cid: Cid) -> None:
+    """An own comment is edited, the owner of the channel edits none of others."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    made = comment(bob, chat, post, cid())["id"]
+    place = {"chatId": chat, "postId": post, "messageId": made, "text": "better"}
+    message = bob.call("MSG_EDIT", place)["message"]
+    equal((message["text"], message["status"], message["postId"]), ("better", "EDITED", post), "the comment")
+    alice.refused("not.allowed", "MSG_EDIT", place)
+    bob.refused("not.found", "MSG_EDIT", {**place, "postId": NOBODY})
+    bob.refused("not.found", "MSG_EDIT", {"chatId": chat, "messageId": made, "text": "worse"})
+    equal(only(comments(alice, chat, post), "comment")["text"], "better", "text of the comment")
+
+
+@case("CMT-11")
+def test_all_of_one_user(login: LogIn, cid: Cid) -> None:
+    """What one user wrote under a post goes at once; only who may delete comments asks for that of others."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, carol)
+    made = [comment(each, chat, post, cid())["id"] for each in (bob, carol, bob, alice, bob)]
+    subscribe(carol, chat, post)
+    place = {"chatId": chat, "postId": post, "userId": bob.user_id, "messageId": made[0]}
+    carol.refused("not.allowed", "MSG_DELETE_USER_COMMENTS", place)
+    alice.call("MSG_DELETE_USER_COMMENTS", place)
+    push = carol.push("NOTIF_MSG_DELETE")
+    equal(
+        (push["postId"], sorted(push["messageIds"])),
+        (post, [made[0], made[2], made[4]]),
+        "what carol is told",
+    )
+    equal(ids(comments(bob, chat, post)), [made[1], made[3]], "comments that are left")
+    carol.call("MSG_DELETE_USER_COMMENTS", {**place, "userId": carol.user_id})
+    equal(ids(comments(bob, chat, post)), [made[3]], "comments that are left")
+
+
+@case("CMT-12")
+def test_who_may_not_comment(login: LogIn, cid: Cid) -> None:
+    """Who may keep readers from commenting sees whom."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, _ = posted(cid, alice, bob, carol)
+    change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
+    equal(members(alice, chat, type="COMMENTS_BLACKLIST"), [bob.user_id], "who may not comment")
+    carol.refused("not.allowed", "CHAT_MEMBERS", {"chatId": chat, "type": "COMMENTS_BLACKLIST"})
+    change(alice, chat, "remove", bob.user_id, type="COMMENTS_BLACKLIST")
+    equal(members(alice, chat, type="COMMENTS_BLACKLIST"), [], "who may not comment")
+
+
+@case("GRP-50")
+def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
+    """An administrator keeps a reader from commenting, with what they wrote; a member cannot."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat, post = posted(cid, alice, bob, carol)
+    own, others = comment(bob, chat, post, cid())["id"], comment(carol, chat, post, cid())["id"]
+    fields = {"type": "COMMENTS_BLACKLIST", "postId": post, "messageId": own, "cleanMsgPeriod": -1}
+    not_changed("not.allowed", carol, chat, "add", bob.user_id, **fields)
+    change(alice, chat, "add", carol.user_id, type="ADMIN", permissions=DELETE)
+    not_changed("not.allowed", carol, chat, "add", alice.user_id, **fields)
+    change(carol, chat, "add", bob.user_id, **fields)
+    equal(ids(comments(alice, chat, post)), [others], "comments that are left")
+    refused("not.allowed", bob, chat, post, cid())
+    change(carol, chat, "remove", bob.user_id, type="COMMENTS_BLACKLIST")
+    comment(bob, chat, post, cid())
+
+
+@case("MSG-27")
+def test_how_many(login: LogIn, cid: Cid) -> None:
+    """Each post says how many comments are left; what is no post says nothing."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    silent = say(alice, chat, cid())["id"]
+    made = [comment(bob, chat, post, cid())["id"] for _ in range(3)]
+    deleted(bob, chat, post, 0, made[1])
+    equal(count(bob, chat, silent, NOBODY, post, post), [(post, 2), (silent, 0)], "posts with comments")
+    alice.refused("chat.not.found", "MSG_GET_COMMENTS_INFO", {"chatId": -NOBODY, "postIds": [post]})
