@@ -56,6 +56,7 @@ GROUPS = {
     "LNK": "previews of links",
     "REP": "reports",
     "BOT": "bots",
+    "APP": "apps",
     "PSH": "pushes",
     "FLW": "flow and lifecycle",
     "CAP": "capabilities",
