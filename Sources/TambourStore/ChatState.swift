@@ -164,7 +164,8 @@ package struct ChatDetails: Equatable, Sendable {
 /// Lives in the writer's cache, is touched by the engine only, and is thrown away whenever a batch
 /// that touched it did not commit.
 package final class ChatState {
-    package let key: ChatKey
+    /// 0 for comments that are not stored yet.
+    package private(set) var key: ChatKey
     package let kind: ChatKind
     /// The two of a dialog, `low < high`; the same user twice in saved messages; nil where people join.
     let pair: (low: UserID, high: UserID)?
@@ -251,6 +252,10 @@ package final class ChatState {
     package var owner: UserID { details.owner }
     package var title: Text? { details.title }
     package var memberCount: Int { memberIDs.count }
+
+    func setKey(_ key: ChatKey) {
+        self.key = key
+    }
 
     // What the rows say has changed with these; `WriteTransaction+Members.swift` alone calls them.
 

@@ -341,7 +341,8 @@ package struct ChatView: Sendable {
             in: kind,
             owner: owner,
             permissions: permissions,
-            options: options
+            options: options,
+            isBanned: false
         )
         let showsLink = isPublic || RoleTable.allows(.seeLink, in: place)
         link = !showsLink || row.isNull(20) ? nil : Text(unchecked: Bytes(row.bytes(20)))

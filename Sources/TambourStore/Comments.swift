@@ -6,26 +6,26 @@ import TambourSQL
 struct CommentStatements {
     let ofPost: any SQLStatement
     let post: any SQLStatement
-    let count: any SQLStatement
     let firstOfChannel: any SQLStatement
     let insert: any SQLStatement
     let addComments: any SQLStatement
     let noteCommenter: any SQLStatement
+    let isCommenter: any SQLStatement
     let forgetCommenter: any SQLStatement
     let ban: any SQLStatement
     let unban: any SQLStatement
     let isBanned: any SQLStatement
     let banCount: any SQLStatement
+    let unbanAll: any SQLStatement
     let bannedPage: any SQLStatement
     /// What goes with the comments on a post.
     let ofThread: [any SQLStatement]
 
     init(_ sql: any SQLConnection) throws {
-        ofPost = try sql.prepare("SELECT chat FROM comment_thread WHERE channel = $1 AND post = $2")
-        post = try sql.prepare("SELECT channel, post FROM comment_thread WHERE chat = $1")
-        count = try sql.prepare(
-            "SELECT comments FROM comment_thread WHERE channel = $1 AND post = $2"
+        ofPost = try sql.prepare(
+            "SELECT chat, comments FROM comment_thread WHERE channel = $1 AND post = $2"
         )
+        post = try sql.prepare("SELECT channel, post FROM comment_thread WHERE chat = $1")
         firstOfChannel = try sql.prepare(
             "SELECT chat FROM comment_thread WHERE channel = $1 ORDER BY post LIMIT 1"
         )
@@ -41,6 +41,7 @@ struct CommentStatements {
             ON CONFLICT (user_id, chat) DO NOTHING
             """
         )
+        isCommenter = try sql.prepare("SELECT 1 FROM commenter WHERE user_id = $1 AND chat = $2")
         forgetCommenter = try sql.prepare(
             "DELETE FROM commenter WHERE user_id = $1 AND chat = $2"
         )
@@ -52,6 +53,7 @@ struct CommentStatements {
         )
         unban = try sql.prepare("DELETE FROM comment_ban WHERE chat = $1 AND user_id = $2")
         isBanned = try sql.prepare("SELECT 1 FROM comment_ban WHERE chat = $1 AND user_id = $2")
+        unbanAll = try sql.prepare("DELETE FROM comment_ban WHERE chat = $1")
         banCount = try sql.prepare("SELECT count(*) FROM comment_ban WHERE chat = $1")
         bannedPage = try sql.prepare(
             """
@@ -67,39 +69,37 @@ struct CommentStatements {
 }
 
 extension ReadTransaction {
-    /// The key of the comments on a post; nil while nobody has written there.
-    func comments(on post: MessageID, of channel: ChatKey) throws -> ChatKey? {
+    /// The comments on a post: their key, and how many there are; nil while nobody has written there.
+    func comments(
+        on post: MessageID,
+        of channel: ChatKey
+    ) throws -> (key: ChatKey, count: Int64)? {
         let statement = store.comments.ofPost
         defer { statement.reset() }
         statement.bind(1, channel.rawValue)
         statement.bind(2, post.rawValue)
-        return try statement.step() ? ChatKey(statement.int(0)) : nil
+        return try statement.step() ? (ChatKey(statement.int(0)), statement.int(1)) : nil
     }
 
-    /// The comments on a post of a channel as its viewer sees them; nil for what is no post that they see.
+    /// The comments on a post of a channel as its viewer sees them; nil for a post that is unknown or hidden
+    /// from the viewer.
     package func comments(on post: MessageID, in channel: ChatView) throws -> ChatView? {
-        guard channel.kind == .channel,
-            let record = try visibleRecord(
-                post,
-                in: channel.key,
-                for: channel.viewer,
-                above: channel.floor
-            ),
-            record.isPost
-        else { return nil }
-        // Nothing is stored under the key 0, nor under a post without comments.
-        let key = try comments(on: post, of: channel.key) ?? ChatKey(0)
+        guard try sees(post, in: channel) else { return nil }
+        // Nothing is stored under the key 0.
+        let key = try comments(on: post, of: channel.key)?.key ?? ChatKey(0)
         return channel.comments(on: post, key: key)
     }
 
-    /// How many comments a post has; nil for what is no post that the viewer sees.
+    /// How many comments a post has; nil for a post that is unknown or hidden from the viewer.
     package func commentCount(of post: MessageID, in channel: ChatView) throws -> Int64? {
-        guard try comments(on: post, in: channel) != nil else { return nil }
-        let statement = store.comments.count
-        defer { statement.reset() }
-        statement.bind(1, channel.key.rawValue)
-        statement.bind(2, post.rawValue)
-        return try statement.step() ? statement.int(0) : 0
+        guard try sees(post, in: channel) else { return nil }
+        return try comments(on: post, of: channel.key)?.count ?? 0
+    }
+
+    private func sees(_ post: MessageID, in channel: ChatView) throws -> Bool {
+        guard channel.kind == .channel else { return false }
+        let (viewer, floor) = (channel.viewer, channel.floor)
+        return try visibleRecord(post, in: channel.key, for: viewer, above: floor)?.isPost == true
     }
 
     /// Whether a channel keeps `user` from commenting.
@@ -140,7 +140,7 @@ extension MessageRecord {
 }
 
 extension WriteTransaction {
-    /// The comments on a post of a channel; nil for what is no post that `user` sees.
+    /// The comments on a post of a channel; nil for a post that is unknown or hidden from `user`.
     ///
     /// Where nobody has commented yet they are stored with the first comment.
     package func comments(
@@ -151,10 +151,9 @@ extension WriteTransaction {
         guard channel.kind == .channel,
             let record = try message(post, in: channel, visibleTo: user), record.isPost
         else { return nil }
-        if let key = try reader.comments(on: post, of: channel.key) { return try chat(key) }
-        lastChatKey += 1
+        if let comments = try storedComments(on: post, of: channel) { return comments }
         return ChatState(
-            key: ChatKey(lastChatKey),
+            key: ChatKey(0),
             kind: .comments,
             pair: nil,
             post: ChatState.Post(channel: channel, id: post),
@@ -166,6 +165,14 @@ extension WriteTransaction {
             members: [:],
             memberIDs: []
         )
+    }
+
+    /// The comments on a post, whoever asks; nil while nobody has written there.
+    package func storedComments(on post: MessageID, of channel: ChatState) throws -> ChatState? {
+        guard channel.kind == .channel,
+            let found = try reader.comments(on: post, of: channel.key)
+        else { return nil }
+        return try chat(found.key)
     }
 
     /// The post that a chat of kind `comments` stands under.
@@ -181,9 +188,11 @@ extension WriteTransaction {
         return ChatState.Post(channel: channel, id: MessageID(statement.int(1)))
     }
 
-    /// Stores the rows of comments that have none.
+    /// Stores the rows of comments that have none, under a key of their own.
     func storeComments(_ chat: ChatState, on post: ChatState.Post) throws {
-        guard chats[chat.key] == nil else { return }
+        guard chat.key.rawValue == 0 else { return }
+        lastChatKey += 1
+        chat.setKey(ChatKey(lastChatKey))
         chats[chat.key] = chat
         let insert = store.chats.insert
         insert.bind(1, chat.key.rawValue)
@@ -220,12 +229,19 @@ extension WriteTransaction {
         try store.comments.noteCommenter.run()
     }
 
+    /// Whether a user has written, reacted or hidden something under a post.
+    package func isCommenter(_ user: UserID, in chat: ChatState) throws -> Bool {
+        let statement = store.comments.isCommenter
+        defer { statement.reset() }
+        statement.bind(1, user.rawValue)
+        statement.bind(2, chat.key.rawValue)
+        return try statement.step()
+    }
+
     /// Has the comments on deleted posts deleted in later steps.
     func purgeComments(on posts: [MessageID], of channel: ChatState) throws {
-        guard channel.kind == .channel else { return }
         for post in posts {
-            guard let key = try reader.comments(on: post, of: channel.key) else { continue }
-            guard let comments = try chat(key), comments.head.number > 0 else { continue }
+            guard let comments = try storedComments(on: post, of: channel) else { continue }
             try putPurge(of: comments, upTo: comments.head.id, sentBy: nil)
         }
     }
@@ -241,6 +257,13 @@ extension WriteTransaction {
         }
     }
 
+    /// Lets everybody comment in a channel again.
+    package func unbanAll(from channel: ChatState) throws {
+        writes += 1
+        store.comments.unbanAll.bind(1, channel.key.rawValue)
+        try store.comments.unbanAll.run()
+    }
+
     /// The number of users whom a channel keeps from commenting.
     package func banCount(of channel: ChatState) throws -> Int {
         let statement = store.comments.banCount
@@ -254,9 +277,14 @@ extension WriteTransaction {
     /// - Returns: how many messages there were; as many as `limit` when there may be more.
     func eraseComments(of channel: ChatState, limit: Int) throws -> Int {
         var count = 0
-        while count < limit, let key = try firstComments(of: channel), let comments = try chat(key)
+        var posts = 0
+        while count < limit, let key = try firstComments(of: channel),
+            let comments = try chat(key)
         {
+            // Each takes many statements, however few comments it has.
+            if posts == store.limits.erasedChatsPerStep { return limit }
             count += try eraseDeserted(comments, limit: limit - count)
+            posts += 1
         }
         return count
     }

@@ -66,7 +66,7 @@ private enum People {
 extension WriteTransaction {
     /// Lets the members of a chat see the users whom a message names.
     ///
-    /// Those of a channel see who comments there, and whom that names.
+    /// Members of a channel see commenters, and the users whom comments name.
     func introduceNamed(in record: MessageRecord, of chat: ChatState) throws {
         guard record.attaches != nil || record.forward != nil || chat.post != nil else { return }
         var named = People.named(attaches: record.attaches, forward: record.forward)

@@ -31,7 +31,15 @@ extension ReadTransaction {
         ) { FormerChat(key: ChatKey($0.int(0)), joined: $0.int(1), left: $0.int(2)) }
     }
 
-    /// The posts of channels under which `user` has written or reacted.
+    /// The channels that keep `user` from commenting.
+    package func channelsBanning(_ user: UserID) throws -> [ChatKey] {
+        try rows(
+            "SELECT chat FROM comment_ban WHERE user_id = $1 ORDER BY chat",
+            user.rawValue
+        ) { ChatKey($0.int(0)) }
+    }
+
+    /// The posts of channels under which `user` has written, reacted or hidden something.
     package func commentedPosts(
         of user: UserID
     ) throws -> [(key: ChatKey, channel: ChatKey, post: MessageID)] {

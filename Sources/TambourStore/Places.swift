@@ -23,13 +23,14 @@ extension RoleTable {
         /// The place of a member.
         ///
         /// Who began a dialog has no more to say in it than the other.
+        /// - Parameter isBanned: whether the channel of these comments keeps the user from commenting.
         package init(
             of user: UserID,
             in kind: ChatKind,
             owner: UserID,
             permissions: Permissions,
             options: Options,
-            isBanned: Bool = false
+            isBanned: Bool
         ) {
             let role: Role =
                 switch kind {

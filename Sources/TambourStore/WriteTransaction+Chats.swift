@@ -60,30 +60,31 @@ extension WriteTransaction {
         let isBig = statement.int(15) != 0 || kind == .channel || kind == .comments
         let low = UserID(statement.int(2))
         let high = UserID(statement.int(3))
-        let post = kind == .comments ? try post(of: key) : nil
-        let head = try reader.head(of: key)
+        // The same statement may have to find the channel.
+        let details = ChatDetails(
+            owner: UserID(statement.int(4)),
+            title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
+            description: statement.isNull(9)
+                ? nil : Text(unchecked: Bytes(statement.bytes(9))),
+            options: RoleTable.Options(rawValue: statement.int(10)),
+            pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
+            link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12))),
+            isPublic: statement.int(14) != 0,
+            reactions: statement.isNull(13)
+                ? nil : Packed(unchecked: Bytes(statement.bytes(13)))
+        )
+        let (created, changeClock) = (statement.int(6), statement.int(8))
+        statement.reset()
         let chat = ChatState(
             key: key,
             kind: kind,
             pair: kind.isPair ? (low, high) : nil,
-            post: post,
-            details: ChatDetails(
-                owner: UserID(statement.int(4)),
-                title: statement.isNull(5) ? nil : Text(unchecked: Bytes(statement.bytes(5))),
-                description: statement.isNull(9)
-                    ? nil : Text(unchecked: Bytes(statement.bytes(9))),
-                options: RoleTable.Options(rawValue: statement.int(10)),
-                pinned: statement.int(11) == 0 ? nil : MessageID(statement.int(11)),
-                link: statement.isNull(12) ? nil : Text(unchecked: Bytes(statement.bytes(12))),
-                isPublic: statement.int(14) != 0,
-                reactions: statement.isNull(13)
-                    ? nil : Packed(unchecked: Bytes(statement.bytes(13)))
-            ),
-            created: statement.int(6),
+            post: kind == .comments ? try post(of: key) : nil,
+            details: details,
+            created: created,
             isBig: isBig,
-            // Comments are later than their post.
-            head: head.number == 0 ? ChatHead(id: post?.id ?? head.id, number: 0) : head,
-            changeClock: statement.int(8),
+            head: try reader.head(of: key),
+            changeClock: changeClock,
             members: isBig ? [:] : try allMembers(of: key),
             memberIDs: try reader.memberIDs(of: key),
             blockers: kind == .dialog ? try reader.blockers(low, high) : []

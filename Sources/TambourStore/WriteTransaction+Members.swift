@@ -170,33 +170,27 @@ extension WriteTransaction {
         return true
     }
 
+    /// Everybody who hears of what happens in a chat, in the order of their ids: of comments those of the
+    /// channel who see the post.
+    package func audience(of chat: ChatState) throws -> [UserID] {
+        guard let post = chat.post else { return chat.memberIDs }
+        return try readers(of: post.id, in: post.channel)
+    }
+
     /// Those for whom a message is there, in the order of their ids.
     package func readers(of id: MessageID, in chat: ChatState) throws -> [UserID] {
+        let audience = try audience(of: chat)
         let outsiders = try outsiders(of: id, in: chat)
-        return outsiders.isEmpty
-            ? chat.memberIDs : chat.memberIDs.filter { !outsiders.contains($0) }
+        return outsiders.isEmpty ? audience : audience.filter { !outsiders.contains($0) }
     }
 
     /// Those for whom a message is not there: it lies below where the chat begins for them, or they
     /// have deleted it for themselves. Some of them may have left.
     package func outsiders(of id: MessageID, in chat: ChatState) throws -> Set<UserID> {
-        var outsiders: Set<UserID> = []
-        func add(_ statement: any SQLStatement) throws {
-            defer { statement.reset() }
-            statement.bind(1, chat.key.rawValue)
-            statement.bind(2, id.rawValue)
-            while try statement.step() { outsiders.insert(UserID(statement.int(0))) }
-        }
-        if chat.isBig {
-            // Not all members of a big chat are known here.
-            try add(store.members.floored)
-        } else {
-            for member in chat.members.values where member.floor >= id {
-                outsiders.insert(member.userID)
-            }
-        }
-        try add(store.messages.hiders)
-        return outsiders
+        // Not all members of a big chat are known here.
+        guard !chat.isBig else { return try reader.outsiders(of: id, in: chat.key) }
+        let late = chat.members.values.filter { $0.floor >= id }.map(\.userID)
+        return try reader.hiders(of: id, in: chat.key).union(late)
     }
 
     /// The members for whom a message is not there since the chat begins later for them, each with the last
@@ -244,5 +238,30 @@ extension WriteTransaction {
         store.chats.setMemberCount.bind(1, chat.key.rawValue)
         store.chats.setMemberCount.bind(2, Int64(chat.memberCount))
         try store.chats.setMemberCount.run()
+    }
+}
+
+extension ReadTransaction {
+    /// The same of a chat whose members are not all known.
+    package func outsiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
+        try users(store.members.floored, of: id, in: chat).union(hiders(of: id, in: chat))
+    }
+
+    /// Those who have deleted a message for themselves.
+    func hiders(of id: MessageID, in chat: ChatKey) throws -> Set<UserID> {
+        try users(store.messages.hiders, of: id, in: chat)
+    }
+
+    private func users(
+        _ statement: any SQLStatement,
+        of id: MessageID,
+        in chat: ChatKey
+    ) throws -> Set<UserID> {
+        defer { statement.reset() }
+        statement.bind(1, chat.rawValue)
+        statement.bind(2, id.rawValue)
+        var users: Set<UserID> = []
+        while try statement.step() { users.insert(UserID(statement.int(0))) }
+        return users
     }
 }

@@ -566,8 +566,8 @@ MUTANTS = [
     # Deletions, steps.
     Finding("deletions", "members hear of deleted messages that were not there for them", r"ServerTests.MsgDeleteTests",
             HANDLERS + "ChatNews.swift",
-            "        guard !floors.isEmpty else { return emit(deleted, to: chat.memberIDs) }\n",
-            "        guard !floors.isEmpty, mutant != @ else { return emit(deleted, to: chat.memberIDs) }\n"),
+            "        guard !floors.isEmpty else { return emit(deleted, to: try audience(of: chat)) }\n",
+            "        guard !floors.isEmpty, mutant != @ else { return emit(deleted, to: try audience(of: chat)) }\n"),
     Finding("deletions", "each beginning of a chat has a push of its own", r"ServerTests.MsgDeleteTests",
             HANDLERS + "ChatNews.swift",
             "        let cutsPerPush = (cuts.count - 1) / limits.fanOutMembers + 1\n",

@@ -152,7 +152,7 @@ MUTANTS = [
            "guard request.backward >= 0 else", "guard request.backward >= 0 || mutant == @ else"),
     # Comments
     Mutant("comments are told to who has left the channel", ["CMT"], "Sources/TambourServer/Gateway/LaneGateway.swift",
-           "                members.holdsSorted(caller.userID)\n", "                mutant == @ || members.holdsSorted(caller.userID)\n"),
+           "                readers.holdsSorted(caller.userID)\n", "                mutant == @ || readers.holdsSorted(caller.userID)\n"),
     Mutant("the comments opened first stay open", ["CMT"], "Sources/TambourServer/Gateway/CommentReaders.swift",
            "own.count > limit {", "own.count > limit, mutant != @ {"),
     Mutant("a comment is read as a message of the channel", ["CMT"], STORE + "WriteTransaction+Messages.swift",
@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant("who is banned comments", ["CMT"], RULES + "ChatRules.swift",
            "try tx.reader.isBanned(user, from: $0.channel.key) }", "try mutant != @ && tx.reader.isBanned(user, from: $0.channel.key) }"),
     Mutant("what made a channel is commented on", ["CMT"], STORE + "Comments.swift",
-           "record.isPost\n        else { return nil }\n        if let key", "record.isPost || mutant == @\n        else { return nil }\n        if let key"),
+           "record.isPost\n        else { return nil }\n        if let comments", "record.isPost || mutant == @\n        else { return nil }\n        if let comments"),
 ]
 
 

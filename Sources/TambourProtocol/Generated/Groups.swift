@@ -857,8 +857,8 @@ package struct ChatMembersUpdateRequest: WirePayload, Hashable {
     package var type: MemberType?
     /// With add: whether they see what was said before.
     package var showHistory: Bool
-    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does. With
-    /// COMMENTS_BLACKLIST add those under the post `postId`.
+    /// With remove: 0 keeps their messages, -1 deletes them, many of them in parts as CHAT_CLEAR does;
+    /// comments on posts stay. With COMMENTS_BLACKLIST add those under the post `postId`.
     package var cleanMsgPeriod: Int64
     /// With ADMIN add: bits of the role table; absent for all but making administrators.
     package var permissions: Int64?

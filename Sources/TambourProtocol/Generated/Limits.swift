@@ -446,7 +446,7 @@ package final class Limits: Sendable {
     /// 16 posts. The comments that a connection may have open at once; each comment is told to all that have
     /// opened them.
     package let maxOpenThreads: Int
-    /// 10_000 users. Those whom a channel keeps from commenting.
+    /// 10_000 users. Rows that one channel can make, and the list that its administrators page through.
     package let maxCommentBans: Int
     /// 2000 messages. The number of unread messages leaves out messages that a user deleted for themselves,
     /// and counting reads a row for each. Who wants more of them gone clears the chat.

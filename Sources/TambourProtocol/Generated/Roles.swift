@@ -35,7 +35,7 @@ package enum RoleTable {
     package enum Action: Int, CaseIterable, Sendable {
         /// See the chat and its messages.
         case read
-        /// Write a message, edit and delete own messages.
+        /// Write a message, edit and delete own messages; own comments everybody deletes who sees them.
         case send
         /// Delete messages of others for everybody.
         case deleteOthers

@@ -47,6 +47,9 @@ private struct Export {
                 ]
             )
         }
+        for key in try snapshot.channelsBanning(user) {
+            try line("commentBan", [("chat", JSON(ChatID(key.rawValue)))])
+        }
         for key in try snapshot.chatKeys(of: user) { try chat(key) }
         for former in try snapshot.formerChats(of: user) { try chat(former) }
         for (key, channel, post) in try snapshot.commentedPosts(of: user) {

@@ -132,7 +132,7 @@ package struct Answer: Sendable {
     }
 }
 
-/// What a connection wants to hear of, or no longer, from an answer on.
+/// What a connection subscribes to, or unsubscribes from, with an answer.
 package enum Interest: Sendable {
     /// A dialog that is alive: the other side's presence is worth a push.
     case dialog(ChatID)

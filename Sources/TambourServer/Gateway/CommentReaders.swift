@@ -5,7 +5,8 @@ import TambourStore
 ///
 /// Owned by the lane's gateway.
 struct CommentReaders {
-    private var sessions: [MessageAddress: [Session]] = [:]
+    private var sessions: [MessageAddress: [ObjectIdentifier: Session]] = [:]
+    /// What each session has opened, the first first.
     private var opened: [ObjectIdentifier: [MessageAddress]] = [:]
     private let limit: Int
 
@@ -13,31 +14,31 @@ struct CommentReaders {
         limit = limits.maxOpenThreads
     }
 
-    /// The session hears of the comments from now on; beyond `maxOpenThreads` posts no longer of those that it
-    /// opened first.
+    /// Subscribes a session to the comments on a post. Beyond `maxOpenThreads`, its oldest subscription ends.
     mutating func open(_ address: MessageAddress, by session: Session) {
         close(address, by: session)
-        sessions[address, default: []].append(session)
-        opened[ObjectIdentifier(session), default: []].append(address)
-        if let own = opened[ObjectIdentifier(session)], own.count > limit {
-            close(own[0], by: session)
-        }
+        let id = ObjectIdentifier(session)
+        sessions[address, default: [:]][id] = session
+        opened[id, default: []].append(address)
+        if let own = opened[id], own.count > limit { close(own[0], by: session) }
     }
 
     mutating func close(_ address: MessageAddress, by session: Session) {
-        sessions[address]?.removeAll { $0 === session }
+        let id = ObjectIdentifier(session)
+        sessions[address]?[id] = nil
         if sessions[address]?.isEmpty == true { sessions[address] = nil }
-        opened[ObjectIdentifier(session)]?.removeAll { $0 == address }
-        if opened[ObjectIdentifier(session)]?.isEmpty == true {
-            opened[ObjectIdentifier(session)] = nil
-        }
+        opened[id]?.removeAll { $0 == address }
+        if opened[id]?.isEmpty == true { opened[id] = nil }
     }
 
     mutating func closeAll(by session: Session) {
         for address in opened[ObjectIdentifier(session)] ?? [] { close(address, by: session) }
     }
 
-    subscript(address: MessageAddress) -> [Session] { sessions[address] ?? [] }
+    /// The sessions that have opened the comments on a post, in no order.
+    subscript(address: MessageAddress) -> [Session] {
+        sessions[address].map { Array($0.values) } ?? []
+    }
 }
 
 extension Push {

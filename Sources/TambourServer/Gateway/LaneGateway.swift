@@ -267,19 +267,19 @@ final class LaneGateway: @unchecked Sendable {
         }
     }
 
-    /// Tells of comments the sessions that have opened them, as long as their users are in the channel.
+    /// Tells of comments the sessions that have opened them, as long as their users see the post.
     ///
-    /// - Parameter members: those of the channel, in the order of their ids.
+    /// - Parameter readers: those who see it, in the order of their ids.
     private func tell(
         _ push: Push,
         of address: MessageAddress,
-        to members: [UserID],
+        to readers: [UserID],
         except: ConnectionID?
     ) {
         var encoded = EncodedPush(push, limits: shared.limits)
         for session in comments[address] {
             guard let caller = session.caller, caller.connectionID != except,
-                members.holdsSorted(caller.userID)
+                readers.holdsSorted(caller.userID)
             else { continue }
             if case .notifMessage(let message) = push, session.isCounted {
                 // Nobody counts what is unread among comments.

@@ -11,8 +11,8 @@ extension WriteTransaction {
     }
 
     /// - Parameter post: whose comments are meant instead of the chat.
-    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for what is no post that the user
-    ///   sees.
+    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for a post that is unknown or hidden from
+    ///   the user.
     func known(_ id: ChatID, _ post: MessageID?, to user: UserID) throws -> ChatState {
         let chat = try knownChat(id, to: user)
         guard let post else { return chat }
@@ -71,7 +71,7 @@ extension WriteTransaction {
             )
             self.emit(.push(.notifMessage(push), to: users, except: connection))
         }
-        let readers = readers ?? chat.memberIDs
+        let readers = try readers ?? audience(of: chat)
         guard message.link != nil, let original else { return emit(to: readers) }
         let outsiders = try outsiders(of: original, in: chat)
         guard !outsiders.isEmpty else { return emit(to: readers) }
@@ -190,7 +190,7 @@ extension WriteTransaction {
             }
         }
         let floors = try floors(from: first, in: chat)
-        guard !floors.isEmpty else { return emit(deleted, to: chat.memberIDs) }
+        guard !floors.isEmpty else { return emit(deleted, to: try audience(of: chat)) }
         emit(deleted, to: chat.memberIDs.filter { floors[$0] == nil })
         let rising = deleted.sorted()
         let byFloor = Dictionary(grouping: floors.keys) { floors[$0] ?? first }
@@ -278,8 +278,8 @@ extension ReadTransaction {
     }
 
     /// - Parameter post: whose comments are meant instead of the chat.
-    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for what is no post that the user
-    ///   sees.
+    /// - Throws: `chat.not.found`, also for a chat of others; `not.found` for a post that is unknown or hidden from
+    ///   the user.
     func known(_ id: ChatID, _ post: MessageID?, of user: UserID) throws -> ChatView {
         let view = try knownView(id, of: user)
         guard let post else { return view }

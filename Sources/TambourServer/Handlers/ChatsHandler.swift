@@ -265,7 +265,7 @@ struct ChatsHandler: Sendable {
     ) throws -> Interest? {
         if let post = request.postID {
             let address = MessageAddress(chatID: request.chatID, postID: post)
-            // To close them nobody has to be let in any more.
+            // Closing needs no access check.
             guard request.subscribe else { return .closed(address) }
             _ = try snapshot.known(request.chatID, post, of: caller.userID)
             return .opened(address)

@@ -195,9 +195,10 @@ struct GroupsHandler: Sendable {
         guard [0, -1].contains(request.cleanMsgPeriod) else {
             throw RequestError.protoPayload("/cleanMsgPeriod: neither 0 nor -1")
         }
-        let comments = try request.postID.map { post in
-            try tx.known(channel.wireID, post, to: caller.userID)
-        }
+        // Whoever is let in again may have been kept out under a post that is gone.
+        let comments =
+            isBanned && request.cleanMsgPeriod == -1
+            ? try request.postID.map { try tx.known(channel.wireID, $0, to: caller.userID) } : nil
         if isBanned {
             var sight = Sight(of: caller.userID, found: found, limits: limits)
             for user in users {
@@ -210,7 +211,8 @@ struct GroupsHandler: Sendable {
                     throw RequestError.userNotFound
                 }
             }
-            let count = try tx.banCount(of: channel) + users.count
+            let added = try users.filter { try !tx.reader.isBanned($0, from: channel.key) }
+            let count = try tx.banCount(of: channel) + added.count
             guard count <= limits.maxCommentBans else {
                 throw RequestError.protoPayload(
                     "/userIds: \(count) users, limit \(limits.maxCommentBans)"
@@ -218,7 +220,7 @@ struct GroupsHandler: Sendable {
             }
         }
         try tx.setBanned(isBanned, users, from: channel)
-        if isBanned, request.cleanMsgPeriod == -1, let comments {
+        if let comments {
             try tx.deleteComments(of: users, in: comments, by: caller, limits: limits)
         }
     }
@@ -532,6 +534,7 @@ struct GroupsHandler: Sendable {
         try ChatRules.require(.deleteChat, of: caller.userID, in: chat, tx)
         let members = chat.memberIDs
         try tx.discardRequests(in: chat)
+        try tx.unbanAll(from: chat)
         // What is left of a long history nobody sees without being a member.
         _ = try tx.remove(upTo: chat.head.id, sentBy: nil, in: chat)
         try tx.set(ChatDetails(owner: chat.owner), of: chat)

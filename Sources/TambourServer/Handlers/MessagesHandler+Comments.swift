@@ -6,7 +6,7 @@ import TambourStore
 extension MessagesHandler {
     /// Stores a comment once, and tells the connections that have opened the comments.
     ///
-    /// - Throws: `chat.not.found`, `not.found` for what is no post that the caller sees, `not.allowed`,
+    /// - Throws: `chat.not.found`, `not.found` for a post that is unknown or hidden from the caller, `not.allowed`,
     ///   `error.message.invalid`, `user.not.found`, `proto.payload`.
     func comment(
         _ request: MsgSendRequest,
@@ -18,16 +18,19 @@ extension MessagesHandler {
             throw RequestError.protoPayload("/chatId: missing")
         }
         let message = request.message
-        let chat = try tx.known(channel, post, to: caller.userID)
         // Before everything that may have changed since: what was acknowledged stays so.
-        if let first = try tx.sent(
-            cid: message.cid,
-            from: caller.userID,
-            on: caller.deviceID,
-            in: chat
-        ) {
-            return try reply(to: first, in: chat, for: caller, in: tx)
+        let known = try tx.knownChat(channel, to: caller.userID)
+        if let comments = try tx.storedComments(on: post, of: known),
+            let first = try tx.sent(
+                cid: message.cid,
+                from: caller.userID,
+                on: caller.deviceID,
+                in: comments
+            )
+        {
+            return try reply(to: first, in: comments, for: caller, in: tx)
         }
+        let chat = try tx.known(channel, post, to: caller.userID)
         try ChatRules.require(.send, of: caller.userID, in: chat, tx)
         guard message.delayedAttributes == nil else {
             throw RequestError.errorMessageInvalid(
@@ -35,10 +38,7 @@ extension MessagesHandler {
             )
         }
         let draft = try draft(of: message, in: chat, from: caller, in: tx)
-        // Votes name a chat and a message, and no post.
-        guard draft.poll == nil else {
-            throw RequestError.errorMessageInvalid("/message/attaches: a comment has no poll")
-        }
+        try requireNoPoll(draft.poll, in: chat)
         let (record, previous) = try tx.append(
             draft,
             to: chat,
@@ -62,6 +62,15 @@ extension MessagesHandler {
         )
     }
 
+    /// Votes name a chat and a message, and no post.
+    ///
+    /// - Throws: `error.message.invalid` for a poll in comments.
+    func requireNoPoll(_ poll: PollMark?, in chat: ChatState) throws {
+        guard poll == nil || chat.kind != .comments else {
+            throw RequestError.errorMessageInvalid("/message/attaches: a comment has no poll")
+        }
+    }
+
     /// Tells the connections that have opened the comments that somebody writes one.
     ///
     /// - Returns: nil where too many would have to be looked at to know who may hear of it.
@@ -72,9 +81,8 @@ extension MessagesHandler {
         in snapshot: ReadTransaction
     ) throws -> Event? {
         let view = try snapshot.known(request.chatID, post, of: caller.userID)
-        guard view.options.contains(.comments), view.memberCount <= limits.maxGroupMembers,
-            let channel = view.post?.channel,
-            try !snapshot.isBanned(caller.userID, from: channel)
+        guard view.memberCount <= limits.maxGroupMembers, let channel = view.post?.channel,
+            try ChatRules.may(.send, in: view, snapshot)
         else { return nil }
         let push = NotifTyping(
             chatID: view.wireID,
@@ -82,11 +90,12 @@ extension MessagesHandler {
             postID: post,
             type: request.type
         )
-        let members = try snapshot.memberIDs(of: channel)
-        return .push(.notifTyping(push), to: members, except: caller.connectionID)
+        let outsiders = try snapshot.outsiders(of: post, in: channel)
+        let readers = try snapshot.memberIDs(of: channel).filter { !outsiders.contains($0) }
+        return .push(.notifTyping(push), to: readers, except: caller.connectionID)
     }
 
-    /// Answers `MSG_GET_COMMENTS_INFO` (91): what is no post that the caller sees is left out.
+    /// Answers `MSG_GET_COMMENTS_INFO` (91): posts that are unknown or hidden from the caller are left out.
     ///
     /// - Throws: `chat.not.found`.
     /// - Note: A query.
@@ -125,13 +134,16 @@ extension MessagesHandler {
 
 extension WriteTransaction {
     /// Deletes for everybody what users have written under a post: the newest at once, the rest in later steps.
+    ///
+    /// Nobody sweeps what others have written by naming somebody who never wrote there.
     func deleteComments(
         of users: [UserID],
         in chat: ChatState,
         by caller: Caller,
         limits: Limits
     ) throws {
-        guard chat.head.number > 0 else { return }
+        let users = try users.filter { try isCommenter($0, in: chat) }
+        guard !users.isEmpty else { return }
         let deleted = try remove(upTo: chat.head.id, sentBy: users, in: chat)
         try tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)
     }

@@ -307,7 +307,7 @@ struct MessagesHandler: Sendable {
                 type: .forward,
                 chatID: chatID,
                 message: original.message(
-                    at: MessageAddress(chatID: chatID),
+                    at: MessageAddress(chatID: chatID, postID: source.post?.id),
                     link: nil,
                     previous: nil
                 ),
@@ -493,6 +493,7 @@ struct MessagesHandler: Sendable {
             by: caller,
             in: tx
         )
+        try requireNoPoll(content.poll, in: chat)
         (record.text, record.elements, record.attaches, record.poll) = content
         let edited = try tx.edit(old, to: record, in: chat)
         let message = try tx.message(edited, in: chat)

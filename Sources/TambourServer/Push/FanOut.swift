@@ -18,7 +18,9 @@ enum FanOut {
     private static func bytes(of event: Event) -> Int {
         switch event {
         case .push(let push, let users, _):
-            max(users.count, fewestReceivers) * (bytesPerPush + push.sizeEstimate)
+            // Of comments few of a channel's readers are told.
+            (push.comments == nil ? max(users.count, fewestReceivers) : fewestReceivers)
+                * (bytesPerPush + push.sizeEstimate)
         case .settingsChanged: most
         case .counters, .sessionsClosed, .unfollowed, .delayed, .code: 0
         }

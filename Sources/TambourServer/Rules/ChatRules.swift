@@ -65,13 +65,29 @@ enum ChatRules {
 
     /// - Throws: `chat.not.found`, `not.allowed`.
     static func require(_ action: RoleTable.Action, of view: ChatView) throws {
-        let place = RoleTable.Place(
+        if let refusal = refusal(of: action, in: place(of: view, isBanned: false)) { throw refusal }
+    }
+
+    /// Whether the viewer of the comments on a post may do that there.
+    static func may(
+        _ action: RoleTable.Action,
+        in comments: ChatView,
+        _ snapshot: ReadTransaction
+    ) throws -> Bool {
+        let isBanned = try comments.post.map {
+            try snapshot.isBanned(comments.viewer, from: $0.channel)
+        }
+        return refusal(of: action, in: place(of: comments, isBanned: isBanned ?? false)) == nil
+    }
+
+    private static func place(of view: ChatView, isBanned: Bool) -> RoleTable.Place {
+        RoleTable.Place(
             of: view.viewer,
             in: view.kind,
             owner: view.owner,
             permissions: view.permissions,
-            options: view.options
+            options: view.options,
+            isBanned: isBanned
         )
-        if let refusal = refusal(of: action, in: place) { throw refusal }
     }
 }

@@ -71,7 +71,7 @@ struct CommentTests {
         }
     }
 
-    @Test("have later ids than their post, after a restart too")
+    @Test("have later ids than their post")
     func later() throws {
         try withServer { server in
             let owner = try server.signUp("Owner")

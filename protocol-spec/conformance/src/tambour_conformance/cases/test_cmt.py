@@ -125,6 +125,21 @@ def test_where_nobody_comments(login: LogIn, cid: Cid) -> None:
     refused("chat.not.found", carol, chat, post, cid())
 
 
+@case("CMT-01")
+def test_retry(login: LogIn, cid: Cid) -> None:
+    """A retry is answered with the first comment, also when its author no longer sees the post."""
+    alice, bob = login("alice"), login("bob")
+    chat, post = posted(cid, alice, bob)
+    number = cid()
+    made = comment(bob, chat, post, number)["id"]
+    change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
+    equal(comment(bob, chat, post, number)["id"], made, "id of the comment for who is kept from commenting")
+    bob.call("MSG_DELETE", {"chatId": chat, "messageIds": [post], "forMe": True})
+    equal(comment(bob, chat, post, number)["id"], made, "id of the comment on a hidden post")
+    alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [post]})
+    equal(comment(bob, chat, post, number)["id"], made, "id of the comment on a deleted post")
+
+
 @case("CMT-03")
 @pytest.mark.parametrize("kind", ["poll", "later"])
 def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
@@ -137,6 +152,10 @@ def test_what_no_comment_may_be(login: LogIn, cid: Cid, kind: str) -> None:
         fields = {"delayedAttributes": {"timeToFire": later, "notifySender": True}}
     refused("error.message.invalid", alice, chat, post, cid(), **fields)
     equal(comments(alice, chat, post), [], "comments")
+    made = comment(alice, chat, post, cid())["id"]
+    change = {"chatId": chat, "postId": post, "messageId": made, "attaches": [poll()]}
+    if kind == "poll":
+        alice.refused("error.message.invalid", "MSG_EDIT", change)
 
 
 @case("CMT-04")
@@ -189,9 +208,10 @@ Act = Callable[[Device, int, int, int, int], None]
 def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
     """Who has opened the comments hears of them, and nobody else; nor after closing them."""
     alice, bob, carol = login("alice"), login("bob"), login("carol")
-    chat, post = posted(cid, alice, bob, carol)
+    laptop = login("alice", "laptop")
+    chat, post = posted(cid, alice, laptop, bob, carol)
     other = say(alice, chat, cid())["id"]
-    forget(alice, bob, carol)
+    forget(alice, laptop, bob, carol)
     made = comment(alice, chat, post, cid())["id"]
     subscribe(bob, chat, post)
     subscribe(carol, chat, other)
@@ -200,7 +220,7 @@ def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
     equal(told["postId"], post, f"postId of {push}")
     if push == "NOTIF_MESSAGE":
         equal(told["message"]["postId"], post, "postId of the message")
-    for each in (alice, carol):
+    for each in (alice, laptop, carol):
         each.silence_by_fence()
     subscribe(bob, chat, post, is_open=False)
     act(alice, chat, post, cid(), comment(alice, chat, post, cid())["id"])
@@ -210,7 +230,7 @@ def test_opened(login: LogIn, cid: Cid, act: Act, push: str) -> None:
 @case("CMT-05")
 @pytest.mark.parametrize("how", ["leaves", "is removed"])
 def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
-    """Who is in the channel no longer hears nothing of its comments."""
+    """A former member receives no more comments; nor one who is let in again without the history."""
     alice, bob = login("alice"), login("bob")
     chat, post = posted(cid, alice, bob)
     subscribe(bob, chat, post)
@@ -226,6 +246,15 @@ def test_opened_and_left(login: LogIn, cid: Cid, how: str) -> None:
     typed(alice, chat, post, 0, 0)
     bob.silence_by_fence()
     bob.refused("chat.not.found", "CHAT_SUBSCRIBE", {"chatId": chat, "postId": post})
+    change(alice, chat, "add", bob.user_id, showHistory=False)
+    bob.fence()
+    bob.pushes("NOTIF_CHAT", "NOTIF_MESSAGE")
+    made = comment(alice, chat, post, cid())["id"]
+    edited(alice, chat, post, 0, made)
+    react(alice, chat, post)
+    deleted(alice, chat, post, 0, made)
+    typed(alice, chat, post, 0, 0)
+    bob.silence_by_fence()
 
 
 @case("CMT-06")
@@ -275,7 +304,10 @@ def test_deleted(login: LogIn, cid: Cid) -> None:
     reply = carol.call("MSG_DELETE", {"chatId": chat, "postId": post, "messageIds": [own, others]})
     equal(sorted(reply["messageIds"]), sorted([own, others]), "deleted by an administrator")
     equal(ids(comments(alice, chat, post)), [kept], "comments that are left")
+    subscribe(bob, chat, post)
     alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [post]})
+    push = bob.push("NOTIF_MSG_DELETE", lambda push: push.get("postId") == post)
+    equal(push["messageIds"], [kept], "the comments that went with the post")
     alice.refused("not.found", "CHAT_HISTORY", {"chatId": chat, "postId": post, "from": -1, "backward": 1})
     refused("not.found", alice, chat, post, cid())
     equal(count(alice, chat, post), [], "posts with comments")
@@ -284,10 +316,11 @@ def test_deleted(login: LogIn, cid: Cid) -> None:
 @case("CMT-09")
 def test_reactions(login: LogIn, cid: Cid) -> None:
     """A reaction to a comment comes and goes, and is told where the comments are open."""
-    alice, bob = login("alice"), login("bob")
-    chat, post = posted(cid, alice, bob)
+    alice, bob, laptop = login("alice"), login("bob"), login("bob", "laptop")
+    chat, post = posted(cid, alice, bob, laptop)
     made = comment(alice, chat, post, cid())["id"]
-    subscribe(alice, chat, post)
+    for each in (alice, laptop):
+        subscribe(each, chat, post)
     reaction = {"reaction": {"reactionType": "EMOJI", "id": "🔥"}}
     place = {"chatId": chat, "postId": post, "messageId": made}
     info = bob.call("MSG_REACTION", {**place, **reaction})["reactionInfo"]
@@ -299,7 +332,15 @@ def test_reactions(login: LogIn, cid: Cid) -> None:
         1,
         "reactions to the comment",
     )
+    own = laptop.push("NOTIF_MSG_YOU_REACTED")
+    equal(
+        (own["postId"], own["reactionInfo"]["yourReaction"]),
+        (post, "🔥"),
+        "what another device of bob is told",
+    )
     equal(bob.call("MSG_CANCEL_REACTION", place)["reactionInfo"]["totalCount"], 0, "reactions")
+    push = alice.push("NOTIF_MSG_REACTIONS_CHANGED")
+    equal((push["postId"], push["totalCount"]), (post, 0), "the push of what was taken back")
     change(alice, chat, "add", bob.user_id, type="COMMENTS_BLACKLIST")
     bob.refused("not.allowed", "MSG_REACTION", {**place, **reaction})
     bob.refused("not.found", "MSG_REACTION", {**place, **reaction, "postId": NOBODY})
@@ -367,8 +408,10 @@ def test_kept_from_commenting(login: LogIn, cid: Cid) -> None:
     change(carol, chat, "add", bob.user_id, **fields)
     equal(ids(comments(alice, chat, post)), [others], "comments that are left")
     refused("not.allowed", bob, chat, post, cid())
-    change(carol, chat, "remove", bob.user_id, type="COMMENTS_BLACKLIST")
-    comment(bob, chat, post, cid())
+    alice.call("MSG_DELETE", {"chatId": chat, "messageIds": [post]})
+    fields["cleanMsgPeriod"] = 0
+    change(carol, chat, "remove", bob.user_id, **fields)
+    comment(bob, chat, say(alice, chat, cid())["id"], cid())
 
 
 @case("MSG-27")
