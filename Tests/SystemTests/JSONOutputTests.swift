@@ -65,6 +65,13 @@ struct JSONOutputTests {
             "value=1.5"
         )
 
+        // And of preferences.
+        try #"{"theme": "dark", "notify": "bell"}"#.write(
+            to: directory.appending(path: "preferences.json"),
+            atomically: true,
+            encoding: .utf8
+        )
+
         let commands: [String: Command] = [
             "tail": Command(schema: "message", arguments: ["-n", "1"]),
             "history": Command(schema: "message", arguments: ["\(chat)"]),
@@ -73,7 +80,7 @@ struct JSONOutputTests {
             "objects list": Command(schema: "object", arguments: []),
             "objects series": Command(schema: "object", arguments: [profile]),
         ]
-        #expect(try await Set(commands.keys) == commandsWithJSON(), "each needs arguments here")
+        #expect(try Set(commands.keys) == commandsWithJSON(), "each needs arguments here")
         #expect(try await device.run(["chats", "--sync"]).status == 0)
         var outputs: [String: [String]] = [:]
         func run(_ words: [String], _ schema: String) async throws {
@@ -110,7 +117,7 @@ struct JSONOutputTests {
     }
 
     /// The names of the commands that have `--json`, from the parser itself.
-    private func commandsWithJSON() async throws -> Set<String> {
+    private func commandsWithJSON() throws -> Set<String> {
         struct Dump: Decodable { let command: Node }
         struct Node: Decodable {
             struct Argument: Decodable {
@@ -121,14 +128,10 @@ struct JSONOutputTests {
             let subcommands: [Node]?
             let arguments: [Argument]?
         }
-        let directory = URL(filePath: try TestServer.temporaryDirectory())
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let program = TambourAccount(directory: directory, name: "nobody")
-        let help = try await program.run(["--experimental-dump-help"])
-        let dump = try JSONDecoder().decode(
-            Dump.self,
-            from: Data(help.lines.joined(separator: "\n").utf8)
-        )
+        let program = try TambourdProcess.program().deletingLastPathComponent()
+            .appending(path: "tambour")
+        let help = try ChildProcess.run(program, ["--experimental-dump-help"])
+        let dump = try JSONDecoder().decode(Dump.self, from: Data(help.output.utf8))
         func names(_ node: Node, _ path: [String]) -> [String] {
             let hasJSON = (node.arguments ?? []).contains { argument in
                 (argument.names ?? []).contains { $0.name == "json" }
