@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from harness import IS_LONG, World, scenario
@@ -19,8 +20,13 @@ def stands_behind(terminal: Terminal, text: str) -> bool:
     return row < terminal.screen.lines and terminal.screen.display[row][:column].endswith(text)
 
 
-def type_and_see(terminal: Terminal, letter: str = "k") -> None:
+#: Another one each time: what is still on the way to the screen may show the last one.
+LETTERS = itertools.cycle("bcdfghjklmnpqrstvwxz")
+
+
+def type_and_see(terminal: Terminal) -> None:
     """Types a letter, takes it back, and types it once more: it must appear where the cursor stands, and nowhere else."""
+    letter = next(LETTERS)
     for attempt in ("once", "again"):
         before = terminal.cursor
         terminal.type(letter)
@@ -44,10 +50,10 @@ class Walk:
         size = terminal.screen
         self.size = f"{size.columns}x{size.lines}"
 
-    def text(self, state: str, letter: str = "k") -> None:
+    def text(self, state: str) -> None:
         """Letters are text here."""
         with self.world.checking(f"typed: {state} at {self.size}"):
-            type_and_see(self.terminal, letter)
+            type_and_see(self.terminal)
             return
         self.terminal.press("Ctrl-u")
 
@@ -116,9 +122,9 @@ class Walk:
     def command_line(self, where: str) -> None:
         with self.world.checking(f"typed: a command, {where} at {self.size}"):
             self.type("/")
-            type_and_see(self.terminal, "f")
+            type_and_see(self.terminal)
             self.type("find ")
-            type_and_see(self.terminal, "7")
+            type_and_see(self.terminal)
         self.terminal.press("Ctrl-u")
 
     def messages(self) -> None:
@@ -211,7 +217,7 @@ def typed_in_sign_in(world: World) -> None:
         terminal = nobody.open(size=size)
         terminal.shows("Server", "Phone")
         walk = Walk(world, terminal)
-        walk.text("the phone", "7")
+        walk.text("the phone")
         terminal.press("Tab")
         walk.text("the server")
         terminal.press("Ctrl-u")
@@ -219,10 +225,10 @@ def typed_in_sign_in(world: World) -> None:
         terminal.press("Tab")
         terminal.type(nobody.phone[1:] + "\r")
         terminal.shows("Code of 6 digits")
-        walk.text("the code", "1")
+        walk.text("the code")
         terminal.type("999999\r")
         terminal.shows("Wrong code")
-        walk.text("the code after a wrong one", "1")
+        walk.text("the code after a wrong one")
         terminal.type("111111\r")
         terminal.shows("Your name")
         walk.text("the name")
