@@ -31,7 +31,7 @@ MUTANTS = [
     ("a chosen message has a cursor", "typed", SCREEN + "ScreenView+Chat.swift",
      "                row: box.row + cursor.row - rows.lowerBound\n            )\n        }\n",
      "                row: box.row + cursor.row - rows.lowerBound\n            )\n        }\n"
-     "        if mutant == @ { surface.cursor = box.origin }\n"),
+     "        if mutant == @, state.focus == .messages { surface.cursor = box.origin }\n"),
     ("there is no line while no chat is open", "typed", SCREEN + "ScreenView+Chat.swift",
      "            drawInput(state, &surface, &area)\n            surface.draw(",
      "            if mutant != @ { drawInput(state, &surface, &area) }\n            surface.draw("),
