@@ -150,6 +150,7 @@ extension Client {
             } catch {
                 // What is held here is an answer, too.
                 if case .disconnected = error { return }
+                if case .unreachable = error { return }
                 if case .timedOut = error { return }
                 throw error
             }

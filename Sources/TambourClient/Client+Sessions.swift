@@ -44,10 +44,15 @@ extension Client {
             case .online: return try await ask(request)
             case .signedOut: throw .signedOut
             case .elsewhere: return try await askByOther(request)
-            case .connecting(let attempt) where attempt > 1: throw .disconnected
+            case .connecting(let attempt) where attempt > 1:
+                throw try await whyNotConnected()
             case .stopped, .connecting, .syncing: continue
             }
         }
         throw .disconnected
+    }
+
+    private func whyNotConnected() async throws(ClientError) -> ClientError {
+        try await call { core in core.greetingError } ?? .disconnected
     }
 }

@@ -63,6 +63,8 @@ package final class ClientCore {
     var toldLooks: [ChatID: ToldLook] = [:]
     /// Whether the server has answered SESSION_INIT on this connection.
     var isGreeted = false
+    /// Why the last connection came to an end before the server had answered SESSION_INIT.
+    private(set) var greetingError: ClientError?
     /// Who waits for a connection on which somebody can be signed in.
     var greetingWaiters: [(Result<Void, ClientError>) -> Void] = []
     package private(set) var state = ConnectionState.stopped
@@ -139,7 +141,10 @@ package final class ClientCore {
             }
             let actions = self.link.tick(nowMs: now, random: self.environment.random())
             self.perform(actions)
-            if actions.contains(.disconnect) { try self.connectionLost(tx) }
+            if actions.contains(.disconnect) {
+                try self.notGreeted(.noAnswer, tx)
+                try self.connectionLost(tx)
+            }
         }
     }
 
@@ -156,8 +161,12 @@ package final class ClientCore {
     }
 
     /// The connection has ended, or could not be opened.
-    package func connectionClosed() {
+    ///
+    /// - Parameter failure: why it could not be opened.
+    package func connectionClosed(_ failure: ConnectionFailure? = nil) {
         run { tx in
+            let isSilent = self.received.isEmpty
+            try self.notGreeted(failure ?? (isSilent ? .closed : .otherProtocol), tx)
             self.link.closed(nowMs: self.environment.nowMs(), random: self.environment.random())
             try self.connectionLost(tx)
         }
@@ -174,7 +183,10 @@ package final class ClientCore {
             packets = try cutPackets()
         } catch {
             // Where the next packet begins is not known any more.
-            run { tx in try self.breakConnection(tx) }
+            run { tx in
+                try self.notGreeted(.otherProtocol, tx)
+                try self.breakConnection(tx)
+            }
             return
         }
         guard !packets.isEmpty else { return scheduleWake() }
@@ -216,7 +228,21 @@ package final class ClientCore {
         try giveUpRequests(tx)
         let waiters = greetingWaiters
         greetingWaiters = []
-        whenCommitted { for waiter in waiters { waiter(.failure(.disconnected)) } }
+        let error = greetingError ?? .disconnected
+        whenCommitted { for waiter in waiters { waiter(.failure(error)) } }
+    }
+
+    /// Notes why there is no connection, if the server has never answered on this one.
+    func notGreeted(_ failure: ConnectionFailure, _ tx: StoreTransaction) throws {
+        if !isGreeted {
+            greetingError = .unreachable(server: try tx.value(of: .server) ?? "", failure)
+        }
+    }
+
+    /// Notes what the server answered to SESSION_INIT; nil when it let the client in.
+    func greeted(_ error: ClientError?) {
+        isGreeted = error == nil
+        greetingError = error
     }
 
     /// Forgets what was true of the connection alone.

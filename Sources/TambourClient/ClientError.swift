@@ -4,6 +4,8 @@ import TambourProtocol
 public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The server said no. `code` is one of the protocol's, as `chat.not.found`; `text` is for people.
     case refused(code: String, text: String, retryAfter: Duration? = nil)
+    /// There is no connection to the server, whose HOST:PORT comes first.
+    case unreachable(server: String, ConnectionFailure)
     /// The connection went away before an answer came; what was asked may have been done.
     case disconnected
     /// No answer came in time; what was asked may have been done.
@@ -23,6 +25,7 @@ public enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .refused(_, let text, let wait?): "\(text) (again in \(wait))"
         case .refused(_, let text, nil): text
+        case .unreachable(let server, let failure): failure.description(of: server)
         case .disconnected: "the connection was lost"
         case .timedOut: "the server did not answer in time"
         case .unreadable(let reason): "the server's answer cannot be read: \(reason)"

@@ -75,6 +75,7 @@ struct AccountOptions: ParsableArguments {
     func client(server: String? = nil, tapsFrames: Bool = false) throws -> Client {
         var options = ClientOptions()
         options.appName = "tambour"
+        options.appVersion = productVersion
         options.tapsFrames = tapsFrames
         options.deviceName = ProcessInfo.processInfo.hostName
         options.locale = Locale.current.language.languageCode?.identifier ?? ""

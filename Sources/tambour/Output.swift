@@ -159,18 +159,20 @@ func clock(_ ms: Int64) -> String {
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// A message as a line of JSON.
+/// A message as a line of JSON, which `docs/schema/message.json` describes.
+///
+/// Ids are strings: many programs read numbers as doubles, which changes those above 2⁵³.
 struct MessageLine: Encodable {
-    let chat: Int64
-    let id: Int64?
+    let chat: String
+    let id: String?
     let time: Int64
-    let sender: Int64?
+    let sender: String?
     let senderName: String
     let own: Bool
     /// Whether somebody else names this account in it, or answers it.
     let forMe: Bool
     let text: String
-    let replyTo: Int64?
+    let replyTo: String?
     let event: String?
     let attachments: [String]
     let reactions: [String: Int]
@@ -178,15 +180,15 @@ struct MessageLine: Encodable {
     let state: String
 
     init(_ row: HistoryRow, in chat: ChatID) {
-        self.chat = chat.rawValue
-        id = row.message?.rawValue
+        self.chat = "\(chat.rawValue)"
+        id = row.message.map { "\($0.rawValue)" }
         time = row.timeMs
-        sender = row.sender?.rawValue
+        sender = row.sender.map { "\($0.rawValue)" }
         senderName = row.senderName
         own = row.isOwn
         forMe = row.concernsMe
         text = row.text
-        replyTo = row.quote?.message.rawValue
+        replyTo = row.quote.map { "\($0.message.rawValue)" }
         event = row.event
         attachments = row.attachments
         reactions = Dictionary(row.reactions.map { ($0.emoji, $0.count) }) { $0 + $1 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import TambourClient
+import TambourProtocol
 
 @main
 struct Tambour: AsyncParsableCommand {
@@ -11,6 +12,7 @@ struct Tambour: AsyncParsableCommand {
             is connected next sends it. Exit codes: 0 done, 1 refused or failed, 2 still waiting to be sent or not \
             all here, 64 wrong usage.
             """,
+        version: productVersion,
         subcommands: [
             Open.self, LogIn.self, LogOut.self, Chats.self, Send.self, History.self, Search.self,
             Tail.self,
@@ -31,6 +33,7 @@ struct Tambour: AsyncParsableCommand {
                 }
             }
             let arguments = CommandLine.arguments.dropFirst().map { ChatName.marked($0) }
+            try requireCommands(arguments)
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
@@ -43,5 +46,38 @@ struct Tambour: AsyncParsableCommand {
         } catch {
             exit(withError: error)
         }
+    }
+
+    /// Refuses the name of a command that there is not. The default command would call it an unexpected argument.
+    private static func requireCommands(_ arguments: [String]) throws {
+        var command: any ParsableCommand.Type = Tambour.self
+        var path = "tambour"
+        for argument in arguments {
+            let known = command.configuration.subcommands
+            guard !known.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return }
+            guard let next = known.first(where: { $0._commandName == argument }) else {
+                let near = known.map { $0._commandName }.filter { isNear($0, argument) }
+                let hint = near.isEmpty ? "" : " Did you mean “\(near.joined(separator: "”, “"))”?"
+                throw ValidationError(
+                    printable(
+                        "There is no command “\(path) \(argument)”.\(hint) `\(path) --help` lists the commands."
+                    )
+                )
+            }
+            command = next
+            path += " \(argument)"
+        }
+    }
+
+    /// Whether one is the beginning of the other, or one letter is missing, added or wrong, or two changed places.
+    private static func isNear(_ name: String, _ typed: String) -> Bool {
+        if name.hasPrefix(typed) || typed.hasPrefix(name) { return true }
+        let same = zip(name, typed).prefix { $0 == $1 }.count
+        let (left, right) = (Array(name.dropFirst(same)), Array(typed.dropFirst(same)))
+        let isSwapped =
+            left.dropFirst(2) == right.dropFirst(2)
+            && left.prefix(2).elementsEqual(right.prefix(2).reversed())
+        return isSwapped || left.dropFirst() == right[...] || left[...] == right.dropFirst()
+            || left.dropFirst() == right.dropFirst()
     }
 }

@@ -159,14 +159,7 @@ enum StockClient {
 
     /// Plays one scenario against a server of its own; fails with what the script printed.
     static func play(_ scenario: String, limits: [String: Int] = [:]) async throws {
-        await seats.take()
-        do {
-            try await playSeated(scenario, limits)
-        } catch {
-            await seats.leave()
-            throw error
-        }
-        await seats.leave()
+        try await seats.taking { try await playSeated(scenario, limits) }
     }
 
     private static func playSeated(_ scenario: String, _ limits: [String: Int]) async throws {
@@ -210,32 +203,6 @@ enum StockClient {
         for line in codes.split(separator: "\n") {
             let phone = String(line.prefix { $0 != " " }).filter(\.isNumber)
             #expect(!log.contains(phone), "the log holds a phone")
-        }
-    }
-}
-
-/// Lets no more than so many in at once; the others wait in the order they came.
-private actor Seats {
-    private var free: Int
-    private var queue: [CheckedContinuation<Void, Never>] = []
-
-    init(_ count: Int) {
-        free = count
-    }
-
-    func take() async {
-        if free > 0 {
-            free -= 1
-        } else {
-            await withCheckedContinuation { queue.append($0) }
-        }
-    }
-
-    func leave() {
-        if queue.isEmpty {
-            free += 1
-        } else {
-            queue.removeFirst().resume()
         }
     }
 }

@@ -49,6 +49,12 @@ extension StoreTransaction {
             ]
         )
         changes.histories.insert(chat)
+        // The list of chats shows the newest message.
+        let newest = try row(
+            "SELECT 1 FROM chat WHERE id = ? AND lastMessage = ?",
+            [chat.rawValue, message.id.rawValue]
+        )
+        if newest != nil { changes.chats.insert(chat) }
     }
 
     /// Changes a message that is held; nothing when it is not.

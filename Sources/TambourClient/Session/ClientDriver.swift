@@ -121,13 +121,21 @@ final class ClientDriver: ClientHost, @unchecked Sendable {
         }
     }
 
-    private func dialed(_ socket: Int32?, _ attempt: Dialer.Attempt) {
+    private func dialed(
+        _ result: Result<Int32, ConnectionFailure>,
+        _ attempt: Dialer.Attempt
+    ) {
         guard dialing === attempt else {
-            if let socket { close(socket) }
+            if case .success(let socket) = result { close(socket) }
             return
         }
         dialing = nil
-        guard let socket else { return core.connectionClosed() }
+        let socket: Int32
+        do {
+            socket = try result.get()
+        } catch {
+            return core.connectionClosed(error)
+        }
         let ear = Ear(self)
         self.ear = ear
         lane.adopt(fileDescriptor: socket, peer: "server", delegate: ear)

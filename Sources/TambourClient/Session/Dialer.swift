@@ -20,16 +20,18 @@ enum Dialer {
     /// Connects to `HOST:PORT`.
     ///
     /// - Parameter completion: called once, on some queue, with a connected socket that is the caller's to close, or
-    ///   nil; not called at all once the attempt is given up.
+    ///   why there is none; not called at all once the attempt is given up.
     static func connect(
         to server: String,
-        completion: @escaping @Sendable (_ socket: Int32?, _ attempt: Attempt) -> Void
+        completion:
+            @escaping @Sendable (_ socket: Result<Int32, ConnectionFailure>, _ attempt: Attempt) ->
+            Void
     ) -> Attempt {
         let attempt = Attempt()
         DispatchQueue.global(qos: .userInitiated).async {
-            let socket = open(server, attempt)
+            let socket = Result { () throws(ConnectionFailure) in try open(server, attempt) }
             if attempt.wasGivenUp {
-                if let socket { close(socket) }
+                if case .success(let socket) = socket { close(socket) }
             } else {
                 completion(socket, attempt)
             }
@@ -37,42 +39,66 @@ enum Dialer {
         return attempt
     }
 
-    private static func open(_ server: String, _ attempt: Attempt) -> Int32? {
-        guard let address = try? ListenAddress(server) else { return nil }
+    private static func open(
+        _ server: String,
+        _ attempt: Attempt
+    ) throws(ConnectionFailure) -> Int32 {
+        guard let address = try? ListenAddress(server) else { throw .unknownHost }
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = AI_ADDRCONFIG
         var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, "\(address.port)", &hints, &found) == 0 else { return nil }
+        guard getaddrinfo(address.host, "\(address.port)", &hints, &found) == 0 else {
+            throw .unknownHost
+        }
         defer { freeaddrinfo(found) }
         var next = found
+        var failure = ConnectionFailure.unknownHost
         while let candidate = next, !attempt.wasGivenUp {
-            if let socket = open(candidate.pointee) { return socket }
+            do {
+                return try open(candidate.pointee)
+            } catch {
+                failure = error
+            }
             next = candidate.pointee.ai_next
         }
-        return nil
+        throw failure
     }
 
-    private static func open(_ address: addrinfo) -> Int32? {
+    private static func open(_ address: addrinfo) throws(ConnectionFailure) -> Int32 {
         let type =
             address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         let descriptor = socket(address.ai_family, type, address.ai_protocol)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else { throw ConnectionFailure(errno) }
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(4))
         let result = Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen)
-        if result == 0 || (errno == EINPROGRESS && isConnected(descriptor)) { return descriptor }
+        var error = result == 0 ? 0 : errno
+        if error == EINPROGRESS { error = outcome(of: descriptor) }
+        if error == 0 { return descriptor }
         close(descriptor)
-        return nil
+        throw ConnectionFailure(error)
     }
 
     /// Waits for a connect under way.
-    private static func isConnected(_ descriptor: Int32) -> Bool {
+    ///
+    /// - Returns: an `errno`, 0 when it is connected.
+    private static func outcome(of descriptor: Int32) -> Int32 {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        guard poll(&waiting, 1, patienceMs) == 1 else { return false }
+        guard poll(&waiting, 1, patienceMs) == 1 else { return ETIMEDOUT }
         var error: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length)
-        return error == 0
+        return error
+    }
+}
+
+extension ConnectionFailure {
+    fileprivate init(_ error: Int32) {
+        switch error {
+        case ECONNREFUSED: self = .refused
+        case ETIMEDOUT: self = .noAnswer
+        default: self = .unreachable(reason: String(cString: strerror(error)))
+        }
     }
 }

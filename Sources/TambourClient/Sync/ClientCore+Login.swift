@@ -25,14 +25,20 @@ extension ClientCore {
         call(hello) { [self] answer, tx in
             switch answer {
             case .success:
-                isGreeted = true
+                greeted(nil)
                 // Who has signed in since the greeting was sent had no login sent with it.
                 if !isSignedIn { try logIn(tx) }
                 let waiters = greetingWaiters
                 greetingWaiters = []
                 whenCommitted { for waiter in waiters { waiter(.success(())) } }
             case .failure(.disconnected): break
-            case .failure: try breakConnection(tx)
+            case .failure(let error):
+                switch error {
+                case .timedOut: try notGreeted(.noAnswer, tx)
+                case .unreadable: try notGreeted(.otherProtocol, tx)
+                default: greeted(error)
+                }
+                try breakConnection(tx)
             }
         }
         try logIn(tx)

@@ -16,7 +16,9 @@ struct Keys: ParsableCommand {
     @Option(help: "Another file of preferences, as of another machine.")
     var preferences: String?
 
-    @Flag(help: "As JSON that a file of preferences can hold.")
+    @Flag(
+        help: "Prints JSON that a file of preferences can hold (docs/schema/preferences.json)."
+    )
     var json = false
 
     func run() throws {

@@ -42,11 +42,7 @@ struct LogIn: AsyncParsableCommand {
             try await client.signIn(token: token)
         } else {
             guard let phone else { throw ValidationError("a phone is missing") }
-            do {
-                try await signIn(client, phone)
-            } catch ClientError.disconnected {
-                throw Failure("\(server) cannot be reached")
-            }
+            try await signIn(client, phone)
         }
         do {
             try await client.becomeOnline()

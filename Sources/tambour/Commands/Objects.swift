@@ -21,7 +21,7 @@ struct Objects: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Shows all objects.")
 
         @OptionGroup var place: Place
-        @Flag(help: "One JSON object a line.")
+        @Flag(help: "Prints a line of JSON for each object (docs/schema/object.json).")
         var json = false
 
         func run() async throws {
@@ -105,7 +105,7 @@ struct Objects: AsyncParsableCommand {
         var from: Int64 = 0
         @Option(help: "The last, Unix milliseconds.")
         var to = Int64.max
-        @Flag(help: "One JSON object a line.")
+        @Flag(help: "Prints a line of JSON for each object (docs/schema/object.json).")
         var json = false
 
         func validate() throws {
@@ -279,7 +279,8 @@ extension FieldValue {
         switch self {
         case .null: NSNull()
         case .bool(let value): value
-        case .int(let value): value
+        // As text where a double, as which many programs read it, would be another number.
+        case .int(let value): value.magnitude < 1 << 53 ? value : "\(value)"
         case .double(let value): value.isFinite ? value : NSNull()
         case .string(let text): text
         case .bytes(let bytes): Data(bytes).base64EncodedString()

@@ -64,7 +64,7 @@ struct History: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "How many messages.")
     var count = 50
 
-    @Flag(help: "A line of JSON for each message.")
+    @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
     @Flag(help: "Only what is on disk.")
@@ -137,7 +137,7 @@ struct Search: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "How many messages at most.")
     var count = 50
 
-    @Flag(help: "A line of JSON for each message.")
+    @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
     func run() async throws {
@@ -159,7 +159,9 @@ struct Search: AsyncParsableCommand {
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Writes what is on disk of a chat, oldest first, a line of JSON a message.",
-        discussion: "With --whole nothing is written when not all came in time: exit code 2."
+        discussion: """
+            docs/schema/message.json describes the JSON. With --whole nothing is written when not all came in time: exit code 2.
+            """
     )
 
     @OptionGroup var account: AccountOptions

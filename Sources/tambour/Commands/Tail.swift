@@ -19,7 +19,7 @@ struct Tail: AsyncParsableCommand {
     @Option(help: "Only of this chat.")
     var chat: String?
 
-    @Flag(help: "A line of JSON for each message.")
+    @Flag(help: "Prints a line of JSON for each message (docs/schema/message.json).")
     var json = false
 
     @Option(name: [.customShort("n"), .long], help: "Ends after so many messages.")
@@ -60,7 +60,7 @@ struct Tail: AsyncParsableCommand {
                 if let hook {
                     let status = try Hook(command: hook).run(line.json)
                     if status != 0 {
-                        remark("message \(line.id ?? 0): \(hook) ended with \(status)")
+                        remark("message \(line.id ?? ""): \(hook) ended with \(status)")
                     }
                 } else {
                     try say(json ? line.json : column + row.line)

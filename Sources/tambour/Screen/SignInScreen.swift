@@ -253,19 +253,29 @@ final class SignInScreen: @unchecked Sendable {
                 do {
                     return .success(try await body())
                 } catch ClientError.disconnected {
-                    return .failure(Mishap(words: "\(server) cannot be reached"))
+                    return .failure(Mishap(words: "\(server) closed the connection: try again"))
+                } catch let error as ClientError where error.isUnreachable {
+                    return .failure(Mishap(words: "\(error)"))
                 } catch {
                     return .failure(Mishap(words: "\(error)", isRefusal: true))
                 }
             }
             group.addTask {
                 try? await Task.sleep(for: patience)
-                return .failure(Mishap(words: "\(server) does not answer"))
+                let silence = ClientError.unreachable(server: server, .noAnswer)
+                return .failure(Mishap(words: "\(silence)"))
             }
             let first = await group.next() ?? .failure(Mishap(words: "cancelled"))
             group.cancelAll()
             return first
         }
+    }
+}
+
+extension ClientError {
+    /// Whether nobody has answered, who could have refused what was given.
+    fileprivate var isUnreachable: Bool {
+        if case .unreachable = self { true } else { false }
     }
 }
 

@@ -30,7 +30,7 @@ struct SignInScreenTests {
         let phone = server.freshPhone()
         // The line begins with a plus; whoever writes one all the same means the same.
         type("+\(phone)\n")
-        try await display.waits(for: "127.0.0.1:1 cannot be reached")
+        try await display.waits(for: "127.0.0.1:1 refuses the connection")
 
         press([KeyPress(.up), .control("u")])
         type("\(server.address)\n")
@@ -73,7 +73,7 @@ struct SignInScreenTests {
         let outcome = Task { try await screen.run(on: display) }
         try await display.waits(for: "Welcome to Tambour")
         type(phone + [KeyPress(.enter)])
-        try await display.waits(for: "127.0.0.1:1 cannot be reached")
+        try await display.waits(for: "127.0.0.1:1 refuses the connection")
         type([KeyPress(.up), KeyPress(.character("2")), KeyPress(.enter)])
         try await display.waits(for: "127.0.0.1:1 has let this account in")
         type([.control("q")])

@@ -1,0 +1,33 @@
+/// Why no connection to a server came about.
+public enum ConnectionFailure: Error, Hashable, Sendable {
+    /// The name of the host has no address, or nobody could be asked for it.
+    case unknownHost
+    /// Nothing listens on the port.
+    case refused
+    /// The system gives another reason, as that there is no route.
+    case unreachable(reason: String)
+    /// No answer came in time.
+    case noAnswer
+    /// The server closed the connection before it answered.
+    case closed
+    /// The answer is not one of this protocol.
+    case otherProtocol
+
+    /// What happened, why, and what to do next.
+    func description(of server: String) -> String {
+        switch self {
+        case .unknownHost:
+            "\(server) cannot be reached: no address is known for its name. Check the name and your network connection."
+        case .refused:
+            "\(server) refuses the connection: nothing listens there. Check host and port, and whether the server runs."
+        case .unreachable(let reason):
+            "\(server) cannot be reached: \(reason). Check the address and your network connection."
+        case .noAnswer:
+            "\(server) does not answer. Check host and port; a firewall may be in between."
+        case .closed:
+            "\(server) closed the connection before it answered. It may be busy, or expect TLS, which this client does not speak. Check the port, or try again later."
+        case .otherProtocol:
+            "\(server) does not speak this protocol. Is it a TLS or web port? Use the port on which the server listens for TCP without TLS."
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import TambourProtocol
+import TambourTesting
+import Testing
+
+/// What programs read: the output of every command that prints JSON, against the schemas in `docs/schema`.
+@Suite(
+    "JSON of the command line",
+    .enabled(if: StockClient.python != nil, "needs the Python environment `make test` makes")
+)
+struct JSONOutputTests {
+    /// A command that prints JSON, and what describes it.
+    private struct Command {
+        let schema: String
+        let arguments: [String]
+    }
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test("every command with --json prints what its schema says, and ids as strings")
+    func everyCommand() async throws {
+        let directory = URL(filePath: try TestServer.temporaryDirectory())
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = try TestServer(dataDirectory: directory.appending(path: "server").path)
+        defer { server.stop() }
+        let alice = try server.signUp("Alice")
+        let bob = try server.signUp("Bob")
+        let device = TambourAccount(directory: directory, name: "alice")
+        let session = try server.signIn(phoneOf: alice, device: "tambour")
+        defer { session.close() }
+        try await device.logIn(to: server.address, token: session.token)
+
+        // Every property of a message.
+        let chat = alice.dialog(with: bob)
+        try bob.send("b1", to: chat, cid: 1)
+        let sent = try alice.send("a1", to: chat, cid: 2).message.id
+        let link = NewLink(type: .reply, messageID: sent)
+        try bob.call(
+            MsgSendRequest(chatID: chat, message: NewMessage(cid: 3, text: "b2", link: link))
+        )
+        try bob.call(
+            MsgReactionRequest(chatID: chat, messageID: sent, reaction: NewReaction(id: "👍"))
+        )
+        try alice.call(MsgEditRequest(chatID: chat, messageID: sent, text: "a1, edited"))
+        let own = try alice.call(ContactInfoRequest(contactIDs: [alice.userID])).contacts[0]
+        try bob.meet([try #require(own.phone).description])
+        let group = try bob.createGroup("Picnic", with: [alice], cid: 4)
+        try bob.send("b3", to: group, cid: 5)
+
+        // And of objects.
+        func add(_ words: String...) async throws -> String {
+            let added = try await device.run(["objects", "add"] + words)
+            return try #require(added.lines.last, "\(added.errors)")
+        }
+        let account = try await add("account", "name=Home")
+        let profile = try await add("profile", "--below", account, "name=Alice", "born=1")
+        _ = try await add("note", "--below", profile, "title=t", "tags=a,b")
+        _ = try await add(
+            "measurement",
+            "--below",
+            profile,
+            "at=\(Int64.max / 8)",
+            "kind=weight",
+            "value=1.5"
+        )
+
+        // And of preferences.
+        try #"{"theme": "dark", "notify": "bell"}"#.write(
+            to: directory.appending(path: "preferences.json"),
+            atomically: true,
+            encoding: .utf8
+        )
+
+        let commands: [String: Command] = [
+            "tail": Command(schema: "message", arguments: ["-n", "1"]),
+            "history": Command(schema: "message", arguments: ["\(chat)"]),
+            "search": Command(schema: "message", arguments: ["b"]),
+            "keys": Command(schema: "preferences", arguments: []),
+            "objects list": Command(schema: "object", arguments: []),
+            "objects series": Command(schema: "object", arguments: [profile]),
+        ]
+        #expect(try Set(commands.keys) == commandsWithJSON(), "each needs arguments here")
+        #expect(try await device.run(["chats", "--sync"]).status == 0)
+        var outputs: [String: [String]] = [:]
+        func run(_ words: [String], _ schema: String) async throws {
+            let result = try await device.run(words)
+            #expect(result.status == 0, "\(words): \(result.errors)")
+            let file = directory.appending(path: words.joined(separator: " "))
+            try result.lines.joined(separator: "\n").write(
+                to: file,
+                atomically: true,
+                encoding: .utf8
+            )
+            outputs[schema, default: []].append(file.path)
+        }
+        try await run(["export", "\(group)", "--whole"], "message")
+        var cid: Int64 = 6
+        for (name, command) in commands {
+            // What `tail` shows has come since the device was connected last.
+            try bob.send("b\(cid)", to: chat, cid: cid)
+            cid += 1
+            let words = name.split(separator: " ").map(String.init)
+            try await run(words + command.arguments + ["--json"], command.schema)
+        }
+
+        for (schema, files) in outputs {
+            let outcome = try ChildProcess.run(
+                try #require(StockClient.python),
+                [
+                    Self.root.appending(path: "Tests/SystemTests/JSONOutput/validate.py").path,
+                    Self.root.appending(path: "docs/schema/\(schema).json").path,
+                ] + files
+            )
+            #expect(outcome.status == 0, "\(schema):\n\(outcome.output)\(outcome.errors)")
+        }
+    }
+
+    /// The names of the commands that have `--json`, from the parser itself.
+    private func commandsWithJSON() throws -> Set<String> {
+        struct Dump: Decodable { let command: Node }
+        struct Node: Decodable {
+            struct Argument: Decodable {
+                struct Name: Decodable { let name: String }
+                let names: [Name]?
+            }
+            let commandName: String
+            let subcommands: [Node]?
+            let arguments: [Argument]?
+        }
+        let program = try TambourdProcess.program().deletingLastPathComponent()
+            .appending(path: "tambour")
+        let help = try ChildProcess.run(program, ["--experimental-dump-help"])
+        let dump = try JSONDecoder().decode(Dump.self, from: Data(help.output.utf8))
+        func names(_ node: Node, _ path: [String]) -> [String] {
+            let hasJSON = (node.arguments ?? []).contains { argument in
+                (argument.names ?? []).contains { $0.name == "json" }
+            }
+            return (hasJSON ? [path.joined(separator: " ")] : [])
+                + (node.subcommands ?? []).flatMap { names($0, path + [$0.commandName]) }
+        }
+        return Set(names(dump.command, []))
+    }
+}

@@ -1,0 +1,40 @@
+/// Lets no more than so many in at once; the others wait in the order they came.
+actor Seats {
+    private var free: Int
+    private var queue: [CheckedContinuation<Void, Never>] = []
+
+    init(_ count: Int) {
+        free = count
+    }
+
+    /// Runs `body` when there is a free seat.
+    nonisolated func taking<Value: Sendable>(
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        await take()
+        do {
+            let value = try await body()
+            await leave()
+            return value
+        } catch {
+            await leave()
+            throw error
+        }
+    }
+
+    private func take() async {
+        if free > 0 {
+            free -= 1
+        } else {
+            await withCheckedContinuation { queue.append($0) }
+        }
+    }
+
+    private func leave() {
+        if queue.isEmpty {
+            free += 1
+        } else {
+            queue.removeFirst().resume()
+        }
+    }
+}

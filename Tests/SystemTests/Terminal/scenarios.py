@@ -1,0 +1,62 @@
+"""Plays scenarios: people sit in front of `tambour` in pseudo-terminals, with a `tambourd` of their own.
+
+    scenarios.py --list
+    scenarios.py FOLDER [SCENARIO]...      with the programs in FOLDER, such as .build/debug
+
+TAMBOUR_SOAK=1 plays the long forms. Needs `pyte`; `make test` installs it into .build/venv. Prints a line for each fact.
+Ends with 1 when one does not hold, or when one of `KNOWN` does.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import acts  # noqa: F401
+import first_minutes  # noqa: F401
+import kept  # noqa: F401
+import typed  # noqa: F401
+from harness import SCENARIOS, play
+
+#: Checks that fail, and why. They are as they should be; whoever mends the cause takes them off.
+KNOWN = {
+    **dict.fromkeys(
+        [
+            f"typed: {state} at {size}"
+            for state in ("no chat open", "a command, no chat open")
+            for size in ("40x12", "20x6")
+        ],
+        "a narrow screen has no line while no chat is open",
+    ),
+    **dict.fromkeys(
+        [f"acts: {name} on the own screen" for name in ("/add", "/remove", "/title", "pin-message", "Members: Alt-a")],
+        "what somebody does to a group comes to their own screen with the next message only",
+    ),
+    **dict.fromkeys(
+        [
+            "acts: /leave on the own screen",
+            "acts: /leave on the other device",
+        ],
+        "a chat that is gone stays in the list",
+    ),
+    "acts: /remove on the screen of who was removed": "nothing tells who was removed",
+    "kept: a paste of 76,000 characters": "what is longer than a message is cut",
+    "acts: /date on the own screen": "a jump to the first message of a chat ends elsewhere",
+    "typed: a long line at 20x6, resized": "a line of six rows is higher than the screen, and the cursor below it",
+}
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--list"]:
+        print("\n".join(SCENARIOS))
+        return 0
+    if not arguments or (unknown := [name for name in arguments[1:] if name not in SCENARIOS]):
+        print(f"unknown: {unknown}" if arguments else __doc__, file=sys.stderr)
+        return 2
+    programs = Path(arguments[0]).resolve()
+    results = [play(name, programs, KNOWN) for name in arguments[1:] or SCENARIOS]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,174 @@
+import Foundation
+import Glibc
+import TambourTesting
+import Testing
+
+/// What `tambour` says to somebody who typed something else than it knows, or the address of another server.
+@Suite("Mistakes on the command line")
+struct UsageTests {
+    private func withAccount(_ body: (TambourAccount) async throws -> Void) async throws {
+        let directory = URL(filePath: try TestServer.temporaryDirectory())
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await body(TambourAccount(directory: directory, name: "alice"))
+    }
+
+    @Test("both programs have the same version")
+    func version() async throws {
+        let programs = try TambourdProcess.program().deletingLastPathComponent()
+        let versions = try ["tambour", "tambourd"].map { name in
+            let program = programs.appendingPathComponent(name)
+            let outcome = try ChildProcess.run(program, ["--version"])
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            return outcome.output
+        }
+        #expect(versions[0] == versions[1])
+        #expect(versions[0].wholeMatch(of: #/[0-9]+\.[0-9]+\.[0-9]+\n/#) != nil)
+    }
+
+    @Test(
+        "a command that there is not is named, with those that were perhaps meant",
+        arguments: [
+            (["frobnicate"], "no command “tambour frobnicate”", []),
+            (["histroy", "Bob"], "no command “tambour histroy”", ["history"]),
+            (["chat"], "no command “tambour chat”", ["chats"]),
+            (["sendd", "Bob"], "no command “tambour sendd”", ["send"]),
+            (["objects", "lst"], "no command “tambour objects lst”", ["list"]),
+        ] as [([String], String, [String])]
+    )
+    func unknownCommand(words: [String], complaint: String, meant: [String]) async throws {
+        try await withAccount { account in
+            let result = try await account.run(words)
+            #expect(result.status == 64)
+            #expect(result.errors.contains(complaint), "\(result.errors)")
+            #expect(result.errors.contains("--help` lists the commands"), "\(result.errors)")
+            #expect(result.errors.contains("Did you mean") == !meant.isEmpty)
+            for name in meant { #expect(result.errors.contains("“\(name)”"), "\(result.errors)") }
+            #expect(!result.errors.contains("tambour open"), "\(result.errors)")
+        }
+    }
+
+    /// What a stranger does with a connection.
+    enum Stranger: CaseIterable {
+        /// Nothing listens.
+        case none
+        case closesAtOnce
+        case saysTLSAlert
+        case speaksHTTP
+        case speaksSSH
+    }
+
+    @Test(
+        "why a server cannot be reached is told apart",
+        arguments: [
+            (.none, "refuses the connection"), (.closesAtOnce, "before it answered"),
+            (.saysTLSAlert, "does not speak this protocol"),
+            (.speaksHTTP, "does not speak this protocol"),
+            (.speaksSSH, "does not speak this protocol"),
+        ] as [(Stranger, String)]
+    )
+    func strangers(stranger: Stranger, words: String) async throws {
+        try await withAccount { account in
+            let door = try Door()
+            let answer: [UInt8] =
+                switch stranger {
+                case .none, .closesAtOnce: []
+                case .saysTLSAlert: [0x15, 3, 1, 0, 2, 2, 70]
+                case .speaksHTTP:
+                    Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
+                case .speaksSSH: Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8)
+                }
+            if stranger == .none { door.shut() } else { door.answer(answer) }
+            defer { door.shut() }
+            let login = ["login", door.address, "+79990000001"]
+            let result = try await account.run(login)
+            #expect(result.status == 1)
+            #expect(result.errors.contains("\(door.address) "), "\(result.errors)")
+            #expect(result.errors.contains(words), "\(result.errors)")
+        }
+    }
+
+    @Test("a server that never answers, and a name without an address, are told apart")
+    func nobody() async throws {
+        try await withAccount { account in
+            let name = try await account.run(["login", "nowhere.invalid:7770", "+79990000001"])
+            #expect(name.status == 1)
+            #expect(name.errors.contains("no address is known for its name"), "\(name.errors)")
+            // The kernel lets a connection wait for a listener that is full.
+            let door = try Door(backlog: 0)
+            defer { door.shut() }
+            let callers = (0..<3).map { _ in door.call() }
+            defer { for caller in callers { close(caller) } }
+            let result = try await account.run(["login", door.address, "+79990000001"])
+            #expect(result.status == 1)
+            #expect(result.errors.contains("does not answer"), "\(result.errors)")
+        }
+    }
+}
+
+/// A listener on loopback that is no server of ours.
+///
+/// `@unchecked Sendable`: nothing changes after it is made.
+private final class Door: @unchecked Sendable {
+    let address: String
+    private let descriptor: Int32
+    private let port: UInt16
+
+    init(backlog: Int32 = 8) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var place = Self.loopback(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let isOpen = withUnsafeMutablePointer(to: &place) { place in
+            place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && listen(descriptor, backlog) == 0
+                    && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        guard isOpen else { throw ChildProcess.Failed(description: "no listener: \(errno)") }
+        port = UInt16(bigEndian: place.sin_port)
+        address = "127.0.0.1:\(port)"
+    }
+
+    /// Gives everybody who connects an answer, and closes the connection after the first bytes that come.
+    func answer(_ bytes: [UInt8]) {
+        let descriptor = descriptor
+        Thread.detachNewThread {
+            while case let caller = accept(descriptor, nil, nil), caller >= 0 {
+                var buffer = [UInt8](repeating: 0, count: 4096)
+                if !bytes.isEmpty {
+                    _ = read(caller, &buffer, buffer.count)
+                    _ = bytes.withUnsafeBytes { write(caller, $0.baseAddress, $0.count) }
+                    Glibc.shutdown(caller, Int32(SHUT_WR))
+                    while read(caller, &buffer, buffer.count) > 0 {}
+                }
+                close(caller)
+            }
+        }
+    }
+
+    /// Begins to connect, and does not wait.
+    func call() -> Int32 {
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let caller = socket(AF_INET, type | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var place = Self.loopback(port: port)
+        withUnsafePointer(to: &place) { place in
+            place.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = connect(caller, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        return caller
+    }
+
+    /// Stops listening; may be called again.
+    func shut() { Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+    deinit { close(descriptor) }
+
+    private static func loopback(port: UInt16) -> sockaddr_in {
+        var place = sockaddr_in()
+        place.sin_family = sa_family_t(AF_INET)
+        place.sin_port = port.bigEndian
+        place.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return place
+    }
+}
