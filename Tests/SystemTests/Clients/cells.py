@@ -7,12 +7,14 @@ of its source, and fails when that line is never reached or no longer there. U: 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib.metadata
 import inspect
 import re
 import sys
 import sysconfig
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness import Device, Events, Failure, World, check, signal_runner
+from harness import DEADLINE, Device, Events, Failure, World, check, signal_runner
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -40,6 +42,10 @@ class Line:
     def __str__(self) -> str:
         return f"{self.file}:{self.number}"
 
+    @property
+    def _place(self) -> tuple[Path, int]:
+        return LIBRARIES / self.file, self.number
+
     def must_exist(self) -> None:
         lines = (LIBRARIES / self.file).read_text(encoding="utf-8").splitlines()
         found = lines[self.number - 1] if self.number <= len(lines) else ""
@@ -48,27 +54,27 @@ class Line:
     def was_reached(self, error: BaseException) -> bool:
         seen: BaseException | None = error
         while seen is not None:
-            if any(
-                frame.f_lineno_of(self.number) and frame.file == LIBRARIES / self.file
-                for frame in _frames(seen.__traceback__)
-            ):
+            if self._place in _places(seen.__traceback__):
                 return True
             seen = seen.__cause__ or seen.__context__
         return False
 
 
-@dataclass(frozen=True)
-class _Frame:
-    file: Path
-    line: int
+    def is_waited_at(self) -> bool:
+        """Whether some task waits for something right there."""
+        for task in asyncio.all_tasks():
+            waiting: Any = task.get_coro()
+            while waiting is not None:
+                frame = getattr(waiting, "cr_frame", None)
+                if frame and (Path(frame.f_code.co_filename), frame.f_lineno) == self._place:
+                    return True
+                waiting = getattr(waiting, "cr_await", None)
+        return False
 
-    def f_lineno_of(self, number: int) -> bool:
-        return self.line == number
 
-
-def _frames(traceback: TracebackType | None) -> Iterator[_Frame]:
+def _places(traceback: TracebackType | None) -> Iterator[tuple[Path, int]]:
     while traceback is not None:
-        yield _Frame(Path(traceback.tb_frame.f_code.co_filename), traceback.tb_lineno)
+        yield Path(traceback.tb_frame.f_code.co_filename), traceback.tb_lineno
         traceback = traceback.tb_next
 
 
@@ -233,8 +239,11 @@ class Room:
             raise Failure(f"{self.cell.row} works now; it was L because of {line}")
 
     @contextmanager
-    def unserved(self, party: Party, code: str = "proto.opcode") -> Iterator[None]:
-        """The server must refuse what is done inside, for one of the opcodes that the cell names."""
+    def unserved(self, party: Party, code: str | None = "proto.opcode") -> Iterator[None]:
+        """The server must refuse what is done inside, for one of the opcodes that the cell names.
+
+        Without a code it is answered, but not with what the library needs, and the library raises.
+        """
         assert self.cell and self.cell.unserved, "the cell names no opcode"
         before = len(party.refusals)
         # Most libraries raise; some answer nothing, or an empty object.
@@ -246,11 +255,19 @@ class Room:
         except Exception as raised:  # noqa: BLE001
             error = raised
         refused = {opcode for opcode, found in party.refusals[before:] if found == code}
-        named = refused & set(self.cell.unserved)
+        named = (refused if code or not error else set(self.cell.unserved)) & set(self.cell.unserved)
         check(named, f"no opcode of {self.cell.unserved} was refused with {code}: {party.refusals[before:]}, {error!r}")
         listed = unserved_opcodes()
         check(named <= listed, f"{sorted(named - listed)} are not in {UNSERVED.name}")
         self._refused |= named
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Waits for something that no event tells of."""
+    ends = time.monotonic() + DEADLINE
+    while not condition():
+        check(time.monotonic() < ends, f"waited in vain until {what}")
+        await asyncio.sleep(0.01)
 
 
 @functools.cache

@@ -92,7 +92,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("cells", nargs="*", help="rows of the table; all of them when none is named")
     options = parser.parse_args(arguments)
     # Libraries that are refused something on purpose would fill the terminal.
-    logging.disable(logging.CRITICAL)
+    if "X_LOG" in __import__("os").environ: logging.basicConfig(level=20)
+    else: logging.disable(logging.CRITICAL)
     results, good = asyncio.run(
         play(options.library, options.address, LoginCodes(options.codes), options.cells, options.short)
     )

@@ -35,7 +35,7 @@ LIMITS = {
 } | {
     name: 1_000_000
     for name in re.findall(
-        r"name: (\w+Per(?:Minute|Hour)),", (ROOT / "protocol-spec/limits.yaml").read_text()
+        r"name: (\w+(?:Burst|PerMinute|PerHour)),", (ROOT / "protocol-spec/limits.yaml").read_text()
     )
 }
 
@@ -80,8 +80,8 @@ async def run(program: str, library: str, out: Path) -> bool:
         )
         assert child.stdout
         while line := (await child.stdout.readline()).decode():
-            if line == "@restart\n":
-                await server.restart()
+            if line in ("@restart\n", "@kill\n"):
+                await server.restart(kill=line == "@kill\n")
             else:
                 print(f"{library}: {line}", end="", flush=True)
         return await child.wait() == 0

@@ -41,8 +41,11 @@ class Server:
             self._process.terminate()
             await self._process.wait()
 
-    async def restart(self) -> None:
-        """Stops the server as an operator would, and starts it on the same port and the same data."""
+    async def restart(self, kill: bool = False) -> None:
+        """Ends the server, as an operator would or by SIGKILL, and starts it on the same port and the same data."""
+        if kill and self._process:
+            self._process.kill()
+            await self._process.wait()
         await self.stop()
         await self.start()
 

@@ -146,6 +146,8 @@ async def hide(room: Room) -> None:
     await room.alice.raw.hide_chat(chat)
     same((await chat_info(room.alice.witness, chat))["status"], "HIDDEN", "status for alice")
     same((await chat_info(carol.witness, chat))["status"], "ACTIVE", "status for carol")
+    await room.alice.raw.hide_chat(chat, False)
+    same((await chat_info(room.alice.witness, chat))["status"], "ACTIVE", "status for alice in the end")
 
 
 @cell("Open and close a chat")
