@@ -213,10 +213,10 @@ let package = Package(
                 "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what the stock client plays, who follows the guide, draws the screen, and replays sessions.
+            // what client libraries play, who follows the guide, draws the screen, and replays sessions.
             exclude: [
                 "Captures", "Guide", "PowerCut/powercut.c", "PowerCut/writer.c", "Sessions",
-                "StockClient",
+                "Clients", "StockClient",
             ]
         ),
     ],

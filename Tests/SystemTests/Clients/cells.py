@@ -1,8 +1,10 @@
 """Cells of the table: what one library does for one feature, and how each mark is proved.
 
-W: the scenario ran to its end and both sides were looked at. L: the library itself is at fault; the cell names the line
-of its source, and fails when that line is never reached or no longer there. U: the server refuses the request, and
-`protocol-spec/prose/unserved.md` says why; the cell names the opcodes, and fails when one is answered or not listed.
+W: the scenario ran to its end, and both sides were looked at.
+L: the library itself is at fault. The cell names the line of its source, and fails when that line is never reached or
+is no longer there.
+U: the server refuses the request, and `protocol-spec/prose/unserved.md` says why. The cell names the opcodes, and
+fails when one of them is answered or not listed.
 """
 
 from __future__ import annotations
@@ -59,7 +61,6 @@ class Line:
             seen = seen.__cause__ or seen.__context__
         return False
 
-
     def is_waited_at(self) -> bool:
         """Whether some task waits for something right there."""
         for task in asyncio.all_tasks():
@@ -81,8 +82,8 @@ def _places(traceback: TracebackType | None) -> Iterator[tuple[Path, int]]:
 class Party(Events, ABC):
     """Somebody on one device that runs the library under test.
 
-    `witness` is the same person on another device, with the stock client: what the library has no method for is looked
-    at through it.
+    `witness` is the same person on another device, with the stock client: through it a cell looks at what the
+    library has no method for.
     """
 
     def __init__(self, witness: Device) -> None:
@@ -111,11 +112,16 @@ class Party(Events, ABC):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a library does for the feature `row`; `short` ones are played by `make test` as well."""
+    """What a library does for the feature `row`.
+
+    `make test` plays the `short` ones as well. One that is `last` is played after all others, because it ends
+    everybody's connections.
+    """
 
     row: str
     play: Callable[[Room], Awaitable[None]]
     short: bool
+    last: bool
     fault: Line | None
     unserved: tuple[int, ...]
 
@@ -153,6 +159,7 @@ class Suite:
         row: str,
         *,
         short: bool = False,
+        last: bool = False,
         fault: Line | None = None,
         unserved: tuple[int, ...] = (),
     ) -> Callable[[Callable[[Room], Awaitable[None]]], Callable[[Room], Awaitable[None]]]:
@@ -160,14 +167,14 @@ class Suite:
         check(not (fault and unserved), f"{row!r} is at most one of L and U")
 
         def register(play: Callable[[Room], Awaitable[None]]) -> Callable[[Room], Awaitable[None]]:
-            self.cells[row] = Cell(row, play, short, fault, unserved)
+            self.cells[row] = Cell(row, play, short, last, fault, unserved)
             return play
 
         return register
 
 
 class Room:
-    """Where the cells of one library are played: two people who have met, and others when a cell needs them."""
+    """Where the cells of one library are played: two people who have met, and more when a cell needs them."""
 
     def __init__(self, suite: Suite, world: World) -> None:
         self.suite, self.world = suite, world
@@ -175,10 +182,19 @@ class Room:
         self._faulted = False
         self._refused: set[int] = set()
         self._parties: list[Party] = []
+        self._worlds = 0
 
     async def enter(self) -> None:
         self.alice, self.bob = await self.person("alice"), await self.person("bob")
         self.chat = self.alice.dialog(self.bob)
+
+    def another_world(self) -> World:
+        """People of a scenario of the stock client, who know nobody of the room."""
+        self._worlds += 1
+        world, number = self.world, 600 + self._worlds
+        directory = world.directory / str(number)
+        directory.mkdir()
+        return World(f"{world.host}:{world.port}", world.codes, str(directory), number)
 
     async def person(self, name: str) -> Party:
         """A new account, logged in with the library."""
@@ -221,8 +237,8 @@ class Room:
     def fault(self, *errors: type[BaseException]) -> Iterator[None]:
         """What is done inside must fail at the line of the library that the cell names.
 
-        `Failure` stands for a library that raises nothing and yet does the wrong thing; then the line only has to be
-        there as it was.
+        `Failure` stands for a library that raises nothing and yet does the wrong thing; then the line only has to
+        be there as it was.
         """
         assert self.cell and self.cell.fault, "the cell names no line"
         line = self.cell.fault
@@ -256,7 +272,10 @@ class Room:
             error = raised
         refused = {opcode for opcode, found in party.refusals[before:] if found == code}
         named = (refused if code or not error else set(self.cell.unserved)) & set(self.cell.unserved)
-        check(named, f"no opcode of {self.cell.unserved} was refused with {code}: {party.refusals[before:]}, {error!r}")
+        check(
+            named,
+            f"none of {self.cell.unserved} was refused with {code}: {party.refusals[before:]}, {error!r}",
+        )
         listed = unserved_opcodes()
         check(named <= listed, f"{sorted(named - listed)} are not in {UNSERVED.name}")
         self._refused |= named
@@ -283,7 +302,7 @@ def unserved_opcodes() -> set[int]:
 class Coverage:
     """Which public methods of a library the cells call.
 
-    Counted are calls from the scenarios alone: what the library does by itself, or through another method, shows nobody
+    Only calls from the scenarios count: what the library does by itself, or through another method, shows nobody
     that the method works.
     """
 
@@ -291,7 +310,9 @@ class Coverage:
         self.suite, self.room = suite, room
         #: The cells in which a method was called, by `Class.method`.
         self.called: dict[str, set[str]] = {}
-        self._names = {f"{cls.__name__}.{name}": function for cls in suite.api for name, function in methods(cls)}
+        self._names = {
+            f"{cls.__name__}.{name}": function for cls in suite.api for name, function in methods(cls)
+        }
         for cls in suite.api:
             for name, function in methods(cls):
                 self._watch(cls, name, function)
@@ -307,7 +328,9 @@ class Coverage:
             return function(*args, **kwargs)
 
         static = inspect.getattr_static(cls, name)
-        setattr(cls, name, staticmethod(watched) if isinstance(static, classmethod | staticmethod) else watched)
+        setattr(
+            cls, name, staticmethod(watched) if isinstance(static, classmethod | staticmethod) else watched
+        )
 
     def missing(self) -> list[str]:
         """The methods that no cell calls, under any of their names."""
@@ -320,7 +343,9 @@ class Coverage:
 
     def superfluous(self) -> list[str]:
         """What `outside` names and the library does not have, or a cell calls."""
-        return sorted(label for label in self.suite.outside if label not in self._names or label in self.called)
+        return sorted(
+            label for label in self.suite.outside if label not in self._names or label in self.called
+        )
 
 
 def methods(cls: type) -> list[tuple[str, Any]]:

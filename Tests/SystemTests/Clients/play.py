@@ -2,9 +2,9 @@
 
     python play.py HOST:PORT CODES_FILE LIBRARY [--short] [--out FILE] [CELL ...]
 
-HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. A line is printed for each cell; one whose
-mark is not true ends the run with status 1. A line `@restart` asks whoever started the program to restart the server on
-the same port and the same data. `run.py` does all of this, and `--out` is for it.
+HOST:PORT is a server without TLS started with `--login-codes file:CODES_FILE`. Prints a line for each cell; one whose
+mark is not true ends the run with status 1. A line `@restart` or `@kill` asks whoever started the program to restart
+the server on the same port and the same data, gracefully or by SIGKILL. `run.py` does all of this; `--out` is for it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ async def play(
     """Plays cells; returns what became of them, and whether every mark is true."""
     chosen = suite(library)
     cells = [
-        cell for cell in chosen.cells.values() if (not names or cell.row in names) and (cell.short or not short)
+        cell
+        for cell in chosen.cells.values()
+        if (not names or cell.row in names) and (cell.short or not short)
     ]
+    cells.sort(key=lambda cell: cell.last)
     results: dict[str, object] = {}
     good = True
     with tempfile.TemporaryDirectory(prefix="clients-") as directory:
@@ -64,12 +67,20 @@ async def play(
                 if problem:
                     print(problem, flush=True)
                     good = False
-                results[cell.row] = {"mark": cell.mark, "reason": cell.reason, "seconds": round(took, 2), "problem": problem}
+                results[cell.row] = {
+                    "mark": cell.mark,
+                    "reason": cell.reason,
+                    "seconds": round(took, 2),
+                    "problem": problem,
+                }
         finally:
             await room.leave()
             await world.close()
     if not names and not short:
-        for what, methods in (("no cell calls", coverage.missing()), ("named as outside for nothing", coverage.superfluous())):
+        for what, methods in (
+            ("no cell calls", coverage.missing()),
+            ("named as outside for nothing", coverage.superfluous()),
+        ):
             if methods:
                 print(f"  !!  {what}: {', '.join(methods)}", flush=True)
                 good = False
@@ -92,8 +103,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("cells", nargs="*", help="rows of the table; all of them when none is named")
     options = parser.parse_args(arguments)
     # Libraries that are refused something on purpose would fill the terminal.
-    if "X_LOG" in __import__("os").environ: logging.basicConfig(level=20)
-    else: logging.disable(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     results, good = asyncio.run(
         play(options.library, options.address, LoginCodes(options.codes), options.cells, options.short)
     )

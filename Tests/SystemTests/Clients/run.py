@@ -3,9 +3,9 @@
     python run.py --tambourd PROGRAM --out FOLDER [LIBRARY ...]
     python run.py --table
 
-The first needs a Python that has the libraries, and ends with 1 when a mark of the table is not true, when a public
-method of a library is played by no cell, or when the table of docs/clients.md is not this one. It writes `clients.md`
-and `clients.json`. The second prints the table as the cells declare it.
+The first needs a Python that has the libraries. It writes `clients.md` and `clients.json`, and ends with 1 when a mark
+is not true, when a public method of a library is played by no cell, or when docs/clients.md has another table. The
+second prints the table as the cells declare it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "StockClient"), str(HERE.parent / "
 from cells import ROOT  # noqa: E402
 from features import FEATURES, check_rows  # noqa: E402
 from play import LIBRARIES, suite  # noqa: E402
-from server import Server, tambourd  # noqa: E402
+from server import tambourd  # noqa: E402
 
 PAGE = ROOT / "docs/clients.md"
 #: People do within a minute here what takes others a day, and all of them from one address.
@@ -46,14 +46,12 @@ def table() -> str:
     check_rows({row for each in suites for row in each.cells})
     names = [f"{each.distribution} {each.version}" for each in suites]
     lines: list[str] = []
-    notes: dict[str, int] = {}
     for subject, rows in FEATURES.items():
         lines += [f"| {subject} | {' | '.join(names)} |", "| --- |" + " --- |" * len(suites)]
         for row in rows:
-            marks = [each.cells[row] if row in each.cells else None for each in suites]
+            marks = [each.cells.get(row) for each in suites]
             lines.append(f"| {row} | {' | '.join(_mark(cell) for cell in marks)} |")
         lines.append("")
-    del notes
     return "\n".join(lines)
 
 
@@ -92,7 +90,11 @@ async def run_all(options: argparse.Namespace) -> bool:
     good = True
     for library in options.libraries or LIBRARIES:
         good = await run(options.tambourd, library, options.out) and good
-    found = [json.loads(path.read_text()) for library in LIBRARIES if (path := options.out / f"{library}.json").exists()]
+    found = [
+        json.loads(path.read_text())
+        for library in LIBRARIES
+        if (path := options.out / f"{library}.json").exists()
+    ]
     (options.out / "clients.json").write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     text = table()
     (options.out / "clients.md").write_text(text)
@@ -108,7 +110,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--table", action="store_true", help="print the table as the cells declare it")
     parser.add_argument("--tambourd", help="the server")
     parser.add_argument("--out", type=Path, help="where the table goes")
-    parser.add_argument("libraries", nargs="*", choices=[*LIBRARIES, []], help="all of them when none is named")
+    parser.add_argument(
+        "libraries", nargs="*", choices=[*LIBRARIES, []], help="all of them when none is named"
+    )
     options = parser.parse_args(arguments)
     if options.table:
         print(table(), end="")

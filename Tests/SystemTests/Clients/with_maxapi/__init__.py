@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from with_maxapi import (  # noqa: F401
-    scenarios,
     chats,
-    people,
     not_served,
+    people,
+    scenarios,
 )
 from with_maxapi.device import SUITE  # noqa: F401

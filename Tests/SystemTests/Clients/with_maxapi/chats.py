@@ -11,6 +11,7 @@ from pymax.types.domain import Poll
 from pymax.types.domain.attachments.enums import PollFlags
 from pymax.types.domain.attachments.poll import PollAnswer
 from second_factor import PASSWORD, Passwords
+
 from with_maxapi.device import cell
 
 
@@ -120,7 +121,9 @@ async def invitation(room: Room) -> None:
     group, _ = await room.alice.client.create_group("Drummers", [])
     link = (await room.alice.client.rework_invite_link(group.id)).link
     same((await room.bob.client.resolve_group_by_link(link)).title, "Drummers", "what bob is shown")
-    same((await room.bob.client.join_group(link)).participants_count, 2, "members of the chat that was joined")
+    same(
+        (await room.bob.client.join_group(link)).participants_count, 2, "members of the chat that was joined"
+    )
 
 
 @cell("Join a channel by its public name")
@@ -143,8 +146,14 @@ async def asked_by_bob(room: Room) -> int:
 @cell("List who asks to be let in")
 async def join_requests(room: Room) -> None:
     chat = await asked_by_bob(room)
-    same([each.contact.id for each in await room.alice.client.get_join_requests(chat)], [room.bob.id], "who asks")
-    same((await room.alice.client.confirm_join_requests(chat, [room.bob.id])).participants_count, 2, "members")
+    same(
+        [each.contact.id for each in await room.alice.client.get_join_requests(chat)],
+        [room.bob.id],
+        "who asks",
+    )
+    same(
+        (await room.alice.client.confirm_join_requests(chat, [room.bob.id])).participants_count, 2, "members"
+    )
 
 
 @cell("Decline who asks")
@@ -168,19 +177,19 @@ async def delete(room: Room) -> None:
     await room.bob.next("chat", lambda update: update.id == group.id and update.status == "REMOVED")
 
 
+@cell("See which reaction is one's own")
+async def own_reaction(room: Room) -> None:
+    sent = await room.alice.client.send_message(room.chat, "boom")
+    await room.bob.client.add_reaction(room.chat, sent.id, "🥁")
+    for party, own in ((room.alice, None), (room.bob, "🥁")):
+        found = (await party.client.get_reactions(room.chat, [sent.id]))[str(sent.id)]
+        same((found.total_count, found.your_reaction), (1, own), f"the reactions for {party}")
 
 
-@cell("Read the list of chats page by page")
-async def pages(room: Room) -> None:
-    await room.alice.client.send_message(room.chat, "newest")
-    found = await room.bob.client.fetch_chats()
-    same((found[0].id, found[0].last_message.text), (room.chat, "newest"), "the newest chat")
-
-
-@cell("Look at reactions and take one's own back")
+@cell("Be told that a reaction was taken back")
 async def unreact(room: Room) -> None:
     sent = await room.alice.client.send_message(room.chat, "boom")
     await room.bob.client.add_reaction(room.chat, sent.id, "🥁")
-    found = await room.alice.client.get_reactions(room.chat, [sent.id])
-    same(found[str(sent.id)].total_count, 1, "reactions")
-    same((await room.bob.client.remove_reaction(room.chat, sent.id)).total_count, 0, "reactions in the end")
+    await room.alice.next("reaction", lambda event: event.total_count == 1)
+    same((await room.bob.client.remove_reaction(room.chat, sent.id)).total_count, 0, "the answer")
+    same((await room.alice.next("reaction")).total_count, 0, "what alice is told")

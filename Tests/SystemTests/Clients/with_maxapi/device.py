@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cells import Party, Room, Suite
-from harness import Device, World, signal_runner
+from harness import Device, World
 from pymax import ApiError, Client
 
 
@@ -48,13 +48,16 @@ SUITE = Suite("maxapi-python", (Client,), log_in)
 cell = SUITE.cell
 
 
-def scenario_cell(row: str, *plays: Callable[[World], Awaitable[None]], short: bool = False) -> None:
+def scenario_cell(
+    row: str, *plays: Callable[[World], Awaitable[None]], short: bool = False, last: bool = False
+) -> None:
     """A cell that is one or more scenarios of the stock client."""
 
-    @cell(row, short=short)
+    @cell(row, short=short, last=last)
     async def play(room: Room) -> None:
         for each in plays:
-            await each(room.world)
-
-
-__all__ = ["SUITE", "MaxapiParty", "cell", "scenario_cell", "signal_runner"]
+            world = room.another_world()
+            try:
+                await each(world)
+            finally:
+                await world.close()

@@ -1,23 +1,36 @@
-"""What the server does not serve, and, last, the restart: it ends everybody's connections."""
+"""What the server does not serve."""
 
 from __future__ import annotations
 
-import coming_back
 from cells import Room
 from channels import create_channel
 from harness import check, refused, same
 from pymax.api.stories import StoryStatsFilter
 from pymax.files import File, Photo, Video
 from pymax.types.domain.attachments.keyboards.enums import ButtonType
-from with_maxapi.device import cell, scenario_cell
+
+from with_maxapi.device import cell
 
 
 @cell("Send photos", unserved=(80,))
 async def photos(room: Room) -> None:
     with room.unserved(room.alice):
         await room.alice.client.send_message(room.chat, attachments=[Photo(raw=b"photo", name="photo.jpg")])
+
+
+@cell("Set the photo of a group", unserved=(80,))
+async def group_photo(room: Room) -> None:
+    group, _ = await room.alice.client.create_group("Drummers", [])
+    with room.unserved(room.alice):
+        await room.alice.client.change_group_profile(group.id, photo=Photo(raw=b"photo", name="photo.jpg"))
+
+
+@cell("Set the own photo", unserved=(80,))
+async def own_photo(room: Room) -> None:
     with room.unserved(room.alice):
         await room.alice.client.request_profile_photo_upload_url()
+    with room.unserved(room.alice):
+        await room.alice.client.change_profile("Alice", photo=Photo(raw=b"photo", name="photo.jpg"))
 
 
 @cell("Send videos", unserved=(82,))
@@ -94,6 +107,3 @@ async def comments(room: Room) -> None:
     await alice.client.subscribe_comments(chat, post)
     same((await alice.client.get_comments_info(chat, [post]))[0].comments_info, None, "comments")
     check(alice.client.me, "the connection is gone")
-
-
-scenario_cell("Come back after the server restarts", coming_back.reconnect, short=True)

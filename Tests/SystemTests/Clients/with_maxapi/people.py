@@ -11,6 +11,7 @@ from pymax import Router
 from pymax.api.self.payloads import PrivacySettingsUpdate
 from pymax.dispatch import ErrorScope
 from pymax.types import ContactInfo
+
 from with_maxapi.device import cell
 
 

@@ -1,4 +1,4 @@
-"""Rows that scenarios of the stock client prove already. The restart is among the last ones: see `not_served.py`."""
+"""Rows that scenarios of the stock client prove already."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import own_things
 import reading
 import second_factor
 import signing_in
+
 from with_maxapi.device import scenario_cell
 
 scenario_cell("Register a new phone", signing_in.registration)
@@ -18,10 +19,12 @@ scenario_cell("Set, change and remove the password", second_factor.second_factor
 scenario_cell("Log in by a QR code", second_factor.qr_login)
 scenario_cell("List devices and close the others", signing_in.sessions)
 scenario_cell("Log out", signing_in.logout)
+scenario_cell("Come back after the server restarts", coming_back.reconnect, short=True, last=True)
 
 scenario_cell("Send and receive text", chatting.dialog, short=True)
 scenario_cell("Notes to oneself", chatting.saved_messages)
 scenario_cell("Format text", chatting.formatting)
+scenario_cell("Format text after an emoji", chatting.formatting)
 scenario_cell("Answer a message", chatting.reply)
 scenario_cell("Forward a message", chatting.forward)
 scenario_cell("Be told of edits", chatting.edit)

@@ -1,13 +1,14 @@
-"""What is there after the server was started again. The last cell: it ends everybody's connections."""
+"""What is there after the server was started again."""
 
 from __future__ import annotations
 
 from cells import Room
 from harness import same
+
 from with_maxion.device import cell, listed
 
 
-@cell("Come back after the server restarts", short=True)
+@cell("Come back after the server restarts", short=True, last=True)
 async def restart(room: Room) -> None:
     before = await room.alice.client.send_message(room.chat, "before")
     await room.bob.next("message", lambda message: message.id == before.id)

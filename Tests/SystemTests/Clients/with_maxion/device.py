@@ -87,7 +87,7 @@ class MaxionParty(Party):
         return await self.room.world.codes.get_code(self.phone)
 
     async def log_in(self, **settings: Any) -> MaxionParty:
-        """By a code, then once more with the token of it, which loads the chats: what `start` does the second time."""
+        """By a code, then with the token of it, which loads the chats: what `start` does the second time."""
         await self.raw.connect()
         await self.raw.start(self.phone, code=self.code, **settings)
         await self.client.start()

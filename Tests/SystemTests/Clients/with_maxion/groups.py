@@ -9,6 +9,7 @@ from channels import create_channel
 from harness import Failure, chat_info, check, same
 from maxion.raw.errors import RpcError
 from maxion.raw.utils import next_cid
+
 from with_maxion.device import cell, listed
 
 
@@ -125,7 +126,9 @@ async def administrators(room: Room) -> None:
     await room.alice.raw.demote_members(chat, room.bob.id)
 
 
-@cell("Choose an administrator's rights", fault=Line("maxion/raw/methods/chats.py", 425, "self.update_members("))
+@cell(
+    "Choose an administrator's rights", fault=Line("maxion/raw/methods/chats.py", 425, "self.update_members(")
+)
 async def rights(room: Room) -> None:
     chat = await group(room, room.bob.id)
     # They are the bits of a number; the library wants a list of names.
@@ -209,7 +212,10 @@ async def search_members(room: Room) -> None:
 @cell("Find public chats and people")
 async def public(room: Room) -> None:
     found = await room.alice.raw.search_public("Bob Testova")
-    check(any(each.get("contact", {}).get("id") == room.bob.id for each in found["result"]), f"bob is not in {found}")
+    check(
+        any(each.get("contact", {}).get("id") == room.bob.id for each in found["result"]),
+        f"bob is not in {found}",
+    )
     check("chats" in await room.alice.raw.get_chat_suggestions(), "there is no list of chats one may like")
 
 

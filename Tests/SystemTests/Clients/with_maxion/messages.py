@@ -6,8 +6,8 @@ from cells import Line, Room
 from harness import Failure, chat_info, check, same
 from maxion import ParseMode
 from maxion.raw.utils import Text
-from with_maxion.device import cell
 
+from with_maxion.device import cell
 
 
 @cell("Send and receive text", short=True)
@@ -61,7 +61,11 @@ async def answer(room: Room) -> None:
     question = await room.alice.client.send_message(room.chat, "who drums?")
     await (await room.bob.next("message")).reply("I do")
     received = await room.alice.next("message")
-    same((received.reply_to_message_id, received.reply_to_message.text), (question.id, "who drums?"), "the answer")
+    same(
+        (received.reply_to_message_id, received.reply_to_message.text),
+        (question.id, "who drums?"),
+        "the answer",
+    )
     await room.bob.raw.reply_message(room.chat, question.id, "again")
     same((await room.alice.next("message")).reply_to_message_id, question.id, "a raw answer")
 
@@ -113,7 +117,7 @@ async def delete_for_all(room: Room) -> None:
     await room.alice.raw.delete_messages(room.chat, sent.id)
     sent = await room.alice.client.send_message(room.chat, "nor that")
     same(await room.alice.raw.try_delete(room.chat, [sent.id]), True, "whether it was deleted")
-    same(await room.alice.raw.try_delete(7, [sent.id]), False, "whether anything was deleted in a chat that is not there")
+    same(await room.alice.raw.try_delete(7, [sent.id]), False, "whether it was deleted in another chat")
 
 
 @cell("Delete for oneself alone", short=True)
@@ -189,7 +193,11 @@ async def react(room: Room) -> None:
     found = (await room.bob.raw.get_reactions(room.chat, sent.id))["messagesReactions"][sent.id]
     same(found["totalCount"], 2, "reactions in the end")
     await room.bob.client.send_reaction(room.chat, sent.id, "👍")
-    same((await room.bob.raw.remove_reaction(room.chat, sent.id)).total, 1, "reactions after one was taken back")
+    same(
+        (await room.bob.raw.remove_reaction(room.chat, sent.id)).total,
+        1,
+        "reactions after one was taken back",
+    )
     same((await room.alice.client.get_messages(room.chat, sent.id))._raw.reactions.total, 1, "in the message")
 
 
@@ -202,30 +210,57 @@ async def own_reaction(room: Room) -> None:
         same(info.my_reaction.id, "🥁", "the own reaction")
 
 
+@cell("Be told that a reaction was taken back")
+async def unreact(room: Room) -> None:
+    sent = await room.alice.client.send_message(room.chat, "boom")
+    await room.bob.client.send_reaction(room.chat, sent.id, "🥁")
+    await room.alice.next("raw reactions", lambda update: update.get("totalCount") == 1)
+    await room.bob.raw.remove_reaction(room.chat, sent.id)
+    same((await room.alice.next("raw reactions")).get("totalCount"), 0, "what alice is told")
+
+
 @cell("Who reacted")
 async def who_reacted(room: Room) -> None:
     sent = await room.alice.client.send_message(room.chat, "boom")
     await room.bob.client.send_reaction(room.chat, sent.id, "🥁")
     found = await room.alice.raw.get_detailed_reactions(room.chat, sent.id)
-    same([(each["userId"], each["reaction"]) for each in found["reactions"]], [(room.bob.id, "🥁")], "who reacted")
+    same(
+        [(each["userId"], each["reaction"]) for each in found["reactions"]],
+        [(room.bob.id, "🥁")],
+        "who reacted",
+    )
 
 
-POLL = {"_type": "POLL", "title": "Who drums?", "answers": [{"text": "Alice"}, {"text": "Bob"}], "settings": 4}
+POLL = {
+    "_type": "POLL",
+    "title": "Who drums?",
+    "answers": [{"text": "Alice"}, {"text": "Bob"}],
+    "settings": 4,
+}
 
 
-@cell("Ask, vote, and see who voted")
-async def poll(room: Room) -> None:
-    # The library has no method to ask: it takes the attachment as it is.
+async def asked(room: Room) -> tuple[str, int]:
+    """A poll's message and its id. The library has no method to ask: it takes the attachment as it is."""
     sent = await room.alice.raw.send_message(room.chat, "", attaches=[POLL])
-    asked = (await room.bob.next("message")).poll
-    same(asked.get("title"), "Who drums?", "the question")
-    number = asked.get("pollId")
-    await room.bob.raw.vote(room.chat, sent.id, 2, poll_id=number)
-    await room.alice.next("message", lambda message: message.id == sent.id)
-    voters = await room.alice.raw.get_voters(room.chat, sent.id, 2, poll_id=number)
-    same([vote["userId"] for vote in voters["votes"]], [room.bob.id], "who voted")
-    asks = [{"messageId": sent.id, "pollId": number}]
-    now = await room.alice.raw.get_poll_updates(room.chat, sent.id, polls=asks)
+    return sent.id, (await room.bob.next("message", lambda message: message.id == sent.id)).poll.get("pollId")
+
+
+@cell("Vote in a poll")
+async def vote(room: Room) -> None:
+    message, poll = await asked(room)
+    state = await room.bob.raw.vote(room.chat, message, 2, poll_id=poll)
+    same(state["state"]["total"], 1, "votes in the answer")
+    await room.alice.next("message", lambda update: update.id == message)
+
+
+@cell("Who voted, and polls as they are now")
+async def voters(room: Room) -> None:
+    message, poll = await asked(room)
+    await room.bob.raw.vote(room.chat, message, [2], poll_id=poll)
+    found = await room.alice.raw.get_voters(room.chat, message, 2, poll_id=poll)
+    same([vote["userId"] for vote in found["votes"]], [room.bob.id], "who voted")
+    asks = [{"messageId": message, "pollId": poll}]
+    now = await room.alice.raw.get_poll_updates(room.chat, message, polls=asks)
     same(now["polls"][0]["state"]["total"], 1, "votes")
 
 

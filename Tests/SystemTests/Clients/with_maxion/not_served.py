@@ -7,6 +7,7 @@ from harness import Failure, check, same
 from maxion.raw.errors import RpcError
 from maxion.raw.types import Message as RawMessage
 from maxion.types import Message
+
 from with_maxion.device import cell, listed
 
 
@@ -21,6 +22,14 @@ async def photos(room: Room) -> None:
     ):
         with room.unserved(alice):
             await call
+
+
+@cell("Set the own photo", unserved=(16, 80))
+async def own_photo(room: Room) -> None:
+    with room.unserved(room.alice):
+        await room.alice.raw.request_photo_upload(profile=True)
+    with room.unserved(room.alice, "not.allowed"):
+        await room.alice.raw.update_profile(photo_token="token")
 
 
 @cell("Send videos", unserved=(82,))
@@ -206,7 +215,11 @@ async def bots(room: Room) -> None:
 @cell("Comment on posts", unserved=(94,))
 async def comments(room: Room) -> None:
     raw = room.alice.raw
-    same((await raw.get_comments_updates(room.chat, 1))["commentsInfoUpdates"][0]["commentsInfo"], None, "comments")
+    same(
+        (await raw.get_comments_updates(room.chat, 1))["commentsInfoUpdates"][0]["commentsInfo"],
+        None,
+        "comments",
+    )
     with room.unserved(room.alice):
         await raw.delete_user_messages(room.chat, room.bob.id)
     try:

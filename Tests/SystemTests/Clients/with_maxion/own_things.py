@@ -9,6 +9,7 @@ from harness import Failure, check, now_ms, same
 from maxion.handlers import RawUpdateHandler
 from maxion.raw.errors import RpcError
 from maxion.raw.router import Router
+
 from with_maxion.device import cell
 
 ALL_CHATS = "all.chat.folder"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from cells import Line, Room
 from harness import Failure, check, same
+
 from with_maxion.device import cell, listed
 
 
 @cell("Look at users by id", short=True)
 async def by_id(room: Room) -> None:
     same((await room.alice.client.get_users(room.bob.id)).full_name, "Bob Testova", "the name")
-    same([each.id for each in await room.alice.client.get_users([room.bob.id, 1 << 52])], [room.bob.id], "users")
+    same(
+        [each.id for each in await room.alice.client.get_users([room.bob.id, 1 << 52])],
+        [room.bob.id],
+        "users",
+    )
     same([each.id for each in await room.alice.raw.get_contacts(room.bob.id)], [room.bob.id], "users")
     same((await room.alice.raw.get_contact(room.bob.id)).first_name, "Bob", "the first name")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cells import Line, Room
 from harness import Failure, chat_info, check, same
+
 from with_maxion.device import cell, listed
 
 
@@ -53,7 +54,9 @@ async def search_all(room: Room) -> None:
 async def search_chats(room: Room) -> None:
     await room.alice.client.send_message(room.chat, "flamacue")
     with room.fault(Failure):
-        check(await room.bob.raw.search_chats("flamacue"), "the library reads `chats`, the answer is `result`")
+        check(
+            await room.bob.raw.search_chats("flamacue"), "the library reads `chats`, the answer is `result`"
+        )
 
 
 @cell("List chats", short=True)
@@ -74,7 +77,11 @@ async def chat(room: Room) -> None:
     same((await room.bob.client.get_chat(room.chat)).id, room.chat, "the chat")
     same((await room.bob.raw.get_chat(room.chat)).type, "DIALOG", "its type")
     same([each.id for each in await room.bob.raw.get_chats_info([room.chat, 7])], [room.chat], "chats by id")
-    same((await room.bob.raw.set_personal_config(room.chat, hide_non_contact_bar=True)).id, room.chat, "once more")
+    same(
+        (await room.bob.raw.set_personal_config(room.chat, hide_non_contact_bar=True)).id,
+        room.chat,
+        "once more",
+    )
 
 
 @cell("Move the read mark", short=True)
@@ -95,13 +102,21 @@ async def unread(room: Room) -> None:
     check((await chat_info(room.bob.witness, room.chat))["newMessages"] > 0, "nothing is unread")
 
 
-@cell("Show that one types, and see it", short=True)
+@cell("Show that one types", short=True)
+async def show_typing(room: Room) -> None:
+    await room.alice.client.send_message(room.chat, "wait")
+    await room.alice.client.send_chat_action(room.chat)
+    await room.alice.raw.send_typing(room.chat)
+    for _ in range(2):
+        same((await room.bob.witness.next("typing")).user_id, room.alice.id, "who types")
+
+
+@cell("Be told who types", short=True)
 async def typing(room: Room) -> None:
+    await room.alice.client.send_message(room.chat, "wait")
     await room.alice.client.send_chat_action(room.chat)
     told = await room.bob.next("raw typing")
     same((told.chat_id, told.user_id), (room.chat, room.alice.id), "what bob is told")
-    await room.alice.raw.send_typing(room.chat)
-    await room.bob.next("raw typing")
 
 
 @cell("How many have read a message")
@@ -123,7 +138,11 @@ async def media(room: Room) -> None:
 async def mute(room: Room) -> None:
     await room.alice.raw.mute_chat(room.chat)
     push = await room.alice.witness.next("push", lambda frame: frame.opcode == 134)
-    same(push.payload["config"]["chats"][str(room.chat)]["dontDisturbUntil"], -1, "what the other device is told")
+    same(
+        push.payload["config"]["chats"][str(room.chat)]["dontDisturbUntil"],
+        -1,
+        "what the other device is told",
+    )
     await room.alice.raw.unmute_chat(room.chat)
     await room.alice.witness.next("push", lambda frame: frame.opcode == 134)
 

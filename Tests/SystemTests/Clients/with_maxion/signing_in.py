@@ -8,6 +8,7 @@ from cells import Room
 from harness import check, same
 from maxion.raw.enums import AuthTokenType
 from maxion.raw.errors import RpcError, TwoFactorRequired
+
 from with_maxion.device import MaxionParty, cell
 
 PASSWORD, OTHER = "correct horse", "battery staple"
@@ -51,7 +52,9 @@ async def by_code(room: Room) -> None:
     await laptop.code()
     asked = await laptop.raw.resend_code(laptop.phone)
     code = await laptop.code()
-    await refused(laptop.raw.sign_in(code[:-1] + str((int(code[-1]) + 1) % 10), asked["token"]), "error.code.wrong")
+    await refused(
+        laptop.raw.sign_in(code[:-1] + str((int(code[-1]) + 1) % 10), asked["token"]), "error.code.wrong"
+    )
     same((await laptop.raw.sign_in(code, asked["token"])).id, room.alice.id, "who is logged in by the code")
     await laptop.close()
 
@@ -119,6 +122,14 @@ async def password(room: Room) -> None:
     await carol.check_password(PASSWORD, track)
     await carol.set_2fa(track_id=track, remove=True, expected_capabilities=[5])
     same((await carol.get_2fa_details())["password"]["enabled"], False, "a password in the end")
+
+
+@cell("Whether there is a password")
+async def has_password(room: Room) -> None:
+    carol = await room.person("carol")
+    same((await carol.raw.get_2fa_details())["password"]["enabled"], False, "a password in the beginning")
+    await carol.witness.client.set_2fa(PASSWORD)
+    same((await carol.raw.get_2fa_details())["password"]["enabled"], True, "a password after set_2fa")
 
 
 @cell("Confirm an e-mail address, and restore a password by it")
@@ -194,7 +205,11 @@ async def bind_phone(room: Room) -> None:
 @cell("Delete the account")
 async def delete(room: Room) -> None:
     carol = await room.person("carol")
-    same((await carol.raw.get_profile_delete_time())["time"], 0, "when the account is deleted, in the beginning")
+    same(
+        (await carol.raw.get_profile_delete_time())["time"],
+        0,
+        "when the account is deleted, in the beginning",
+    )
     planned = (await carol.raw.delete_profile())["timestamp"]
     same((await carol.witness.invoke(200, {}))["time"], planned, "when the account is deleted")
     await carol.raw.delete_profile(delete=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from with_pyromax import (  # noqa: F401
-    signing_in,
-    messages,
-    reading,
-    groups,
-    people,
-    own_things,
-    not_served,
     coming_back,
+    groups,
+    messages,
+    not_served,
+    own_things,
+    people,
+    reading,
+    signing_in,
 )
 from with_pyromax.device import SUITE  # noqa: F401

@@ -131,7 +131,7 @@ class PyromaxParty(Party):
         self.client.protocol.send = watched
 
     async def answered(self, call: Any) -> Any:
-        """The call, which the server must not refuse: for many of them the library says nothing of a refusal."""
+        """The call, which the server must not refuse: of many refusals the library says nothing."""
         before = len(self.refusals)
         result = await call
         check(len(self.refusals) == before, f"refused: {self.refusals[before:]}")

@@ -6,6 +6,7 @@ from cells import Line, Room
 from harness import Failure, chat_info, check, same
 from pydantic import ValidationError
 from pyromax.models import ChannelPermissions
+
 from with_pyromax.device import cell
 
 CHATS = "pyromax/mapping/envelope/v11/mixins/chat.py"
@@ -53,7 +54,9 @@ async def change(room: Room) -> None:
         members_can_see_private_link=True,
     )
     options = (await chat_info(room.bob.witness, chat))["options"]
-    check(options["ALL_CAN_PIN_MESSAGE"] and options["ONLY_ADMIN_CAN_ADD_MEMBER"], f"the settings are {options}")
+    check(
+        options["ALL_CAN_PIN_MESSAGE"] and options["ONLY_ADMIN_CAN_ADD_MEMBER"], f"the settings are {options}"
+    )
 
 
 @cell("Add and remove members", short=True)
@@ -70,7 +73,9 @@ async def members(room: Room) -> None:
 @cell("Choose an administrator's rights")
 async def rights(room: Room) -> None:
     chat = await group(room, room.bob.id)
-    await room.alice.answered(room.alice.client.add_admin(chat, room.bob.id, [ChannelPermissions.PIN_MESSAGE]))
+    await room.alice.answered(
+        room.alice.client.add_admin(chat, room.bob.id, [ChannelPermissions.PIN_MESSAGE])
+    )
     admins = (await chat_info(room.bob.witness, chat))["adminParticipants"]
     check(admins[str(room.bob.id)]["permissions"], f"the administrators are {admins}")
 
@@ -80,7 +85,9 @@ async def invitation(room: Room) -> None:
     chat = await group(room)
     link = (await room.alice.client.revoke_invite_link(chat)).link
     same((await room.bob.client.resolve_group_by_link(link)).title, "Drummers", "what bob is shown")
-    same((await room.bob.client.join_group(link)).participants_count, 2, "members of the chat that was joined")
+    same(
+        (await room.bob.client.join_group(link)).participants_count, 2, "members of the chat that was joined"
+    )
     await room.alice.next("message", lambda message: message.chat_id == chat)
 
 
@@ -98,7 +105,7 @@ async def public_name(room: Room) -> None:
 )
 async def join_requests(room: Room) -> None:
     chat = await asked_by_bob(room)
-    # A member is {contact, presence}; the library's own Member is, but its answer is read as a list of contacts.
+    # A member is {contact, presence}, also in this library; but the answer is read as a list of contacts.
     with room.fault(ValidationError):
         await room.alice.client.get_join_requests(chat)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cells import Line, Room
-from harness import Failure, check, now_ms, same
+from harness import Failure, check, same
 from pyromax.models import Poll, PollAnswer, PollFlags
+
 from with_pyromax.device import cell
 
 
@@ -95,7 +96,11 @@ async def delete_for_me(room: Room) -> None:
     sent = await room.bob.client.send_message(room.chat, "you do not want this")
     await room.alice.answered(room.alice.client.delete_messages(room.chat, [sent.message_id], for_me=True))
     same(await room.alice.client.get_message(room.chat, sent.message_id), None, "the message for alice")
-    same((await room.bob.client.get_message(room.chat, sent.message_id)).text, "you do not want this", "for bob")
+    same(
+        (await room.bob.client.get_message(room.chat, sent.message_id)).text,
+        "you do not want this",
+        "for bob",
+    )
 
 
 @cell("Send a message later")
@@ -128,7 +133,17 @@ async def react(room: Room) -> None:
     same((found.total_count, found.your_reaction), (2, "🥁"), "the reactions")
     left = await room.bob.client.remove_reaction(room.chat, sent.message_id)
     same((left.total_count, left.your_reaction), (1, None), "reactions after one was taken back")
-    await room.alice.refused(room.alice.client.add_reaction(room.chat, sent.message_id, "x"), "error.message.like.unknown.reaction")
+    unknown = room.alice.client.add_reaction(room.chat, sent.message_id, "x")
+    await room.alice.refused(unknown, "error.message.like.unknown.reaction")
+
+
+@cell("See which reaction is one's own")
+async def own_reaction(room: Room) -> None:
+    sent = await room.alice.client.send_message(room.chat, "boom")
+    await room.bob.client.add_reaction(room.chat, sent.message_id, "🥁")
+    for party, own in ((room.alice, None), (room.bob, "🥁")):
+        found = (await party.client.get_reactions(room.chat, [sent.message_id]))[str(sent.message_id)]
+        same((found.total_count, found.your_reaction), (1, own), f"the reactions for {party}")
 
 
 @cell(

@@ -6,6 +6,7 @@ from cells import Room
 from harness import check, same
 from pyromax.mapping.envelope.v11.payloads.models import FileMappingModel
 from pyromax.models import FileAttachment, PhotoAttachment, VideoAttachment
+
 from with_pyromax.device import cell
 
 
@@ -13,6 +14,12 @@ from with_pyromax.device import cell
 async def photos(room: Room) -> None:
     with room.unserved(room.alice):
         await room.alice.client.upload_file(b"photo", PhotoAttachment)
+
+
+@cell("Set the own photo", unserved=(80,))
+async def own_photo(room: Room) -> None:
+    with room.unserved(room.alice):
+        await room.alice.client.change_profile("Alice", photo=b"photo")
 
 
 @cell("Send videos", unserved=(82,))

@@ -10,6 +10,7 @@ from harness import check, same
 from pyromax import MaxApi, Router
 from pyromax.dispatcher.event import ResolvedUpdate, Update
 from pyromax.models import DataDict, Message, PrivacySettings
+
 from with_pyromax.device import PyromaxParty, cell
 
 
@@ -28,7 +29,9 @@ async def profile(room: Room) -> None:
 
 @cell("Change privacy and other settings")
 async def settings(room: Room) -> None:
-    await room.alice.answered(room.alice.client.change_profile_settings(PrivacySettings(hide_online_status=True)))
+    await room.alice.answered(
+        room.alice.client.change_profile_settings(PrivacySettings(hide_online_status=True))
+    )
     push = await room.alice.witness.next("push", lambda frame: frame.opcode == 134)
     same(push.payload["config"]["user"]["HIDDEN"], True, "the setting on the other device")
     await room.alice.client.change_profile_settings(PrivacySettings(hide_online_status=False))
@@ -48,7 +51,11 @@ async def folders(room: Room) -> None:
     made = (await alice.create_folder("Drums", [room.chat])).folder
     push = await room.alice.witness.next("push", lambda frame: frame.opcode == 277)
     same(push.payload["folder"]["id"], made.id, "the folder on the other device")
-    same([each.title for each in (await alice.get_folders()).folders if each.id == made.id], ["Drums"], "folders")
+    same(
+        [each.title for each in (await alice.get_folders()).folders if each.id == made.id],
+        ["Drums"],
+        "folders",
+    )
     changed = await alice.update_folder(made.id, "Percussion", [room.chat])
     same(changed.folder.title, "Percussion", "the changed folder")
     same(len((await alice.delete_folder(made.id)).folders_order), 1, "folders in the end")
@@ -79,7 +86,7 @@ async def handlers(room: Room) -> None:
     await laptop.close()
 
 
-@cell("Read updates by the lower interface")
+@cell("Read updates without a dispatcher")
 async def updates(room: Room) -> None:
     laptop = await PyromaxParty(room, room.bob.witness).log_in(polls=False)
     translate, stream = laptop.client.listen_updates({"max_api": laptop.client})
@@ -89,13 +96,16 @@ async def updates(room: Room) -> None:
             if isinstance(message := translate(update), Message) and message.text == "to the stream":
                 break
     await stream.aclose()
-    context = {MaxApi: laptop.client, Update: update, ResolvedUpdate: message}
+    context = {MaxApi: laptop.client, Update: update, ResolvedUpdate: message, Message: message}
     await laptop.dispatcher.notify(message, context | {DataDict: context})
     same((await laptop.next("message")).text, "to the stream", "what the handlers are told")
     await laptop.close()
 
 
-@cell("Observe what a dispatcher is told", fault=Line("pyromax/dispatcher/ObserverPattern.py", 36, "self._observers"))
+@cell(
+    "Observe what a dispatcher is told",
+    fault=Line("pyromax/dispatcher/ObserverPattern.py", 36, "self._observers"),
+)
 async def observers(room: Room) -> None:
     # The list of observers is never made.
     with room.fault(AttributeError):

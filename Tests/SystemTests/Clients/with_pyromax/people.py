@@ -5,6 +5,7 @@ from __future__ import annotations
 from cells import Room
 from harness import same
 from pyromax.models import ContactInfo
+
 from with_pyromax.device import cell
 
 
@@ -46,5 +47,7 @@ async def presence(room: Room) -> None:
     await carol.next("message")
     await carol.close()
     await carol.witness.close()
-    told = await room.alice.next("presence", lambda event: event.user_id == carol.id and event.presence.status != 1)
+    told = await room.alice.next(
+        "presence", lambda event: event.user_id == carol.id and event.presence.status != 1
+    )
     same(told.user_id, carol.id, "who went")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cells import Room
-from harness import chat_info, check, now_ms, same
+from harness import check, now_ms, same
+
 from with_pyromax.device import cell
 
 
@@ -22,8 +23,12 @@ async def history(room: Room) -> None:
             break
         anchor = page[0].time
     same(sorted(found), ids, "messages of all pages")
-    page, seen = await carol.client.get_chat_history(chat, backward=5, from_time=anchor + 3_600_000, get_chat=True)
-    same(([message.message_id for message in page], seen.id), (ids[-5:], chat), "the newest five, and the chat")
+    page, seen = await carol.client.get_chat_history(
+        chat, backward=5, from_time=anchor + 3_600_000, get_chat=True
+    )
+    same(
+        ([message.message_id for message in page], seen.id), (ids[-5:], chat), "the newest five, and the chat"
+    )
 
 
 @cell("The ids of a history alone", unserved=(49,))

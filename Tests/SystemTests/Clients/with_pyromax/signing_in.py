@@ -9,6 +9,7 @@ from harness import Failure, check, same
 from pyromax.interaction import AuthCallbacks, PasswordRequest
 from pyromax.models import DeviceType, RegistrationConfig
 from signing_in import wrong
+
 from with_pyromax.device import PyromaxParty, cell
 
 PASSWORD, OTHER = "correct horse", "battery staple"
@@ -172,4 +173,3 @@ async def versions(room: Room) -> None:
     await laptop.client.send_message(room.chat, "with another version")
     await room.bob.next("message", lambda message: message.text == "with another version")
     await laptop.close()
-
