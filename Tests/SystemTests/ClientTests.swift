@@ -46,6 +46,14 @@ struct ClientTests {
         }
     }
 
+    @Test("no mark of the table stays that is not true")
+    func marks() async throws {
+        let python = try #require(StockClient.python)
+        let tests = Clients.folder.appendingPathComponent("test_cells.py").path
+        let run = try ChildProcess(python, [tests], environment: ["PYTHONDONTWRITEBYTECODE": "1"])
+        #expect(await run.exitStatus() == 0, "\(run.errors)")
+    }
+
     @Test("docs/clients.md has the table that the cells declare")
     func table() async throws {
         let python = try #require(StockClient.python)

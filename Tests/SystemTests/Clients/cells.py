@@ -1,10 +1,10 @@
 """Cells of the table: what one library does for one feature, and how each mark is proved.
 
 W: the scenario ran to its end, and both sides were looked at.
-L: the library itself is at fault. The cell names the line of its source, and fails when that line is never reached or
-is no longer there.
-U: the server refuses the request, and `protocol-spec/prose/unserved.md` says why. The cell names the opcodes, and
-fails when one of them is answered or not listed.
+L: the library itself is at fault. The cell names the line of its source, and fails when that line is never
+reached or is no longer there.
+U: the server refuses the request, and `protocol-spec/prose/unserved.md` says why. The cell names the
+opcodes, and fails when one of them is answered or not listed.
 """
 
 from __future__ import annotations
@@ -237,8 +237,8 @@ class Room:
     def fault(self, *errors: type[BaseException]) -> Iterator[None]:
         """What is done inside must fail at the line of the library that the cell names.
 
-        `Failure` stands for a library that raises nothing and yet does the wrong thing; then the line only has to
-        be there as it was.
+        `Failure` stands for a library that raises nothing and yet does the wrong thing; then the line only
+        has to be there as it was.
         """
         assert self.cell and self.cell.fault, "the cell names no line"
         line = self.cell.fault
@@ -302,8 +302,8 @@ def unserved_opcodes() -> set[int]:
 class Coverage:
     """Which public methods of a library the cells call.
 
-    Only calls from the scenarios count: what the library does by itself, or through another method, shows nobody
-    that the method works.
+    Only calls from the scenarios count: what the library does by itself, or through another method, shows
+    nobody that the method works.
     """
 
     def __init__(self, suite: Suite, room: Room) -> None:
