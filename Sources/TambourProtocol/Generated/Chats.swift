@@ -1015,12 +1015,12 @@ extension ChatPinSetVisibilityRequest: WireRequest {
 package struct ChatHideRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
-    /// Whether it goes away or comes back.
-    package var hide: Bool
+    /// False brings it back; absent or true puts it away.
+    package var hide: Bool?
 
     package init(
         chatID: ChatID,
-        hide: Bool = true
+        hide: Bool? = nil
     ) {
         self.chatID = chatID
         self.hide = hide
@@ -1028,7 +1028,7 @@ package struct ChatHideRequest: WirePayload, Hashable {
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
-        var hide: Bool = true
+        var hide: Bool?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -1056,11 +1056,15 @@ package struct ChatHideRequest: WirePayload, Hashable {
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(2)
+        var fieldCount = 1
+        if hide != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
-        writer.writeKey("hide")
-        writer.writeBool(hide)
+        if let hide {
+            writer.writeKey("hide")
+            writer.writeBool(hide)
+        }
     }
 }
 

@@ -300,8 +300,8 @@ struct ChatsHandler: Sendable {
             return ChatHideReply()
         }
         let changed =
-            try request.hide
-            ? tx.hide(chat, for: caller.userID) : tx.bringBack(chat, for: caller.userID)
+            try request.hide == false
+            ? tx.bringBack(chat, for: caller.userID) : tx.hide(chat, for: caller.userID)
         if changed {
             let push = NotifChat(chat: try tx.seen(chat, by: caller.userID))
             tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
