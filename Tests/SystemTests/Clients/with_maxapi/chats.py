@@ -24,7 +24,7 @@ async def with_password(room: Room) -> None:
     same(tablet.id, carol.id, "who is logged in")
 
 
-@cell("Confirm an e-mail address, and restore a password by it")
+@cell("Give the password an e-mail address")
 async def email(room: Room) -> None:
     carol = await room.person("carol")
     address = f"n{carol.phone.removeprefix('+')}2@example.org"
@@ -65,7 +65,7 @@ async def by_id(room: Room) -> None:
     same([each.id for each in found], [sent.id], "messages by id")
 
 
-@cell("Pin a message and take it off")
+@cell("Pin a message")
 async def pin(room: Room) -> None:
     sent = await room.alice.client.send_message(room.chat, "read this")
     check(await room.alice.client.pin_message(room.chat, sent.id, notify_pin=True), "it was not pinned")

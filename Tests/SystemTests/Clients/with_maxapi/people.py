@@ -23,7 +23,7 @@ async def by_phone(room: Room) -> None:
     same([each.id for each in await room.alice.client.get_users([room.bob.id])], [room.bob.id], "users")
 
 
-@cell("Add, list and remove contacts")
+@cell("Add and remove contacts")
 async def contacts(room: Room) -> None:
     same((await room.alice.client.add_contact(room.bob.id)).id, room.bob.id, "the contact")
     asked = {"status": "ACTIVE", "from": 0, "count": 10}

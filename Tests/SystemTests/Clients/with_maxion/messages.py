@@ -160,17 +160,23 @@ async def preview(room: Room) -> None:
     same(await room.alice.raw.get_link_preview("see https://example.org"), {"attachments": []}, "the preview")
 
 
-@cell("Pin a message and take it off", short=True)
+@cell("Pin a message", short=True)
 async def pin(room: Room) -> None:
     sent = await room.alice.client.send_message(room.chat, "read this")
     await room.alice.client.pin_chat_message(room.chat, sent.id)
     event = await room.bob.next("message", lambda message: message.media == "CONTROL")
     same(event._raw.attaches[0].get("event"), "pin", "the event")
     same((await room.bob.raw.get_chat(room.chat)).pinned_message.id, sent.id, "what is pinned")
-    await room.alice.client.unpin_chat_message(room.chat)
-    check(not (await room.bob.raw.get_chat(room.chat)).pinned_message, "something is pinned still")
-    await room.alice.raw.pin_message(room.chat, sent.id)
-    await room.alice.raw.unpin_message(room.chat)
+    await room.alice.raw.pin_message(room.chat, sent.id, notify=False)
+
+
+@cell("Take a pinned message off", short=True)
+async def unpin(room: Room) -> None:
+    sent = await room.alice.client.send_message(room.chat, "read this")
+    for take_off in (room.alice.client.unpin_chat_message, room.alice.raw.unpin_message):
+        await room.alice.client.pin_chat_message(room.chat, sent.id)
+        await take_off(room.chat)
+        check(not (await room.bob.raw.get_chat(room.chat)).pinned_message, "something is pinned still")
 
 
 @cell("Hide what is pinned")

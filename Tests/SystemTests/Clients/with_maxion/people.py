@@ -26,16 +26,24 @@ async def by_phone(room: Room) -> None:
     same((await room.alice.raw.get_contact_by_phone(room.bob.phone)).id, room.bob.id, "the user")
 
 
-@cell("Add, list and remove contacts")
+@cell("Add and remove contacts")
 async def contacts(room: Room) -> None:
-    carol = await room.person("carol")
-    await carol.raw.get_contact_by_phone(room.bob.phone)
-    await carol.raw.save_contact(room.bob.id)
-    same([each.id for each in await carol.client.get_contacts()], [room.bob.id], "contacts")
-    same([each.id for each in await listed(carol.raw.iter_contacts())], [room.bob.id], "contacts")
-    same([each.id for each in await carol.raw.get_contact_list()], [room.bob.id], "contacts")
-    await carol.raw.remove_contact(room.bob.id)
-    same(await carol.client.get_contacts(), [], "contacts in the end")
+    asked = {"status": "ACTIVE", "from": 0, "count": 10}
+    await room.alice.raw.save_contact(room.bob.id)
+    found = await room.alice.witness.invoke(36, asked)
+    same([each["id"] for each in found["contacts"]], [room.bob.id], "contacts")
+    await room.alice.raw.remove_contact(room.bob.id)
+    same((await room.alice.witness.invoke(36, asked))["contacts"], [], "contacts in the end")
+
+
+@cell("List contacts")
+async def list_contacts(room: Room) -> None:
+    await room.alice.raw.save_contact(room.bob.id)
+    same([each.id for each in await room.alice.client.get_contacts()], [room.bob.id], "contacts")
+    same([each.id for each in await listed(room.alice.raw.iter_contacts())], [room.bob.id], "contacts")
+    same([each.id for each in await room.alice.raw.get_contact_list()], [room.bob.id], "contacts")
+    await room.alice.raw.remove_contact(room.bob.id)
+    same(await room.alice.client.get_contacts(), [], "contacts in the end")
 
 
 @cell("Rename a contact")

@@ -132,18 +132,27 @@ async def has_password(room: Room) -> None:
     same((await carol.raw.get_2fa_details())["password"]["enabled"], True, "a password after set_2fa")
 
 
-@cell("Confirm an e-mail address, and restore a password by it")
-async def restore(room: Room) -> None:
+async def with_address(room: Room) -> tuple[MaxionParty, str]:
+    """Somebody with a password, and the e-mail address that belongs to it."""
     carol = await room.person("carol")
-    raw = carol.raw
-    address = f"n{carol.phone.removeprefix('+')}2@example.org"
+    raw, address = carol.raw, f"n{carol.phone.removeprefix('+')}2@example.org"
     track = (await raw.create_auth_track())["trackId"]
     await raw.validate_password(PASSWORD, track)
     await raw.verify_email(address, track)
     await raw.check_email(await room.world.codes.get_code(address), track)
     await raw.set_2fa(PASSWORD, track_id=track, expected_capabilities=[0, 4])
-    check((await raw.get_2fa_details())["password"].get("email"), "there is no address")
+    return carol, address
 
+
+@cell("Give the password an e-mail address")
+async def address(room: Room) -> None:
+    carol, _ = await with_address(room)
+    check((await carol.raw.get_2fa_details())["password"].get("email"), "there is no address")
+
+
+@cell("Restore a forgotten password")
+async def restore(room: Room) -> None:
+    carol, address = await with_address(room)
     laptop = MaxionParty(room, carol.witness)
     await laptop.raw.connect()
     asked = await laptop.raw.request_code(laptop.phone)
@@ -155,7 +164,9 @@ async def restore(room: Room) -> None:
     code = await room.world.codes.get_code(address)
     answer = await laptop.raw.restore_password(track_id=track, verifyCode=code)
     same(answer["profile"]["contact"]["id"], carol.id, "who is logged in")
-    same((await raw.get_2fa_details())["password"]["enabled"], False, "a password after it was restored")
+    same(
+        (await carol.raw.get_2fa_details())["password"]["enabled"], False, "a password after it was restored"
+    )
     await laptop.close()
 
 

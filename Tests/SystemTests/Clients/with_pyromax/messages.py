@@ -112,7 +112,7 @@ async def send_later(room: Room) -> None:
     check(received.time >= sent.delayed_attributes.time_to_fire, "it was sent too early")
 
 
-@cell("Pin a message and take it off", short=True)
+@cell("Pin a message", short=True)
 async def pin(room: Room) -> None:
     sent = await room.alice.client.send_message(room.chat, "read this")
     await room.alice.answered(room.alice.client.pin_message(room.chat, sent.message_id))

@@ -23,7 +23,7 @@ async def by_phone(room: Room) -> None:
     same((await room.alice.client.search_by_phone(room.bob.phone)).id, room.bob.id, "the user")
 
 
-@cell("Add, list and remove contacts")
+@cell("Add and remove contacts")
 async def contacts(room: Room) -> None:
     await room.alice.answered(room.alice.client.add_contact(room.bob.id))
     found = await room.alice.witness.invoke(36, {"status": "ACTIVE", "from": 0, "count": 10})

@@ -112,7 +112,7 @@ async def check_2fa(room: Room) -> None:
         same(await carol.client.check_2fa(), True, "a password after set_2fa")
 
 
-@cell("Confirm an e-mail address, and restore a password by it")
+@cell("Give the password an e-mail address")
 async def email(room: Room) -> None:
     carol = await room.person("carol")
     address = f"n{carol.phone.removeprefix('+')}2@example.org"
