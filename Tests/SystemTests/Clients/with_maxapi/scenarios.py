@@ -15,7 +15,7 @@ from with_maxapi.device import scenario_cell
 scenario_cell("Register a new phone", signing_in.registration)
 scenario_cell("Log in by code", signing_in.login_by_code, signing_in.wrong_code, short=True)
 scenario_cell("Log in again with the stored token", signing_in.dead_token, coming_back.relogin)
-scenario_cell("Set, change and remove the password", second_factor.second_factor, short=True)
+scenario_cell("Set, change and remove the password", second_factor.second_factor)
 scenario_cell("Log in by a QR code", second_factor.qr_login)
 scenario_cell("List devices and close the others", signing_in.sessions)
 scenario_cell("Log out", signing_in.logout)
