@@ -182,7 +182,7 @@ class Room:
         self._faulted = False
         self._refused: set[int] = set()
         self._parties: list[Party] = []
-        self._worlds = 0
+        self._worlds = self._markers = 0
 
     async def enter(self) -> None:
         self.alice, self.bob = await self.person("alice"), await self.person("bob")
@@ -222,6 +222,7 @@ class Room:
             Failure: Its mark is not true.
         """
         self.cell, self._faulted, self._refused = cell, False, set()
+        await self._settle()
         for party in self._parties:
             party.forget()
             party.witness.forget()
@@ -232,6 +233,17 @@ class Room:
             self._refused == set(cell.unserved),
             f"{cell.row} is U for {cell.unserved}, refused were {sorted(self._refused)}",
         )
+
+    async def _settle(self) -> None:
+        """Waits until both have been told what the cell before did: a marker comes behind it."""
+        if not self._parties:
+            return
+        self._markers += 1
+        marker = f"marker {self._markers}"
+        for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
+            await one.witness.client.send_message(self.chat, marker)
+            await other.next("message", lambda message: message.text == marker)
+            await other.witness.next("message", lambda message: message.text == marker)
 
     @contextmanager
     def fault(self, *errors: type[BaseException]) -> Iterator[None]:
