@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures deps docs-client clean
+.PHONY: help run tambour chat build test conformance lint format generate docs release-spec record-sessions soak asan tsan fuzz fuzz-long bench bench-full bench-growth bench-compare bench-peers bench-link bench-screen bench-tools captures clients deps docs-client clean
 
 LISTEN ?= 127.0.0.1:7770
 DATA ?= ./var
@@ -13,7 +13,11 @@ SOAK_RUNS ?= 20
 FUZZ_MINUTES ?= 3
 # Which of W1 to W10 to measure; all of them when empty.
 WORKLOADS ?=
+# Which client libraries to play; all of them when empty.
+LIBRARIES ?=
 RESULTS := .build/bench
+# What `make clients` plays, with the rules of the conformance suite.
+CLIENTS := Tests/SystemTests/Clients --config protocol-spec/conformance/pyproject.toml
 
 # The tests start a PostgreSQL cluster of their own and drive a stock client.
 export TAMBOUR_POSTGRES_BIN ?= /usr/lib/postgresql/15/bin
@@ -74,15 +78,22 @@ conformance: deps-conformance ## Runs the conformance suite against the server; 
 	.build/venv-conformance/bin/python protocol-spec/conformance/run.py .build/debug/tambourd \
 		--strict --out .build/conformance $(CASES)
 
+clients: deps-clients ## Plays everything that three client libraries offer, and writes the table of what works to .build/clients
+	swift build --product tambourd
+	.build/venv/bin/python Tests/SystemTests/Clients/run.py --tambourd .build/debug/tambourd --out .build/clients $(LIBRARIES)
+
 lint: deps-lint ## Checks the format, the Python of the conformance suite, and that the mutants still fit
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests bench
 	.build/venv-lint/bin/ruff check --quiet protocol-spec/conformance
 	.build/venv-lint/bin/ruff format --check --quiet protocol-spec/conformance
+	.build/venv-lint/bin/ruff check --quiet $(CLIENTS)
+	.build/venv-lint/bin/ruff format --check --quiet $(CLIENTS)
 	python3 Tests/mutants/check.py
 
 format: deps-lint ## Formats the sources
 	swift format format --in-place --parallel --recursive Package.swift Sources Tests bench
 	.build/venv-lint/bin/ruff format --quiet protocol-spec/conformance
+	.build/venv-lint/bin/ruff format --quiet $(CLIENTS)
 
 generate: deps ## Writes from protocol-spec the Swift in Sources and Tests, the dissector, and protocol.json of the conformance suite
 	swift run tambour-spec generate

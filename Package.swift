@@ -213,11 +213,11 @@ let package = Package(
                 "tambourd",
             ],
             // Compiled or run by the tests themselves: a layer to preload, a program to try it on,
-            // what the stock client plays, who follows the guide, draws the screen, and replays sessions; who validates
+            // what client libraries play, who follows the guide, draws the screen, and replays sessions; who validates
             // output, and who sits before a terminal.
             exclude: [
-                "Captures", "Guide", "JSONOutput", "PowerCut/powercut.c", "PowerCut/writer.c",
-                "Sessions", "StockClient", "Terminal",
+                "Captures", "Clients", "Guide", "JSONOutput", "PowerCut/powercut.c",
+                "PowerCut/writer.c", "Sessions", "StockClient", "Terminal",
             ]
         ),
     ],

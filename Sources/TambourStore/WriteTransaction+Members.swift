@@ -158,16 +158,31 @@ extension WriteTransaction {
         guard let member = try member(user, of: chat),
             member.hiddenNumber != chat.head.number
         else { return false }
+        try setHidden(chat.head.number, of: member, in: chat)
+        return true
+    }
+
+    /// Takes back that one member has put a chat away.
+    ///
+    /// - Returns: whether it was away.
+    package func bringBack(_ chat: ChatState, for user: UserID) throws -> Bool {
+        guard let member = try member(user, of: chat),
+            member.hiddenNumber == chat.head.number, chat.head.number != 0
+        else { return false }
+        try setHidden(0, of: member, in: chat)
+        return true
+    }
+
+    private func setHidden(_ number: Int64, of member: MemberState, in chat: ChatState) throws {
         writes += 1
         try flush()
         let statement = store.members.setHidden
-        statement.bind(1, user.rawValue)
+        statement.bind(1, member.userID.rawValue)
         statement.bind(2, chat.key.rawValue)
-        statement.bind(3, chat.head.number)
+        statement.bind(3, number)
         try statement.run()
-        member.setHidden(chat.head.number)
+        member.setHidden(number)
         touch(member, in: chat)
-        return true
     }
 
     /// Everybody who hears of what happens in a chat, in the order of their ids: of comments those of the

@@ -1318,6 +1318,7 @@ local spec = {
         ChatPinSetVisibilityReply = {},
         ChatHideRequest = {
             { key = "chatId", type = "chatId", required = true },
+            { key = "hide", type = "bool" },
         },
         ChatHideReply = {},
         ChatSubscribeRequest = {
@@ -1922,7 +1923,7 @@ local spec = {
         MsgSearchTouchRequest = {},
         MsgSearchTouchReply = {},
         MsgSearchRequest = {
-            { key = "chatId", type = "chatId", required = true },
+            { key = "chatId", type = "chatId" },
             { key = "query", type = "text", required = true, sensitive = true, limitBytes = "maxShortStringBytes" },
             { key = "count", type = "int" },
             { key = "marker", type = "messageId" },

@@ -1024,20 +1024,25 @@ extension ChatPinSetVisibilityRequest: WireRequest {
     package static var opcode: Opcode { .chatPinSetVisibility }
 }
 
-/// Puts a chat away for the caller, until something new is said in it. A dialog that has not begun is away
-/// already.
+/// Puts a chat away for the caller, until something new is said in it, or brings it back. A dialog that has
+/// not begun is away already.
 package struct ChatHideRequest: WirePayload, Hashable {
     /// The chat.
     package var chatID: ChatID
+    /// False brings it back; absent or true puts it away.
+    package var hide: Bool?
 
     package init(
-        chatID: ChatID
+        chatID: ChatID,
+        hide: Bool? = nil
     ) {
         self.chatID = chatID
+        self.hide = hide
     }
 
     package static func read(from reader: inout MessagePackReader) throws(PayloadError) -> Self {
         var chatID: ChatID?
+        var hide: Bool?
         var fieldsSeen: UInt64 = 0
         var fieldName: StaticString = ""
         do throws(PayloadError) {
@@ -1048,6 +1053,10 @@ package struct ChatHideRequest: WirePayload, Hashable {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
                     chatID = ChatID(try reader.readID())
+                } else if reader.matches(wireKey, "hide") {
+                    fieldName = "hide"
+                    try claim(1, in: &fieldsSeen)
+                    if !reader.readNilIfPresent() { hide = try reader.readBool() }
                 } else {
                     try reader.skip()
                 }
@@ -1057,13 +1066,19 @@ package struct ChatHideRequest: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
-        return Self(chatID: chatID)
+        return Self(chatID: chatID, hide: hide)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        writer.writeMapHeader(1)
+        var fieldCount = 1
+        if hide != nil { fieldCount += 1 }
+        writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
+        if let hide {
+            writer.writeKey("hide")
+            writer.writeBool(hide)
+        }
     }
 }
 

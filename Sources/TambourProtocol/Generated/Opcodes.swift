@@ -100,7 +100,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGet = Opcode(rawValue: 71)
     /// Says that a result was opened.
     package static let msgSearchTouch = Opcode(rawValue: 72)
-    /// As CHAT_SEARCH, in one chat.
+    /// As CHAT_SEARCH, in one chat or in all.
     package static let msgSearch = Opcode(rawValue: 73)
     /// How many members beside its author have read each message, as their read marks say that the caller
     /// sees.
@@ -210,7 +210,7 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     package static let msgGetReactions = Opcode(rawValue: 180)
     /// Who reacted to a message, a page in the order of the users' ids.
     package static let msgGetDetailedReactions = Opcode(rawValue: 181)
-    /// Puts a chat away for the caller, until something new is said in it.
+    /// Puts a chat away for the caller, until something new is said in it, or brings it back.
     package static let chatHide = Opcode(rawValue: 196)
     /// Groups that the caller and other users have in common.
     package static let chatSearchCommonParticipants = Opcode(rawValue: 198)
@@ -378,7 +378,7 @@ package struct OpInfo: Sendable {
         served(70, "MSG_SHARE_PREVIEW", .clientToServer, [.loggedIn], .session, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .heavy), [])
         served(71, "MSG_GET", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 4100, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound, .notFound])
         served(72, "MSG_SEARCH_TOUCH", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 0, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [])
-        served(73, "MSG_SEARCH", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 5000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
+        served(73, "MSG_SEARCH", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .search, also: [], units: 1, itemUnits: 1, rowsRead: 11000, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(74, "MSG_GET_STAT", .clientToServer, [.loggedIn], .query, .safe, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 9400, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .medium), [.chatNotFound])
         served(75, "CHAT_SUBSCRIBE", .clientToServer, [.loggedIn], .query, .idempotent, RequestCost(bucket: .read, also: [], units: 10, itemUnits: 1, rowsRead: 6, rowsWritten: 0, bytesStored: 0, bytesTold: 0, tells: .nobody, processor: .light), [.chatNotFound, .notFound])
         served(77, "CHAT_MEMBERS_UPDATE", .clientToServer, [.loggedIn], .command, .idempotent, RequestCost(bucket: .manage, also: [.invite], units: 0, itemUnits: 1, rowsRead: 5000, rowsWritten: 2200, bytesStored: 190000, bytesTold: 28000, tells: .members, processor: .medium), [.chatNotFound, .userNotFound, .notFound, .notAllowed])

@@ -588,10 +588,10 @@ extension MsgSearchTouchRequest: WireRequest {
     package static var opcode: Opcode { .msgSearchTouch }
 }
 
-/// As CHAT_SEARCH, in one chat.
+/// As CHAT_SEARCH, in one chat or in all.
 package struct MsgSearchRequest: WirePayload, Hashable {
-    /// The chat.
-    package var chatID: ChatID
+    /// The chat; absent means all of the caller's.
+    package var chatID: ChatID?
     /// The words.
     package var query: Text
     /// How many, `searchPageSize` if absent, at most `maxSearchPage`.
@@ -600,7 +600,7 @@ package struct MsgSearchRequest: WirePayload, Hashable {
     package var marker: MessageID?
 
     package init(
-        chatID: ChatID,
+        chatID: ChatID? = nil,
         query: Text,
         count: Int64? = nil,
         marker: MessageID? = nil
@@ -625,7 +625,7 @@ package struct MsgSearchRequest: WirePayload, Hashable {
                 if reader.matches(wireKey, "chatId") {
                     fieldName = "chatId"
                     try claim(0, in: &fieldsSeen)
-                    chatID = ChatID(try reader.readID())
+                    if !reader.readNilIfPresent() { chatID = ChatID(try reader.readID()) }
                 } else if reader.matches(wireKey, "query") {
                     fieldName = "query"
                     try claim(1, in: &fieldsSeen)
@@ -646,18 +646,20 @@ package struct MsgSearchRequest: WirePayload, Hashable {
             throw error.within(fieldName)
         }
         reader.endContainer()
-        guard let chatID else { throw missing("chatId") }
         guard let query else { throw missing("query") }
         return Self(chatID: chatID, query: query, count: count, marker: marker)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 2
+        var fieldCount = 1
+        if chatID != nil { fieldCount += 1 }
         if count != nil { fieldCount += 1 }
         if marker != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
-        writer.writeKey("chatId")
-        writer.writeInt(chatID.rawValue)
+        if let chatID {
+            writer.writeKey("chatId")
+            writer.writeInt(chatID.rawValue)
+        }
         writer.writeKey("query")
         writer.writeText(query)
         if let count {

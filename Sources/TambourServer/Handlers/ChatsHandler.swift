@@ -314,7 +314,10 @@ struct ChatsHandler: Sendable {
             try tx.reader.requireDialog(request.chatID, of: caller.userID)
             return ChatHideReply()
         }
-        if try tx.hide(chat, for: caller.userID) {
+        let changed =
+            try request.hide == false
+            ? tx.bringBack(chat, for: caller.userID) : tx.hide(chat, for: caller.userID)
+        if changed {
             let push = NotifChat(chat: try tx.seen(chat, by: caller.userID))
             tx.emit(.push(.notifChat(push), to: [caller.userID], except: caller.connectionID))
         }

@@ -30,7 +30,7 @@ struct SearchHandler: Sendable {
         return ChatSearchReply(result: found, marker: marker)
     }
 
-    /// Answers `MSG_SEARCH` (73): the same in one chat.
+    /// Answers `MSG_SEARCH` (73): the same in one chat, or in all when none is named.
     ///
     /// - Throws: `chat.not.found` (also when not a member), `proto.payload` for a negative count.
     /// - Note: A query.
@@ -40,10 +40,19 @@ struct SearchHandler: Sendable {
         in snapshot: ReadTransaction
     ) throws -> MsgSearchReply {
         let limit = try pageSize(request.count)
-        guard let view = try snapshot.begunView(request.chatID, of: caller.userID),
-            let query = SearchQuery(request.query, limits)
-        else { return MsgSearchReply() }
-        let page = try snapshot.search(query, in: view, below: request.marker, limit: limit)
+        var view: ChatView?
+        if let chat = request.chatID {
+            view = try snapshot.begunView(chat, of: caller.userID)
+            guard view != nil else { return MsgSearchReply() }
+        }
+        guard let query = SearchQuery(request.query, limits) else { return MsgSearchReply() }
+        let below = request.marker
+        let page =
+            if let view {
+                try snapshot.search(query, in: view, below: below, limit: limit)
+            } else {
+                try snapshot.search(query, for: caller.userID, below: below, limit: limit)
+            }
         let (found, marker) = try results(page, of: query, for: caller, in: snapshot)
         return MsgSearchReply(result: found, marker: marker)
     }

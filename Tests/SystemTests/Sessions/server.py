@@ -7,16 +7,47 @@ import json
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
 class Server:
     """Where clients connect, and the file with a line `PHONE CODE` for each login code."""
 
-    address: str
-    codes: Path
+    def __init__(self, program: str, place: Path) -> None:
+        self.codes = place / "codes"
+        self.address = "127.0.0.1:0"
+        self._program = program
+        self._options = {
+            "--data": str(place / "data"),
+            "--login-codes": f"file:{self.codes}",
+            "--limits": str(place / "limits.yaml"),
+        }
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts the program, on the port of the time before if there was one."""
+        options = {"--listen": self.address} | self._options
+        self._process = await asyncio.create_subprocess_exec(
+            self._program,
+            "serve",
+            *[part for option in options.items() for part in option],
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        self.address = await _address(self._process)
+
+    async def stop(self) -> None:
+        if self._process and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+    async def restart(self, kill: bool = False) -> None:
+        """Ends the server, as an operator would or by SIGKILL, and starts it on the same port and the same data."""
+        if kill and self._process:
+            self._process.kill()
+            await self._process.wait()
+        await self.stop()
+        await self.start()
 
 
 @asynccontextmanager
@@ -25,24 +56,12 @@ async def tambourd(program: str, limits: dict[str, int]) -> AsyncIterator[Server
     with tempfile.TemporaryDirectory(prefix="tambour-session-") as name:
         place = Path(name)
         (place / "limits.yaml").write_text(json.dumps(limits))
-        options = {
-            "--listen": "127.0.0.1:0",
-            "--data": str(place / "data"),
-            "--login-codes": f"file:{place / 'codes'}",
-            "--limits": str(place / "limits.yaml"),
-        }
-        process = await asyncio.create_subprocess_exec(
-            program,
-            "serve",
-            *[part for option in options.items() for part in option],
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        server = Server(program, place)
         try:
-            yield Server(await _address(process), place / "codes")
+            await server.start()
+            yield server
         finally:
-            process.terminate()
-            await process.wait()
+            await server.stop()
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:

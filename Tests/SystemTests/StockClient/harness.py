@@ -104,10 +104,53 @@ class LoginCodes:
         return codes
 
 
-class Device:
+class Events:
+    """What a client was told, in the order it came."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[str, Any]] = []
+        self._arrived = asyncio.Event()
+
+    def append(self, kind: str, event: Any) -> None:
+        self._events.append((kind, event))
+        self._arrived.set()
+
+    async def next(self, kind: str, where: Callable[[Any], bool] = lambda _: True) -> Any:
+        """Takes the first event of this kind that matches; waits for it if it is not there yet."""
+        ends = time.monotonic() + DEADLINE
+        while True:
+            for index, (found, event) in enumerate(self._events):
+                if found == kind and where(event):
+                    del self._events[index]
+                    return event
+            self._arrived.clear()
+            try:
+                await asyncio.wait_for(self._arrived.wait(), ends - time.monotonic())
+            except TimeoutError:
+                raise Failure(f"{self} waited for {kind!r}; came instead: {self._summary()}") from None
+
+    async def fence(self) -> None:
+        """Asks for something and waits for the answer: what the server had pushed before is here by then."""
+        raise NotImplementedError
+
+    async def silence(self, *kinds: str, where: Callable[[Any], bool] = lambda _: True) -> None:
+        """Nothing of these kinds is here, and nothing is on its way: the answer to PING would overtake it."""
+        await self.fence()
+        found = [(kind, event) for kind, event in self._events if kind in kinds and where(event)]
+        check(not found, f"{self} should have heard nothing, heard {found}")
+
+    def forget(self) -> None:
+        self._events.clear()
+
+    def _summary(self) -> str:
+        return "; ".join(f"{kind} {str(event)[:160]}" for kind, event in self._events[-12:]) or "nothing"
+
+
+class Device(Events):
     """One stock client: one session file, one connection at a time."""
 
     def __init__(self, world: World, phone: str, session: Path, **settings: Any) -> None:
+        super().__init__()
         self.world, self.phone, self.session = world, phone, session
         auth_flow: AuthFlow | None = settings.pop("auth_flow", None)
         defaults: dict[str, Any] = {
@@ -127,8 +170,6 @@ class Device:
             extra_config=ExtraConfig(**(defaults | settings)),
             auth_flow=auth_flow or SmsAuthFlow(world.codes),
         )
-        self._events: list[tuple[str, Any]] = []
-        self._arrived = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._listen()
 
@@ -150,23 +191,19 @@ class Device:
         @client.on_raw()
         async def raw(frame: Any, _: Client) -> None:
             if frame.cmd == Command.REQUEST:
-                self._append("push", frame)
+                self.append("push", frame)
             elif frame.opcode == Opcode.LOGIN:
-                self._append("login" if frame.cmd == Command.RESPONSE else "refusal", frame.payload)
+                self.append("login" if frame.cmd == Command.RESPONSE else "refusal", frame.payload)
 
         @client.on_start()
         async def started(_: Client) -> None:
-            self._append("start", None)
+            self.append("start", None)
 
     def _collector(self, kind: str) -> Callable[[Any, Client], Awaitable[None]]:
         async def collect(event: Any, _: Client) -> None:
-            self._append(kind, event)
+            self.append(kind, event)
 
         return collect
-
-    def _append(self, kind: str, event: Any) -> None:
-        self._events.append((kind, event))
-        self._arrived.set()
 
     # Life
 
@@ -223,33 +260,8 @@ class Device:
     async def invoke(self, opcode: int, payload: dict[str, Any]) -> dict[str, Any]:
         return (await self.client._app.invoke(opcode, payload)).payload or {}
 
-    # Events
-
-    async def next(self, kind: str, where: Callable[[Any], bool] = lambda _: True) -> Any:
-        """Takes the first event of this kind that matches; waits for it if it is not there yet."""
-        ends = time.monotonic() + DEADLINE
-        while True:
-            for index, (found, event) in enumerate(self._events):
-                if found == kind and where(event):
-                    del self._events[index]
-                    return event
-            self._arrived.clear()
-            try:
-                await asyncio.wait_for(self._arrived.wait(), ends - time.monotonic())
-            except TimeoutError:
-                raise Failure(f"{self} waited for {kind!r}; came instead: {self._summary()}") from None
-
-    async def silence(self, *kinds: str, where: Callable[[Any], bool] = lambda _: True) -> None:
-        """Nothing of these kinds is here, and nothing is on its way: the answer to PING would overtake it."""
+    async def fence(self) -> None:
         await self.invoke(Opcode.PING, {"interactive": True})
-        found = [(kind, event) for kind, event in self._events if kind in kinds and where(event)]
-        check(not found, f"{self} should have heard nothing, heard {found}")
-
-    def forget(self) -> None:
-        self._events.clear()
-
-    def _summary(self) -> str:
-        return "; ".join(f"{kind} {str(event)[:160]}" for kind, event in self._events[-12:]) or "nothing"
 
     # Shorthands
 

@@ -745,6 +745,11 @@ extension ExampleVector {
                 .init(name: "no chat", hex: "0a00003c00c40000000180", limits: [:], error: "/chatId: missing"),
             ]))
         all.append(ExampleVector(
+            name: "CHAT_HIDE request: brought back", type: "ChatHideRequest", opcode: 196, command: 0, dialect: [], sequence: 61,
+            hex: "0a00003d00c40000000f82a663686174496403a468696465c2",
+            accept: [],
+            reject: []))
+        all.append(ExampleVector(
             name: "CHAT_HIDE reply: done", type: "ChatHideReply", opcode: 196, command: 1, dialect: [], sequence: 60,
             hex: "0a01003c00c40000000180",
             accept: [],
@@ -2617,8 +2622,13 @@ extension ExampleVector {
             hex: "0a00003600490000001b83a663686174496403a57175657279a4d0b5d0b6a5636f756e7414",
             accept: [],
             reject: [
-                .init(name: "no chat", hex: "0a00003600490000000a81a57175657279a26869", limits: [:], error: "/chatId: missing"),
+                .init(name: "no query", hex: "0a00003600490000000981a663686174496403", limits: [:], error: "/query: missing"),
             ]))
+        all.append(ExampleVector(
+            name: "MSG_SEARCH request: in all chats", type: "MsgSearchRequest", opcode: 73, command: 0, dialect: [], sequence: 54,
+            hex: "0a00003600490000000c81a57175657279a4d0b5d0b6",
+            accept: [],
+            reject: []))
         all.append(ExampleVector(
             name: "MSG_SEARCH reply: found", type: "MsgSearchReply", opcode: 73, command: 1, dialect: [], sequence: 54,
             hex: "0a01003600490000009781a6726573756c749183a663686174496403a76d65737361676588a26964cf019871c1fb780008a474696d65cf0000019871c1fb78a474797065a455534552a474657874b8d081d0b6d0b8d0ba20d0b220d182d183d0bcd0b0d0bdd0b5a673656e646572cd03eaa663686174496403a3636964cf0000019871c1fb78a8617474616368657390aa686967686c696768747391a4d0b5d0b6",

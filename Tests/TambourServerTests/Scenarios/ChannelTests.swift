@@ -510,6 +510,15 @@ struct ChatOfOnesOwnTests {
             #expect(try bob.chat(dialog)?.status == .active)
             let after = try server.reconnect(bob, since: delta.time).login
             #expect(after.chats.map(\.status) == [.active])
+            try bob.call(ChatHideRequest(chatID: dialog))
+            _ = try laptop.takePushes()
+            try bob.call(ChatHideRequest(chatID: dialog, hide: false))
+            #expect(try laptop.only(.notifChat, as: NotifChat.self).map(\.chat.status) == [.active])
+            #expect(try bob.chat(dialog)?.status == .active)
+            try bob.call(ChatHideRequest(chatID: dialog, hide: false))
+            try laptop.expectSilence()
+            let back = try server.reconnect(bob, since: after.time).login
+            #expect(back.chats.map(\.status) == [.active])
             #expect(try carol.code(of: ChatHideRequest(chatID: ChatID(-1))) == .chatNotFound)
             try carol.call(ChatHideRequest(chatID: carol.dialog(with: alice)))
         }

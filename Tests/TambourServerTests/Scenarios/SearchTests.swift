@@ -190,6 +190,21 @@ struct ChatSearchTests {
 
 @Suite("MSG_SEARCH (73)")
 struct MsgSearchTests {
+    @Test("finds in all chats of the caller when none is named")
+    func everywhere() throws {
+        try withPair { server, alice, bob, dialog in
+            let group = try alice.createGroup("G", with: [], cid: 1)
+            try alice.send("word in group", to: group, cid: 2)
+            try alice.send("word in dialog", to: dialog, cid: 3)
+            func found(_ client: WireClient) throws -> [String] {
+                try client.call(MsgSearchRequest(query: "word")).result
+                    .map { String($0.message.text) }
+            }
+            #expect(try found(alice) == ["word in dialog", "word in group"])
+            #expect(try found(bob) == ["word in dialog"])
+        }
+    }
+
     @Test("finds in one chat, and refuses those of others")
     func one() throws {
         try withPair { server, alice, bob, dialog in

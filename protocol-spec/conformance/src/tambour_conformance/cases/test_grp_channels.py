@@ -391,6 +391,20 @@ def test_put_away(login: LogIn, cid: Cid, group: Group) -> None:
     bob.refused("chat.not.found", "CHAT_HIDE", {"chatId": NOWHERE})
 
 
+@case("GRP-65")
+def test_brought_back(login: LogIn, cid: Cid, group: Group) -> None:
+    """A chat that is away comes back when that is asked for."""
+    alice, bob = login("alice"), login("bob")
+    chat = group(alice, bob)
+    say(alice, chat, cid())
+    bob.call("CHAT_HIDE", {"chatId": chat})
+    mark = settled(bob)
+    bob.call("CHAT_HIDE", {"chatId": chat, "hide": False})
+    equal(chat_of(bob, chat)["status"], "ACTIVE", "status")
+    found = [each for each in login_again(bob, **marks(mark))["chats"] if each["id"] == chat]
+    equal(only(found, "chat")["status"], "ACTIVE", "status in the delta")
+
+
 @case("GRP-49")
 def test_suggested(login: LogIn, cid: Cid) -> None:
     """Large public chats come first, and those one is in not at all."""

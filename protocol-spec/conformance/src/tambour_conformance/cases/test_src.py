@@ -250,6 +250,16 @@ def test_strange_chat(login: LogIn, group: Group) -> None:
     strange(login("carol"), group(login("alice"), login("bob")), "MSG_SEARCH", query="hello")
 
 
+@case("SRC-25")
+def test_without_a_chat(login: LogIn, group: Group, cid: Cid) -> None:
+    """MSG_SEARCH without a chat looks into all of them."""
+    alice, bob = login("alice"), login("bob")
+    key = word()
+    said = [say(alice, chat, cid(), key)["id"] for chat in (group(alice, bob), dialog(alice, bob))]
+    equal(found(alice, key), said[::-1], "messages found")
+    equal(pages(alice, key, 1), [said[:0:-1], said[:1]], "pages")
+
+
 @case("SRC-14")
 def test_media(login: LogIn, group: Group, cid: Cid) -> None:
     """CHAT_MEDIA pages messages by the kinds of their attachments."""
