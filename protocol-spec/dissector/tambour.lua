@@ -1758,7 +1758,7 @@ local spec = {
         },
         MsgDeleteUserCommentsRequest = {
             { key = "chatId", type = "chatId", required = true },
-            { key = "postId", type = "messageId", required = true },
+            { key = "postId", type = "messageId" },
             { key = "userId", type = "userId", required = true },
             { key = "messageId", type = "messageId" },
         },

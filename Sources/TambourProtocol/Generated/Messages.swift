@@ -1747,13 +1747,13 @@ extension MsgDeleteRangeRequest: WireRequest {
     package static var opcode: Opcode { .msgDeleteRange }
 }
 
-/// Deletes for everybody what one user has written under a post, in parts as CHAT_CLEAR does. Whoever may
-/// delete comments of others may do it, and everybody for their own.
+/// Deletes for everybody what one user has written under a post, or without `postId` in a chat, in parts as
+/// CHAT_CLEAR does. Whoever may delete messages of others there may do it, and everybody for their own.
 package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
-    /// The channel.
+    /// The chat.
     package var chatID: ChatID
-    /// The post.
-    package var postID: MessageID
+    /// The post; without one messages of the chat are meant.
+    package var postID: MessageID?
     /// Whose comments.
     package var userID: UserID
     /// The comment that led to it; not looked at.
@@ -1761,7 +1761,7 @@ package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
 
     package init(
         chatID: ChatID,
-        postID: MessageID,
+        postID: MessageID? = nil,
         userID: UserID,
         messageID: MessageID? = nil
     ) {
@@ -1789,7 +1789,7 @@ package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
                 } else if reader.matches(wireKey, "postId") {
                     fieldName = "postId"
                     try claim(1, in: &fieldsSeen)
-                    postID = MessageID(try reader.readID())
+                    if !reader.readNilIfPresent() { postID = MessageID(try reader.readID()) }
                 } else if reader.matches(wireKey, "userId") {
                     fieldName = "userId"
                     try claim(2, in: &fieldsSeen)
@@ -1807,19 +1807,21 @@ package struct MsgDeleteUserCommentsRequest: WirePayload, Hashable {
         }
         reader.endContainer()
         guard let chatID else { throw missing("chatId") }
-        guard let postID else { throw missing("postId") }
         guard let userID else { throw missing("userId") }
         return Self(chatID: chatID, postID: postID, userID: userID, messageID: messageID)
     }
 
     package func write(to writer: inout MessagePackWriter) {
-        var fieldCount = 3
+        var fieldCount = 2
+        if postID != nil { fieldCount += 1 }
         if messageID != nil { fieldCount += 1 }
         writer.writeMapHeader(fieldCount)
         writer.writeKey("chatId")
         writer.writeInt(chatID.rawValue)
-        writer.writeKey("postId")
-        writer.writeInt(postID.rawValue)
+        if let postID {
+            writer.writeKey("postId")
+            writer.writeInt(postID.rawValue)
+        }
         writer.writeKey("userId")
         writer.writeInt(userID.rawValue)
         if let messageID {

@@ -121,7 +121,8 @@ package struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvert
     /// Deletes for everybody what was sent between two times: everything where the caller may clear the
     /// history (see the table of roles), the caller's own messages elsewhere, of whoever may write.
     package static let msgDeleteRange = Opcode(rawValue: 92)
-    /// Deletes for everybody what one user has written under a post, in parts as CHAT_CLEAR does.
+    /// Deletes for everybody what one user has written under a post, or without `postId` in a chat, in parts
+    /// as CHAT_CLEAR does.
     package static let msgDeleteUserComments = Opcode(rawValue: 94)
     /// Lists the signed-in devices of the caller.
     package static let sessionsInfo = Opcode(rawValue: 96)

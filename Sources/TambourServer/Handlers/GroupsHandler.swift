@@ -221,7 +221,7 @@ struct GroupsHandler: Sendable {
         }
         try tx.setBanned(isBanned, users, from: channel)
         if let comments {
-            try tx.deleteComments(of: users, in: comments, by: caller, limits: limits)
+            try tx.deleteMessages(of: users, in: comments, by: caller, limits: limits)
         }
     }
 

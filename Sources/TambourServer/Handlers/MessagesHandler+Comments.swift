@@ -126,23 +126,25 @@ extension MessagesHandler {
         let chat = try tx.known(request.chatID, request.postID, to: caller.userID)
         if request.userID != caller.userID {
             try ChatRules.require(.deleteOthers, of: caller.userID, in: chat, tx)
+        } else if chat.post == nil {
+            try ChatRules.require(.send, of: caller.userID, in: chat, tx)
         }
-        try tx.deleteComments(of: [request.userID], in: chat, by: caller, limits: limits)
+        try tx.deleteMessages(of: [request.userID], in: chat, by: caller, limits: limits)
         return MsgDeleteUserCommentsReply()
     }
 }
 
 extension WriteTransaction {
-    /// Deletes for everybody what users have written under a post: the newest at once, the rest in later steps.
+    /// Deletes for everybody what users have written in a chat or under a post: the newest at once, the rest in later steps.
     ///
     /// Nobody sweeps what others have written by naming somebody who never wrote there.
-    func deleteComments(
+    func deleteMessages(
         of users: [UserID],
         in chat: ChatState,
         by caller: Caller,
         limits: Limits
     ) throws {
-        let users = try users.filter { try isCommenter($0, in: chat) }
+        let users = try users.filter { try chat.post == nil || isCommenter($0, in: chat) }
         guard !users.isEmpty else { return }
         let deleted = try remove(upTo: chat.head.id, sentBy: users, in: chat)
         try tellDeleted(deleted, in: chat, except: caller.connectionID, limits: limits)

@@ -11,7 +11,7 @@ from tambour_conformance.cases.test_chg import changes, react
 from tambour_conformance.cases.test_grp import change, forget, members, not_changed, update
 from tambour_conformance.cases.test_grp_channels import channel
 from tambour_conformance.cases.test_pol import poll
-from tambour_conformance.fixtures import Cid, Limits, LogIn, message
+from tambour_conformance.fixtures import Cid, Group, Limits, LogIn, message
 from tambour_conformance.people import Device
 from tambour_conformance.talk import (
     DAY_MS,
@@ -381,6 +381,20 @@ def test_all_of_one_user(login: LogIn, cid: Cid) -> None:
     equal(ids(comments(bob, chat, post)), [made[1], made[3]], "comments that are left")
     carol.call("MSG_DELETE_USER_COMMENTS", {**place, "userId": carol.user_id})
     equal(ids(comments(bob, chat, post)), [made[3]], "comments that are left")
+
+
+@case("CMT-13")
+def test_all_of_one_member(login: LogIn, group: Group, cid: Cid) -> None:
+    """Without a post it is what somebody wrote in the chat itself."""
+    alice, bob, carol = login("alice"), login("bob"), login("carol")
+    chat = group(alice, bob, carol)
+    sent = [say(each, chat, cid())["id"] for each in (bob, carol, bob)]
+    place = {"chatId": chat, "userId": bob.user_id}
+    carol.refused("not.allowed", "MSG_DELETE_USER_COMMENTS", place)
+    alice.call("MSG_DELETE_USER_COMMENTS", place)
+    equal(sorted(carol.push("NOTIF_MSG_DELETE")["messageIds"]), [sent[0], sent[2]], "what carol is told")
+    left = ids(history(carol, chat, backward=10))
+    equal([each for each in left if each in sent], [sent[1]], "messages that are left")
 
 
 @case("CMT-12")
