@@ -28,10 +28,10 @@ MUTANTS = [
     ("the cursor of the line is one cell off", "typed", SCREEN + "ScreenView+Chat.swift",
      "column: box.column + cursor.column,",
      "column: box.column + cursor.column + (mutant == @ ? 1 : 0),"),
-    ("a chosen message has a cursor", "typed", SCREEN + "ScreenView+Chat.swift",
+    ("the cursor always stands at the start of the line", "typed", SCREEN + "ScreenView+Chat.swift",
      "                row: box.row + cursor.row - rows.lowerBound\n            )\n        }\n",
      "                row: box.row + cursor.row - rows.lowerBound\n            )\n        }\n"
-     "        if mutant == @, state.focus == .messages { surface.cursor = box.origin }\n"),
+     "        if mutant == @ { surface.cursor = box.origin }\n"),
     ("there is no line while no chat is open", "typed", SCREEN + "ScreenView+Chat.swift",
      "            drawInput(state, &surface, &area)\n            surface.draw(",
      "            if mutant != @ { drawInput(state, &surface, &area) }\n            surface.draw("),
