@@ -206,7 +206,6 @@ extension ClientCore {
             }
             guard try putOwn(chat, tx, me) else { continue }
             try tx.execute("UPDATE chat SET changesWanted = 1 WHERE id = ?", [chat.id.rawValue])
-            try learnNewest(chat.lastMessage, after: chat.prevMessageID, in: chat.id, tx)
         }
     }
 
