@@ -85,14 +85,16 @@ extension ScreenView {
             width: width,
             words: state.words,
             newAfterMs: state.newAfterMs,
-            isGapBefore: state.isGapBefore
+            isGapBefore: state.isGapBefore,
+            isStart: state.isStart
         )
         return layouts.lines(key) { layOut(state, width) }
     }
 
     private func layOut(_ state: ScreenState, _ width: Int) -> [Line] {
         var lines: [Line] = []
-        var isReadBefore = false
+        // The line comes once, behind what was read, or in front of the chat's first message.
+        var mayUnreadBegin = state.isStart
         if state.isGapBefore { lines.append(.gap) }
         var last: HistoryRow?
         var lastDay = ""
@@ -101,9 +103,9 @@ extension ScreenView {
             let isNewDay = day != lastDay
             if isNewDay { lines.append(.day(day)) }
             let isNew = state.newAfterMs.map { row.timeMs > $0 && !row.isOwn } ?? false
-            let isFirstNew = isNew && isReadBefore
+            let isFirstNew = isNew && mayUnreadBegin
             if isFirstNew { lines.append(.unread) }
-            isReadBefore = !isNew
+            mayUnreadBegin = !isNew && (mayUnreadBegin || row.timeMs <= state.newAfterMs ?? .max)
             let isAlike =
                 last?.sender == row.sender && last?.event == nil && row.quote == nil
                 && row.forwardedFrom == nil && !row.text.isEmpty
